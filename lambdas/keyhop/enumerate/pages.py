@@ -1,0 +1,229 @@
+"""One Scan page: the only place that sends read requests.
+
+Each page is reserved in the budget, sent, retried while that can help, counted, and reduced to what
+the walk needs. The transport can be changed behind `PageReader.read` alone.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+
+from keyhop.client import DynamoDB, Endpoint, explained, is_transient
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.skip_scan import Page, collapse
+from keyhop.enumerate.table import Target
+from keyhop.errors import GaveUp
+from keyhop.keyspace import Key
+from keyhop.throttling import is_throttling, reason_names
+from keyhop.units import charged_units
+
+FIRST_BACKOFF_SECONDS = 0.05
+LONGEST_BACKOFF_SECONDS = 20.0
+DEFAULT_PATIENCE_SECONDS = 300.0
+
+
+class Stopped(Exception):
+    """The run was asked to stop while a worker was waiting; nothing was sent."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What reading has come to. Requests are those that were answered with a page."""
+
+    requests: int = 0
+    items: int = 0
+    units: float = 0.0
+    no_progress: int = 0
+    retries: int = 0
+    throttles: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Tally") -> None:
+        """Add another tally to this one."""
+        self.requests += other.requests
+        self.items += other.items
+        self.units += other.units
+        self.no_progress += other.no_progress
+        self.retries += other.retries
+        self.throttles.update(other.throttles)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON, under the names that manifests and reports use."""
+        return {
+            "requests": self.requests,
+            "items_read": self.items,
+            "read_units": round(self.units, 3),
+            "no_progress_hops": self.no_progress,
+            "retries": self.retries,
+            "throttles": dict(sorted(self.throttles.items())),
+        }
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any]) -> "Tally":
+        """The inverse of `to_json`."""
+        return cls(
+            requests=state["requests"],
+            items=state["items_read"],
+            units=state["read_units"],
+            no_progress=state["no_progress_hops"],
+            retries=state["retries"],
+            throttles=Counter(state["throttles"]),
+        )
+
+
+class Patience:
+    """How long failures are borne: until nothing has succeeded for `seconds`, over all workers."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._failing_since: float | None = None
+
+    def succeeded(self) -> None:
+        """A request succeeded."""
+        self._failing_since = None
+
+    def failed(self, now: float) -> bool:
+        """A request failed; whether patience has run out."""
+        if self._failing_since is None:
+            self._failing_since = now
+        return now - self._failing_since >= self.seconds
+
+
+class PageReader:
+    """Reads Scan pages of one table or index; shared by all threads of a process."""
+
+    def __init__(
+        self,
+        client: DynamoDB,
+        target: Target,
+        budget: Budget,
+        *,
+        endpoint: Endpoint | None = None,
+        patience: float = DEFAULT_PATIENCE_SECONDS,
+        stop: Event | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.target = target
+        self.budget = budget
+        self.stop = stop or Event()
+        self.tally = Tally()
+        self.latency = 0.0
+        self._client = client
+        self._endpoint = endpoint or Endpoint()
+        self._patience = Patience(patience)
+        self._clock = clock
+        self._lock = Lock()
+        self._parameters = _fixed_parameters(target)
+
+    def read(
+        self, segment: int, segments: int, start: Key | None, limit: int | None, units: float
+    ) -> Page:
+        """One page of a segment, after `start`, of at most `limit` items; `units` as expected.
+
+        Raises Stopped, BudgetSpent, GaveUp, or what `explained` makes of a refusal.
+        """
+        parameters = dict(self._parameters)
+        if segments > 1:
+            parameters["Segment"] = segment
+            parameters["TotalSegments"] = segments
+        if limit is not None:
+            parameters["Limit"] = limit
+        if start is not None:
+            parameters["ExclusiveStartKey"] = start
+        try:
+            response, spent = self._attempt(parameters, units)
+        except (BotoCoreError, ClientError) as error:
+            response, spent = self._retry(error, parameters, units)
+        keys, runs = collapse(response["Items"], self.target.space.names)
+        with self._lock:
+            self.tally.requests += 1
+            self.tally.items += sum(runs)
+            self.tally.units += spent
+        return Page(keys, runs, response.get("LastEvaluatedKey"), spent)
+
+    def page_units(self) -> float:
+        """Most read units that the next page should be expected to cost."""
+        with self._lock:
+            return self.budget.page_units(self._clock())
+
+    def count_no_progress(self) -> None:
+        """Count a page that brought the walk no further."""
+        with self._lock:
+            self.tally.no_progress += 1
+
+    def _attempt(self, parameters: dict[str, Any], units: float) -> tuple[dict[str, Any], float]:
+        with self._lock:
+            delay = self.budget.reserve(self._clock(), units)
+        spent = 0.0
+        try:
+            if self.stop.wait(delay) if delay > 0 else self.stop.is_set():
+                raise Stopped
+            began = self._clock()
+            response = self._client.scan(**parameters)
+            self.latency += 0.1 * (self._clock() - began - self.latency)
+            spent = charged_units(response.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+            self._patience.succeeded()
+            return response, spent
+        finally:
+            with self._lock:
+                self.budget.settle(self._clock(), units, spent)
+
+    def _retry(
+        self, first: Exception, parameters: dict[str, Any], units: float
+    ) -> tuple[dict[str, Any], float]:
+        failures = [first]
+
+        def attempt() -> tuple[dict[str, Any], float]:
+            if failures:
+                raise failures.pop()  # the failure that brought us here counts as the first attempt
+            return self._attempt(parameters, units)
+
+        retrying = Retrying(
+            retry=retry_if_exception(is_transient),
+            wait=wait_random_exponential(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS),
+            before_sleep=self._book_failure,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            return retrying(attempt)
+        except (BotoCoreError, ClientError) as error:
+            raise explained(error, self._endpoint, self.target.name) from error
+
+    def _book_failure(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        now = self._clock()
+        with self._lock:
+            self.tally.retries += 1
+            if isinstance(error, ClientError) and is_throttling(error.response):
+                self.tally.throttles.update(reason_names(error.response))
+                self.budget.throttled(now)
+            exhausted = self._patience.failed(now)
+        if exhausted and isinstance(error, (BotoCoreError, ClientError)):
+            why = explained(error, self._endpoint, self.target.name)
+            raise GaveUp(
+                f"Nothing has succeeded for {self._patience.seconds:g} seconds. Last: {why}"
+            ) from error
+
+    def _sleep(self, seconds: float) -> None:
+        if self.stop.wait(seconds):
+            raise Stopped
+
+
+def _fixed_parameters(target: Target) -> dict[str, Any]:
+    names = {f"#k{i}": name for i, name in enumerate(target.space.names)}
+    parameters: dict[str, Any] = {
+        "TableName": target.name,
+        "Select": "SPECIFIC_ATTRIBUTES",
+        "ProjectionExpression": ", ".join(names),
+        "ExpressionAttributeNames": names,
+        "ReturnConsumedCapacity": "TOTAL",
+    }
+    if target.index:
+        parameters["IndexName"] = target.index
+    return parameters

@@ -1,0 +1,336 @@
+"""From what is known of a table to how it will be read, and to what that will cost. Pure.
+
+Formulas: r = requests a second of one segment in flight; a page of 4 KB costs 0.5 read units; R =
+read units a second allowed. In flight F = R / (0.5 r). Segments = min(1,000,000, keys / 50, read
+units / 12.5, max(16 F, keys / (r * 120 s))): a segment's end may cost a request that finds nothing,
+which is kept to a few hundredths of the run; and on a large table a segment ends within two
+minutes.
+"""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from keyhop.enumerate.forecast import Forecast, SeenCollection, forecast
+from keyhop.errors import CannotStart
+from keyhop.keyspace import KeySpace
+from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+
+Method = Literal["skip", "scan"]
+
+MOST_SEGMENTS = 1_000_000
+KEYS_PER_SEGMENT = 50
+UNITS_PER_SEGMENT = 12.5
+
+SEGMENTS_PER_WORKER = 16
+"""Enough for the workers to end at about the same time."""
+
+LONGEST_SEGMENT_SECONDS = 120.0
+REQUESTS_PER_SECOND = 278.0
+"""Of one segment in flight: a round trip of 3 ms, and the client's CPU."""
+
+MOST_WORKERS = 8
+"""Threads that one CPU can keep busy; more gain nothing (bench/)."""
+
+SCAN_BYTES_PER_SEGMENT = 4 * PAGE_BYTES
+SCAN_SECONDS_PER_BYTE = 1e-7
+
+UNKNOWN_KEYS = 10_000.0
+"""How many keys to lay a run out for if nothing at all is known."""
+
+FEW_PAGES = 50
+"""What is left of a small table is read serially if it can be no more pages than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method, and why."""
+
+    method: Method
+    reason: str
+
+
+def choose_method(space: KeySpace, index: str | None, asked: str) -> Choice:
+    """The method for `asked` (auto, skip or scan); raises CannotStart if it cannot work."""
+    if index is not None:
+        why = "an index has no promised order among equal keys, so it is read through"
+    elif space.sort is None:
+        why = "the table has no sort key, so each item is a key of its own"
+    else:
+        why = ""
+    if asked == "skip" and why:
+        raise CannotStart(f"--method skip cannot work here: {why}; use --method scan or auto.")
+    if asked == "scan":
+        return Choice("scan", "asked for")
+    if why:
+        return Choice("scan", why)
+    if asked == "skip":
+        return Choice("skip", "asked for")
+    return Choice(
+        "skip", "the table has a sort key, so the rest of a collection can be hopped over"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> "Interval":
+        """All three, times `factor`."""
+        return Interval(self.mean * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSample:
+    """One segment of `segments`, read from end to end in pages of about 4 KB, hopping.
+
+    units: what it cost. first_blocks: what the first items of its pages would have cost alone, as
+    far as that is known.
+    """
+
+    segments: int
+    collections: tuple[SeenCollection, ...]
+    pages: int
+    units: float
+    first_blocks: float
+
+    @property
+    def keys(self) -> int:
+        """Distinct keys of the segment."""
+        return len(self.collections)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What sampling found out about a table.
+
+    keys: distinct partition keys. skip: what a skip-scan costs per key. item_bytes: of an item, on
+    average. latency: seconds that a request took.
+    """
+
+    keys: Interval
+    skip: Forecast
+    published_units_per_key: float
+    item_bytes: float
+    latency: float
+    exact: bool = False
+
+
+def rough_keys(samples: Sequence[SegmentSample], item_count: int) -> float:
+    """How many keys there are, roughly: by a few segments of one size, or by the item count."""
+    if not samples:
+        return item_count or UNKNOWN_KEYS
+    keys = max(0.5, sum(sample.keys for sample in samples))
+    return keys / len(samples) * samples[0].segments
+
+
+def findings_of(
+    samples: Sequence[SegmentSample], item_bytes: float, latency: float, chance: random.Random
+) -> Findings | None:
+    """What samples of segments of one size say about the whole; None if there are none."""
+    if not samples:
+        return None
+    segments = samples[0].segments
+    keys = sum(sample.keys for sample in samples)
+    pages = sum(sample.pages for sample in samples)
+    exact = len(samples) == segments
+    interval = count_interval([sample.keys for sample in samples])
+    expected = forecast([c for sample in samples for c in sample.collections], item_bytes, chance)
+    first_blocks = sum(sample.first_blocks for sample in samples) / max(1, pages)
+    return Findings(
+        keys=Interval(keys, keys, keys) if exact else interval.scaled(segments / len(samples)),
+        skip=expected,
+        published_units_per_key=UNITS_PER_BLOCK * max(1.0, first_blocks),
+        item_bytes=item_bytes,
+        latency=latency,
+        exact=exact,
+    )
+
+
+def count_interval(counts: Sequence[int]) -> Interval:
+    """Total of `counts`, each from a random segment, with the interval that chance allows it.
+
+    Partition keys are hashed, so the keys of a segment are a Poisson count: exact limits by Garwood
+    (1936) in Wilson and Hilferty's approximation, widened if the counts vary more than that.
+    """
+    total = sum(counts)
+    z = 1.96
+    low = 0.0
+    if total:
+        low = total * (1 - 1 / (9 * total) - z / (3 * math.sqrt(total))) ** 3
+    more = total + 1
+    high = more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3
+    spread = math.sqrt(max(1.0, _dispersion(counts)))
+    return Interval(
+        float(total), max(0.0, total - spread * (total - low)), total + spread * (high - total)
+    )
+
+
+def _dispersion(counts: Sequence[int]) -> float:
+    if len(counts) < 10 or not sum(counts):
+        return 1.0
+    mean = sum(counts) / len(counts)
+    return sum((c - mean) ** 2 for c in counts) / (len(counts) - 1) / mean
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a method would cost."""
+
+    units: Interval
+    requests: float
+    seconds: float
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user fixed; None leaves the choice to the plan."""
+
+    segments: int | None = None
+    workers: int | None = None
+    max_rate: float | None = None
+    verify_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a run is spread: the table's segments, and how many of them are read at once."""
+
+    segments: int
+    workers: int
+
+
+def choose_workers(wishes: Wishes, segments: int) -> int:
+    """Segments in flight: as many as the allowed rate needs, and one CPU can serve."""
+    if wishes.workers is not None:
+        return min(wishes.workers, segments)
+    useful = MOST_WORKERS
+    if wishes.max_rate is not None:
+        useful = min(useful, math.ceil(wishes.max_rate / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND)))
+    return max(1, min(useful, segments))
+
+
+def layout_for_skip(keys: float, units_per_key: float, wishes: Wishes) -> Layout:
+    """Segments and workers of a skip-scan over about `keys` keys."""
+    if wishes.segments is not None:
+        return Layout(wishes.segments, choose_workers(wishes, wishes.segments))
+    in_flight = choose_workers(wishes, MOST_SEGMENTS)
+    segments = min(
+        MOST_SEGMENTS,
+        keys / KEYS_PER_SEGMENT,
+        keys * units_per_key / UNITS_PER_SEGMENT,
+        max(
+            SEGMENTS_PER_WORKER * in_flight,
+            keys / (REQUESTS_PER_SECOND * LONGEST_SEGMENT_SECONDS),
+        ),
+    )
+    return _finish(segments, wishes)
+
+
+def layout_for_scan(size_bytes: float | None, wishes: Wishes) -> Layout:
+    """Segments and workers of a full read of `size_bytes`, None if that is not known."""
+    if wishes.segments is not None:
+        return Layout(wishes.segments, choose_workers(wishes, wishes.segments))
+    enough = SEGMENTS_PER_WORKER * choose_workers(wishes, MOST_SEGMENTS)
+    if size_bytes is None:
+        return _finish(enough, wishes)
+    page_seconds = 1 / REQUESTS_PER_SECOND + PAGE_BYTES * SCAN_SECONDS_PER_BYTE
+    segments = min(
+        MOST_SEGMENTS,
+        size_bytes / SCAN_BYTES_PER_SEGMENT,
+        max(enough, size_bytes / PAGE_BYTES * page_seconds / LONGEST_SEGMENT_SECONDS),
+    )
+    return _finish(segments, wishes)
+
+
+def _finish(segments: float, wishes: Wishes) -> Layout:
+    count = max(1, int(segments))
+    if wishes.verify_share is not None:
+        # The check samples whole segments, so there must be enough of them to choose from.
+        count = max(count, min(MOST_SEGMENTS, math.ceil(VERIFY_SEGMENTS / wishes.verify_share)))
+    return Layout(count, choose_workers(wishes, count))
+
+
+VERIFY_SEGMENTS = 8
+"""How many segments a check of the result should consist of."""
+
+
+def is_nearly_done(item_count: int, items_read: int, keys_per_page: float) -> bool:
+    """Whether the rest of a table surely fits into a few pages, by its reported item count."""
+    left = item_count - items_read
+    return item_count > 0 and left <= FEW_PAGES * max(1.0, keys_per_page)
+
+
+def skip_cost(findings: Findings, layout: Layout, max_rate: float | None) -> Cost:
+    """What a skip-scan would cost."""
+    ends = UNITS_PER_BLOCK * (layout.segments - 1)
+    units = findings.keys.scaled(findings.skip.units_per_key)
+    units = Interval(units.mean + ends, units.low, units.high + ends)
+    requests = findings.keys.mean * findings.skip.requests_per_key + layout.segments
+    return Cost(units, requests, _seconds(requests, 0, units.mean, findings, layout, max_rate))
+
+
+def published_cost(findings: Findings, max_rate: float | None) -> Cost:
+    """What the published way would cost: one item a request, one request at a time."""
+    units = findings.keys.scaled(findings.published_units_per_key)
+    requests = findings.keys.mean
+    serial = Layout(1, 1)
+    return Cost(units, requests, _seconds(requests, 0, units.mean, findings, serial, max_rate))
+
+
+def scan_cost(findings: Findings, size_bytes: int, layout: Layout, max_rate: float | None) -> Cost:
+    """What reading everything would cost, by the reported size.
+
+    The size can be six hours old; where the sample alone proves more, the cost is "at least" that.
+    """
+    seen = findings.keys.low * findings.skip.units_per_key / UNITS_PER_BLOCK * BLOCK_BYTES
+    at_least = size_bytes < seen
+    size = max(float(size_bytes), findings.keys.mean * findings.item_bytes if at_least else 0.0)
+    units = UNITS_PER_BLOCK * (size / BLOCK_BYTES + (layout.segments - 1))
+    requests = size / PAGE_BYTES + layout.segments
+    seconds = _seconds(requests, size, units, findings, layout, max_rate)
+    return Cost(Interval(units, units, units), requests, seconds, at_least)
+
+
+def _seconds(
+    requests: float,
+    bytes_read: float,
+    units: float,
+    findings: Findings,
+    layout: Layout,
+    max_rate: float | None,
+) -> float:
+    busy = (requests * findings.latency + bytes_read * SCAN_SECONDS_PER_BYTE) / layout.workers
+    return max(busy, units / max_rate) if max_rate else busy
+
+
+def segment_at(place: int, segments: int) -> int:
+    """The segment that is worked at `place` of the strided order (0 <= place < segments).
+
+    Each segment comes once, and segments that are worked at the same time lie far apart: neighbours
+    in hash space often share a partition of the service, which serves 3,000 read units a second.
+    The stride is the one next to the golden section of `segments` that shares no divisor with it.
+    """
+    return place * _stride(segments) % segments
+
+
+@lru_cache(maxsize=1)
+def _stride(segments: int) -> int:
+    stride = max(1, round(segments * 0.6180339887498949))
+    while math.gcd(stride, segments) != 1:
+        stride += 1
+    return stride
+
+
+def group_order(group: int, groups: int, segments: int, begun: int = 0) -> Iterator[int]:
+    """The segments of one group of `groups`, in strided order, without the first `begun`."""
+    places = range(group, segments, groups)[begun:]
+    return (segment_at(place, segments) for place in places)

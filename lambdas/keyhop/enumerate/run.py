@@ -1,0 +1,334 @@
+"""A run, from a table to its keys: look, lay out, work slices, commit them, sum up."""
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from keyhop.enumerate.forecast import forecast
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.log import PartSink, RunLog
+from keyhop.enumerate.output import Format
+from keyhop.enumerate.pages import PageReader, Tally
+from keyhop.enumerate.plan import (
+    SCAN_BYTES_PER_SEGMENT,
+    Choice,
+    Layout,
+    Method,
+    Wishes,
+    group_order,
+    layout_for_scan,
+    layout_for_skip,
+    rough_keys,
+)
+from keyhop.enumerate.record import Checkpoint, Commit, RunPlan, Totals, manifest
+from keyhop.enumerate.seen import SeenKeys
+from keyhop.enumerate.slices import Outcome, Sink, Slice, Work, difference
+from keyhop.enumerate.survey import Opening, Survey
+from keyhop.enumerate.table import Target
+from keyhop.errors import RunConflict
+from keyhop.keyspace import Key
+
+SURVEY_UNITS = 8.0
+"""Read units that a run may spend on random segments, to choose how many to have."""
+
+FIRST_SLICE_SECONDS = 0.25
+LONGEST_SLICE_SECONDS = 10.0
+"""A slice is committed after this long: what a crash can cost. Slices start short and double, so
+that
+even a run that is killed again and again moves on."""
+
+
+@dataclass(slots=True)
+class Start:
+    """How a run begins. opening: what the first look has found, if the run goes on from there."""
+
+    layout: Layout
+    ledger: Ledger
+    opening: Opening | None = None
+
+
+def prepare(reader: PageReader, method: Method, wishes: Wishes) -> Start:
+    """Choose the layout; where it depends on the table's content, take a first look.
+
+    Costs at most three small pages and SURVEY_UNITS; a small table is read whole by it.
+    """
+    target = reader.target
+    ledger = Ledger.for_table(target.mean_item_bytes)
+    chance = random.Random()
+    survey = Survey(reader, ledger, SURVEY_UNITS, chance)
+    if method == "scan":
+        if wishes.segments is None and target.size_bytes <= SCAN_BYTES_PER_SEGMENT:
+            first_page = survey.open_scan()
+            if first_page.position is None or target.size_bytes:
+                return Start(Layout(1, 1), ledger, first_page)
+        return Start(layout_for_scan(target.size_bytes or None, wishes), ledger)
+    if wishes.segments is not None:
+        return Start(layout_for_skip(0, 0, wishes), ledger)
+    opening: Opening | None = None
+    if wishes.verify_share is None:
+        opening = survey.open()
+        if opening.is_enough(target.item_count):
+            return Start(Layout(1, 1), ledger, opening)
+    samples = survey.find_size()
+    keys = rough_keys(samples, target.item_count)
+    seen = [collection for sample in samples for collection in sample.collections]
+    units_per_key = forecast(seen, ledger.size.mean, chance).units_per_key
+    layout = layout_for_skip(keys, units_per_key, wishes)
+    return Start(layout, ledger, opening if layout.segments == 1 else None)
+
+
+def begin(
+    log: RunLog,
+    reader: PageReader,
+    choice: Choice,
+    start: Start,
+    format_: Format,
+    seconds: float,
+) -> RunPlan:
+    """Write down what the run will do; `seconds`: how long `prepare` took. Raises RunConflict."""
+    target = reader.target
+    plan = RunPlan(
+        id=uuid.uuid4().hex,
+        table=target.name,
+        index=target.index,
+        identity=target.identity,
+        space=target.space,
+        method=choice.method,
+        reason=choice.reason,
+        segments=start.layout.segments,
+        groups=1,
+        format=format_,
+        started=now(),
+        planning=deepcopy(reader.tally),
+        planning_seconds=seconds,
+    )
+    if not log.begin(plan):
+        raise RunConflict("Another run was begun in the same place at the same moment.")
+    log.write_manifest(summed_up(log, plan)[1])
+    return plan
+
+
+def check_resumable(log: RunLog, plan: RunPlan, target: Target, where: str) -> None:
+    """Raises RunConflict if the run in `where` is finished, or is not one of this very table."""
+    if log.is_finished():
+        raise RunConflict(
+            f"{where} holds a finished run of {plan.title}: use its keys, or choose an empty place."
+        )
+    if (plan.index, plan.space) != (target.index, target.space) or plan.identity != target.identity:
+        raise RunConflict(
+            f"{where} holds a run of another table: {plan.title}, {plan.identity}; choose an empty "
+            f"place for {target.title}, {target.identity}."
+        )
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is; another thread may look at any time."""
+
+    segments: int
+    _keys: int = 0
+    _ended: int = 0
+    _slice: Slice | None = None
+
+    @property
+    def keys(self) -> int:
+        """Distinct keys so far."""
+        return self._keys + (self._slice.keys if self._slice else 0)
+
+    @property
+    def ended(self) -> int:
+        """Segments that are finished."""
+        return self._ended + (self._slice.ended if self._slice else 0)
+
+    def settle(self, keys: int, ended: int) -> None:
+        """Between slices: what counts so far."""
+        self._slice = None
+        self._keys = keys
+        self._ended = ended
+
+    def add(self, keys: int, ended: int) -> None:
+        """What a slice came to counts from now on."""
+        self.settle(self._keys + keys, self._ended + ended)
+
+    def follow(self, slice_: Slice) -> None:
+        """A slice begins."""
+        self._slice = slice_
+
+
+def stream(
+    reader: PageReader,
+    start: Start,
+    method: Method,
+    sink: Sink,
+    progress: Progress,
+    idle: Callable[[], None] = lambda: None,
+) -> bool:
+    """Run without a store: keys go to `sink`, and nothing can be resumed.
+
+    Returns whether the table was read to its end. Raises what ended the run early.
+    """
+    checkpoint = Checkpoint()
+    if start.opening is not None:
+        checkpoint = _after_opening(start.opening)
+        progress.add(_take_in(start.opening, sink), int(start.opening.position is None))
+    segments = start.layout.segments
+    order = group_order(0, 1, segments, checkpoint.place)
+    slice_ = Slice(Work(method, segments, order, checkpoint), reader, start.ledger, sink)
+    progress.follow(slice_)
+    outcome = slice_.work(start.layout.workers, None, idle)
+    progress.add(outcome.keys, outcome.ended)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.checkpoint.is_end(segments)
+
+
+def _after_opening(opening: Opening) -> Checkpoint:
+    return Checkpoint(place=1, open={0: opening.position} if opening.position else {})
+
+
+def _take_in(opening: Opening, sink: Sink) -> int:
+    return sink.write(0, opening.keys) if opening.keys else 0
+
+
+@dataclass(slots=True)
+class GroupRun:
+    """Works one group of a run, slice by slice, from wherever its commits say it stands.
+
+    copy: gets the keys too, as they are found; they may be found again after a lost commit.
+    """
+
+    log: RunLog
+    plan: RunPlan
+    group: int
+    reader: PageReader
+    workers: int
+    progress: Progress
+    idle: Callable[[], None] = lambda: None
+    copy: Sink | None = None
+    clock: Callable[[], float] = time.monotonic
+    _seen: SeenKeys | None = field(default=None)
+
+    def run(self, start: Start | None = None) -> None:
+        """Go on until the group is finished or the reader is told to stop.
+
+        Raises what ended a slice, after committing what the slice had done. start: for a new run.
+        """
+        checkpoint, number = self._replay()
+        ledger = start.ledger if start else Ledger.for_table(self.reader.target.mean_item_bytes)
+        if checkpoint.ledger is not None:
+            ledger = Ledger.from_json(dict(checkpoint.ledger))
+        if number == 0 and start is not None and start.opening is not None:
+            checkpoint, number = self._commit_opening(start.opening, ledger)
+        seconds = FIRST_SLICE_SECONDS
+        while not checkpoint.is_end(self._segments) and not self.reader.stop.is_set():
+            checkpoint, number = self._slice(checkpoint, number, ledger, seconds)
+            seconds = min(LONGEST_SLICE_SECONDS, 2 * seconds)
+        if self._seen is not None:
+            self._seen.close()
+
+    @property
+    def _segments(self) -> int:
+        return len(range(self.group, self.plan.segments, self.plan.groups))
+
+    def _replay(self) -> tuple[Checkpoint, int]:
+        """Where the commits leave off, and how many there are."""
+        checkpoint = Checkpoint()
+        number = keys = ended = 0
+        self._seen = SeenKeys() if self.plan.index else None
+        for commit in self.log.commits(self.group):
+            number += 1
+            keys += commit.keys
+            ended += commit.ended
+            checkpoint = commit.checkpoint
+            if self._seen is not None:
+                for part in commit.parts:
+                    self._seen.new_among(key for _, key in self.log.keys(self.plan, part))
+        self.progress.settle(keys, ended)
+        return checkpoint, number
+
+    def _commit_opening(self, opening: Opening, ledger: Ledger) -> tuple[Checkpoint, int]:
+        sink = self._sink(0)
+        keys = _take_in(opening, _Both(sink, self.copy) if self.copy else sink)
+        stands = _after_opening(opening)
+        ended = int(opening.position is None)
+        checkpoint = Checkpoint(stands.place, stands.open, ledger.to_json())
+        return self._commit(0, sink, Outcome(keys, ended, checkpoint), Tally(), 0.0)
+
+    def _slice(
+        self, checkpoint: Checkpoint, number: int, ledger: Ledger, seconds: float
+    ) -> tuple[Checkpoint, int]:
+        segments = self.plan.segments
+        order = group_order(self.group, self.plan.groups, segments, checkpoint.place)
+        sink = self._sink(number)
+        work = Work(self.plan.method, segments, order, checkpoint)
+        slice_ = Slice(work, self.reader, ledger, _Both(sink, self.copy) if self.copy else sink)
+        self.progress.follow(slice_)
+        before = deepcopy(self.reader.tally)
+        began = self.clock()
+        outcome = slice_.work(self.workers, seconds, self.idle)
+        read = difference(self.reader.tally, before)
+        stands = checkpoint, number
+        if read.requests or outcome.ended:
+            stands = self._commit(number, sink, outcome, read, self.clock() - began)
+        if outcome.error is not None:
+            raise outcome.error
+        return stands
+
+    def _sink(self, number: int) -> PartSink:
+        sink = self.log.new_part(self.plan, self.group, number)
+        sink.seen = self._seen
+        return sink
+
+    def _commit(
+        self, number: int, sink: PartSink, outcome: Outcome, read: Tally, seconds: float
+    ) -> tuple[Checkpoint, int]:
+        """Commit a slice, or adopt what another attempt at it committed.
+
+        Returns where the group stands, and the number of the next slice.
+        """
+        commit = Commit(
+            group=self.group,
+            slice=number,
+            attempt=sink.attempt,
+            parts=sink.close(),
+            ended=outcome.ended,
+            tally=read,
+            seconds=seconds,
+            checkpoint=outcome.checkpoint,
+            finished=outcome.checkpoint.is_end(self._segments),
+        )
+        if not self.log.commit(commit):
+            return self._replay()
+        self.progress.add(outcome.keys, outcome.ended)
+        return outcome.checkpoint, number + 1
+
+
+@dataclass(slots=True)
+class _Both:
+    """Two sinks as one; the first one counts."""
+
+    first: Sink
+    second: Sink
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        self.second.write(segment, keys)
+        return self.first.write(segment, keys)
+
+
+def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
+    """The totals and the manifest of a run; a finished one is checked to be whole."""
+    totals = Totals.of(plan, (c for group in range(plan.groups) for c in log.commits(group)))
+    finished = totals.finished_groups == plan.groups
+    if finished:
+        totals.check_whole(plan)
+    return totals, manifest(plan, totals, finished, now())
+
+
+def now() -> str:
+    """This moment, in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

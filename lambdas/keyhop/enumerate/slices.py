@@ -1,0 +1,201 @@
+"""A slice: threads work the segments of a group until the slice is over.
+
+The threads share one reader, one ledger and one sink. All bookkeeping of a page, its keys going out
+and its segment moving on, is done in one step under one lock; so whenever the threads have ended,
+the keys that went out and the checkpoint agree, whatever made them end.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
+from typing import Protocol
+
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.pages import PageReader, Stopped, Tally
+from keyhop.enumerate.plan import Method
+from keyhop.enumerate.record import Checkpoint
+from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
+from keyhop.errors import BrokenPromise
+from keyhop.keyspace import Key
+from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+
+NO_PROGRESS_LIMIT = 100
+"""Pages in a row that do not move at all before the service is not believed any more."""
+
+
+class Sink(Protocol):
+    """Where keys go."""
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Take in keys of a segment; returns how many were new. Never called by two at once."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What a slice works on: a group's segments, from a checkpoint.
+
+    order: the segments of the group that have not been begun, in its order.
+    """
+
+    method: Method
+    segments: int
+    order: Iterator[int]
+    checkpoint: Checkpoint
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a slice came to. error: what ended it, None if its time was over or its work done."""
+
+    keys: int
+    ended: int
+    checkpoint: Checkpoint
+    error: BaseException | None = None
+
+
+class Slice:
+    """One slice; `work` runs it. Its counters may be read by another thread while it runs."""
+
+    def __init__(
+        self,
+        work: Work,
+        reader: PageReader,
+        ledger: Ledger,
+        sink: Sink,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.keys = 0
+        self.ended = 0
+        self._work = work
+        self._reader = reader
+        self._ledger = ledger
+        self._sink = sink
+        self._clock = clock
+        self._hop = work.method == "skip"
+        self._waiting = list(work.checkpoint.open.items())
+        self._open: dict[int, Position] = dict(work.checkpoint.open)
+        self._place = work.checkpoint.place
+        self._over = Event()
+        self._error: BaseException | None = None
+        self._lock = Lock()
+
+    def work(
+        self, workers: int, seconds: float | None, idle: Callable[[], None] = lambda: None
+    ) -> Outcome:
+        """Work with `workers` threads for about `seconds`, None for as long as there is work.
+
+        idle: called a few times a second meanwhile, on the calling thread.
+        """
+        deadline = None if seconds is None else self._clock() + seconds
+        threads = [Thread(target=self._run, daemon=True) for _ in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.1)
+                idle()
+                if deadline is not None and self._clock() >= deadline:
+                    self._over.set()
+        checkpoint = Checkpoint(self._place, dict(self._open), self._ledger.to_json())
+        return Outcome(self.keys, self.ended, checkpoint, self._error)
+
+    def _run(self) -> None:
+        try:
+            while (task := self._take()) is not None:
+                self._walk(*task)
+        except Stopped:
+            self._over.set()
+        except BaseException as error:  # handed to the calling thread, whatever it is
+            with self._lock:
+                self._error = self._error or error
+            self._over.set()
+
+    def _take(self) -> tuple[int, Position] | None:
+        with self._lock:
+            if self._over.is_set() or self._reader.stop.is_set():
+                return None
+            if self._waiting:
+                return self._waiting.pop()
+            segment = next(self._work.order, None)
+            if segment is None:
+                return None
+            self._place += 1
+            self._open[segment] = BEGINNING
+            return segment, BEGINNING
+
+    def _walk(self, segment: int, position: Position) -> None:
+        stuck = 0
+        following: Position | None = position
+        while following is not None and not self._over.is_set():
+            position = following
+            following = self._page(segment, position)
+            if following is not None and following.start == position.start:
+                stuck += 1
+                if stuck == NO_PROGRESS_LIMIT:
+                    raise BrokenPromise(
+                        f"Segment {segment} of {self._work.segments} sent {stuck} pages in a row "
+                        f"that lead to themselves: the service does not keep its promise."
+                    )
+            else:
+                stuck = 0
+
+    def _page(self, segment: int, position: Position) -> Position | None:
+        page = self._read_hopping(segment, position) if self._hop else self._read(segment, position)
+        step = advance(self._reader.target.space, position, page, self._hop)
+        if step.no_progress:
+            self._reader.count_no_progress()
+        with self._lock:
+            if step.keys:
+                self.keys += self._sink.write(segment, step.keys)
+            if step.position is None:
+                del self._open[segment]
+                self.ended += 1
+            else:
+                self._open[segment] = step.position
+        return step.position
+
+    def _read_hopping(self, segment: int, position: Position) -> Page:
+        with self._lock:
+            bet = self._ledger.bet()
+            limit, units = self._affordable(bet.limit)
+        try:
+            page = self._reader.read(segment, self._work.segments, position.start, limit, units)
+        except BaseException:
+            with self._lock:
+                self._ledger.abandon(bet)
+            raise
+        with self._lock:
+            self._ledger.settle(bet, page.runs, round(page.units / UNITS_PER_BLOCK))
+        return page
+
+    def _read(self, segment: int, position: Position) -> Page:
+        with self._lock:
+            full = int(PAGE_BYTES / self._ledger.size.mean) + 1
+            limit, units = self._affordable(full)
+        # Without a budget the service may fill the page: a Limit could only make it shorter.
+        asked = limit if limit < full else None
+        page = self._reader.read(segment, self._work.segments, position.start, asked, units)
+        with self._lock:
+            self._ledger.size.learn(sum(page.runs), round(page.units / UNITS_PER_BLOCK))
+        return page
+
+    def _affordable(self, limit: int) -> tuple[int, float]:
+        """At most `limit` items that the budget has room for, and their expected read units."""
+        size = self._ledger.size
+        room = self._reader.page_units()
+        if UNITS_PER_BLOCK * size.blocks(limit) > room:
+            limit = max(1, int(room / UNITS_PER_BLOCK * BLOCK_BYTES / size.mean))
+        return limit, UNITS_PER_BLOCK * size.blocks(limit)
+
+
+def difference(after: Tally, before: Tally) -> Tally:
+    """What was read between two states of a tally."""
+    return Tally(
+        requests=after.requests - before.requests,
+        items=after.items - before.items,
+        units=after.units - before.units,
+        no_progress=after.no_progress - before.no_progress,
+        retries=after.retries - before.retries,
+        throttles=after.throttles - before.throttles,
+    )

@@ -1,0 +1,164 @@
+"""Where a run keeps its files: a few operations that a directory and a bucket both can do.
+
+Everything above relies on one of them: `create` is atomic and exclusive. Of any number of writers
+that create the same name, one succeeds, and no reader ever sees half of what it wrote.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Protocol
+
+from keyhop.errors import CannotStart, RunConflict
+
+try:
+    import fcntl
+except ImportError:  # not on Windows; there, two runs over one directory are not told apart
+    fcntl = None  # type: ignore[assignment]
+
+
+LOCK = ".lock"
+ASIDE = ".keyhop-tmp"
+
+
+class Store(Protocol):
+    """Files by name; a name may hold slashes."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file that is not there yet, as a whole; False if it is there."""
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file as a whole, whether it is there or not."""
+
+    def read(self, name: str) -> bytes | None:
+        """A file's content; None if there is no such file."""
+
+    def open_part(self, name: str) -> "PartFile":
+        """A new file, to be written bit by bit."""
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Names of the files in a folder, in no order."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+
+class PartFile(Protocol):
+    """A file that grows; it counts for nothing until something names it."""
+
+    def write(self, content: bytes) -> None:
+        """Append."""
+
+    def close(self) -> None:
+        """Make sure that the content would survive a crash."""
+
+
+class Directory:
+    """A store in a local directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[bytes] | None = None
+
+    def is_empty(self) -> bool:
+        """Whether the directory does not exist, or holds nothing but a lock."""
+        return not self.path.exists() or all(e.name == LOCK for e in self.path.iterdir())
+
+    def lock(self) -> None:
+        """Keep other processes out until this one ends, however it ends; raises RunConflict."""
+        self._lock = (self.path / LOCK).open("ab")
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise RunConflict(
+                    f"Another process is working on {self.path}: wait for it, or choose another."
+                ) from error
+        for left_by_a_crash in self.path.rglob(f"*{ASIDE}"):
+            left_by_a_crash.unlink()
+
+    def make(self) -> None:
+        """Create the directory; raises CannotStart."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotStart(
+                f"The directory {self.path} cannot be made: {error.strerror}."
+            ) from error
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Store.create: written aside, then linked, which fails if the name is taken."""
+        temporary = self._write_aside(name, content)
+        try:
+            os.link(temporary, self.path / name)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink()
+        _sync(self.path / name)
+        return True
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Store.replace: written aside, then moved over."""
+        self._write_aside(name, content).replace(self.path / name)
+        _sync(self.path / name)
+
+    def read(self, name: str) -> bytes | None:
+        """Store.read."""
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def open_part(self, name: str) -> "_LocalPart":
+        """Store.open_part."""
+        return _LocalPart(self._make_folder(name))
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Store.names."""
+        path = self.path / folder
+        if path.is_dir():
+            yield from (f"{folder}/{entry.name}" for entry in path.iterdir())
+
+    def delete(self, name: str) -> None:
+        """Store.delete."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def _write_aside(self, name: str, content: bytes) -> Path:
+        target = self._make_folder(name)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}{ASIDE}")
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return temporary
+
+    def _make_folder(self, name: str) -> Path:
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+
+class _LocalPart:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("xb")
+
+    def write(self, content: bytes) -> None:
+        self._file.write(content)
+
+    def close(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        _sync(self._path)
+
+
+def _sync(path: Path) -> None:
+    """Make a new directory entry survive a crash."""
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,218 @@
+"""A first look at a table: a few pages from its beginning, then a few random segments.
+
+A small table is read whole by the first pages, one after the other, as the published way would. Of
+a larger one, random segments tell how many keys there are: first one segment of each of several
+sizes at once, to find a size that a few pages can read, then as many of that size as the allowance
+pays for. ItemCount is never relied on to skip work: it can be six hours old.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from threading import Lock
+
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.forecast import SeenCollection
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import MOST_SEGMENTS, SegmentSample, is_nearly_done
+from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
+from keyhop.errors import BudgetSpent
+from keyhop.keyspace import Key
+from keyhop.units import BLOCK_BYTES, UNITS_PER_BLOCK
+
+OPENING_PAGES = 4
+GROWTH = 4
+SIZES = (16, 256, 4_096, 65_536, MOST_SEGMENTS)
+PAGES_PER_SEGMENT = 4
+"""Pages of a segment that the search for a size reads before it calls the segment too large."""
+
+FILL = 0.85
+"""Share of a block that a sampled page is to fill: items somewhat above the mean still fit."""
+
+KEYS_PER_SAMPLE = 8
+"""Keys that a sampled segment should hold: enough not to be empty, few enough to sample many."""
+
+FEW_KEYS = 4
+MOST_SAMPLES = 2_000
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first pages of a table, read as one segment.
+
+    position: where they end; None if that is the end of the table.
+    """
+
+    keys: Sequence[Key]
+    position: Position | None
+    items: int
+    keys_per_page: float
+
+    def is_enough(self, item_count: int) -> bool:
+        """Whether to read on from here as one segment: what is left is little, or nothing."""
+        return self.position is None or is_nearly_done(item_count, self.items, self.keys_per_page)
+
+
+class Survey:
+    """Looks at one table, spending at most `allowance` read units.
+
+    What a page will cost is only known afterwards, so each is reckoned to surprise as much as any
+    so far; the allowance is exceeded only by a page that surprises more than all before it.
+    """
+
+    def __init__(
+        self, reader: PageReader, ledger: Ledger, allowance: float, chance: random.Random
+    ) -> None:
+        self._reader = reader
+        self._ledger = ledger
+        self._allowance = Budget(max_units=allowance)
+        self._chance = chance
+        self._surprise = 0.0
+        self._lock = Lock()
+
+    def open(self, pages: int = OPENING_PAGES, cautious: bool = False) -> Opening:
+        """Skip-scan the table as a single segment, `pages` pages or as far as the allowance goes.
+
+        cautious: the first page is one item, whatever the table description says of its size.
+        Where it says nothing, pages grow fourfold until one costs more than a block: only then does
+        a page tell the size of its items.
+        """
+        keys: list[Key] = []
+        items = found = 0
+        position: Position | None = BEGINNING
+        probe = 1 if cautious or self._reader.target.mean_item_bytes is None else None
+        for _ in range(pages):
+            if position is None:
+                break
+            bet = self._ledger.bet()
+            limit = bet.limit if probe is None else probe
+            expected = UNITS_PER_BLOCK * self._ledger.size.blocks(limit)
+            try:
+                page = self._read(0, 1, position, limit, expected)
+            except BudgetSpent:
+                self._ledger.abandon(bet)
+                break
+            self._ledger.settle(bet, page.runs, _blocks(page))
+            if probe is not None:
+                sized = self._reader.target.mean_item_bytes is not None or _blocks(page) > 1
+                probe = None if sized else GROWTH * probe
+            step = advance(self._reader.target.space, position, page, hop=True)
+            if step.no_progress:
+                self._reader.count_no_progress()
+            keys.extend(step.keys)
+            found = len(step.keys)
+            items += sum(page.runs)
+            position = step.position
+        return Opening(keys, position, items, float(found))
+
+    def open_scan(self) -> Opening:
+        """Read the table's, or index's, first page of 1 MB through."""
+        page = self._read(0, 1, BEGINNING, None, UNITS_PER_BLOCK)
+        items = sum(page.runs)
+        self._ledger.size.learn(items, _blocks(page))
+        step = advance(self._reader.target.space, BEGINNING, page, hop=False)
+        return Opening(step.keys, step.position, items, float(len(step.keys)))
+
+    def find_size(self, more: int = 0) -> list[SegmentSample]:
+        """One random segment of each of SIZES, at once; kept is the largest that few pages read
+        whole.
+
+        more: so many more of its size, if it held few keys or none. Empty if even the smallest is
+        too large, or the allowance too small.
+        """
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = list(pool.map(self._sample_at_random, SIZES))
+            kept = [sample for sample in found if sample is not None][:1]
+            if kept and kept[0].keys < FEW_KEYS:
+                again = pool.map(self._sample_at_random, [kept[0].segments] * more)
+                kept.extend(sample for sample in again if sample is not None)
+        return kept
+
+    def _sample_at_random(self, segments: int) -> SegmentSample | None:
+        return self._sample(self._chance.randrange(segments), segments, PAGES_PER_SEGMENT)
+
+    def sample(
+        self, keys: float, progress: Callable[[int], None] = lambda samples: None
+    ) -> list[SegmentSample]:
+        """Random segments with a few keys each, read whole, until the allowance is nearly spent.
+
+        keys: how many the table is thought to hold. No segment is begun that the allowance might
+        not see to its end: leaving out those that cost most would bias the result.
+        """
+        segments = min(MOST_SEGMENTS, max(1, round(keys / KEYS_PER_SAMPLE)))
+        chosen = iter(self._chance.sample(range(segments), min(segments, MOST_SAMPLES)))
+        samples: list[SegmentSample] = []
+        dearest = KEYS_PER_SAMPLE * (UNITS_PER_BLOCK + self._surprise)
+        running: set[Future[SegmentSample | None]] = set()
+        with ThreadPoolExecutor(THREADS) as pool:
+            while True:
+                while len(running) < THREADS and self._left() >= dearest * (len(running) + 1):
+                    segment = next(chosen, None)
+                    if segment is None:
+                        break
+                    running.add(pool.submit(self._sample, segment, segments, None))
+                if not running:
+                    return samples
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    sample = future.result()
+                    if sample is not None:
+                        samples.append(sample)
+                        dearest = max(dearest, 1.5 * sample.units)
+                progress(len(samples))
+
+    def _sample(self, segment: int, segments: int, most_pages: int | None) -> SegmentSample | None:
+        """A segment in pages of 4 KB; None if it has more than `most_pages`, or costs too much."""
+        mean = self._ledger.size.mean
+        limit = max(1, int(FILL * BLOCK_BYTES / mean))
+        expected = UNITS_PER_BLOCK * self._ledger.size.blocks(limit)
+        hop = self._reader.target.space.sort is not None
+        position: Position | None = BEGINNING
+        collections: list[SeenCollection] = []
+        pages = 0
+        units = first_blocks = 0.0
+        while position is not None:
+            if pages == most_pages:
+                return None
+            try:
+                page = self._read(segment, segments, position, limit, expected)
+            except BudgetSpent:
+                return None
+            step = advance(self._reader.target.space, position, page, hop)
+            fresh = page.runs[len(page.runs) - len(step.keys) :]
+            collections.extend(SeenCollection(items, cut=False) for items in fresh)
+            if fresh and step.position is not None:
+                collections[-1] = SeenCollection(fresh[-1], cut=True)
+            units += page.units
+            if page.runs:
+                pages += 1
+                first_blocks += _blocks(page) if sum(page.runs) == 1 else 1.0
+            position = step.position
+        return SegmentSample(segments, tuple(collections), pages, units, first_blocks)
+
+    def _read(
+        self, segment: int, segments: int, position: Position, limit: int | None, expected: float
+    ) -> Page:
+        with self._lock:
+            reserved = expected + self._surprise
+            self._allowance.reserve(0.0, reserved)
+        spent = 0.0
+        try:
+            page = self._reader.read(segment, segments, position.start, limit, expected)
+            spent = page.units
+            return page
+        finally:
+            with self._lock:
+                self._allowance.settle(0.0, reserved, spent)
+                self._surprise = max(self._surprise, spent - expected)
+
+    def _left(self) -> float:
+        with self._lock:
+            return self._allowance.left
+
+
+def _blocks(page: Page) -> int:
+    return round(page.units / UNITS_PER_BLOCK)

@@ -1,0 +1,162 @@
+"""Check a run: read a share of the table through with plain Scan pages, and compare.
+
+Whole segments of the run are drawn at random, each is read from end to end, and its keys are
+compared with those that the run's parts hold for it. What differs is looked at again, to tell a
+fault from a table that changes while it is looked at:
+
+missing    in the table, not in the run; and a second skip-scan of the segment does not find it
+either appeared   in the table, not in the run; but a second skip-scan finds it: written since, most
+likely surplus    in the run, not in the table A key that was deleted since the run read it is
+surplus: the table keeps no trace of it. One that is missing at first and gone at the second look
+was deleted meanwhile, and is counted as appeared.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.log import RunLog
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.record import RunPlan
+from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
+from keyhop.keyspace import Key, to_json
+from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+
+EXAMPLES = 10
+"""How many keys of each kind a verdict names."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a check found. share: of the hash space that was really read."""
+
+    share: float
+    segments: int = 0
+    keys: int = 0
+    missing: int = 0
+    appeared: int = 0
+    surplus: int = 0
+    examples: dict[str, list[Any]] = field(default_factory=dict)
+
+    def add(self, kind: str, keys: Iterable[str]) -> None:
+        """Count keys of a kind, and keep a few as examples."""
+        found = list(keys)
+        setattr(self, kind, getattr(self, kind) + len(found))
+        if found:
+            named = self.examples.setdefault(kind, [])
+            named.extend(json.loads(key) for key in found[: EXAMPLES - len(named)])
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON; it names up to EXAMPLES keys of each kind."""
+        return {
+            "share": self.share,
+            "segments": self.segments,
+            "keys": self.keys,
+            "missing": self.missing,
+            "appeared": self.appeared,
+            "surplus": self.surplus,
+            "examples": self.examples,
+        }
+
+
+def verify(
+    log: RunLog,
+    plan: RunPlan,
+    reader: PageReader,
+    share: float,
+    workers: int,
+    chance: random.Random,
+    idle: Callable[[int, int], None] = lambda done, of: None,
+) -> Verdict:
+    """Check a finished run; raises what reading can raise, and BrokenPromise for a damaged part."""
+    count = max(1, round(share * plan.segments))
+    drawn = chance.sample(range(plan.segments), count)
+    verdict = Verdict(share=count / plan.segments)
+    with ThreadPoolExecutor(workers) as pool:
+        # A few segments at a time, so that memory holds the keys of those only.
+        for at in range(0, count, workers):
+            batch = drawn[at : at + workers]
+            reported = _reported(log, plan, set(batch))
+            read = pool.map(lambda segment: _read_through(reader, plan, segment), batch)
+            for segment, present in zip(batch, read, strict=True):
+                _compare(verdict, reader, plan, segment, reported[segment], present)
+            idle(min(count, at + workers), count)
+    return verdict
+
+
+def _compare(
+    verdict: Verdict,
+    reader: PageReader,
+    plan: RunPlan,
+    segment: int,
+    reported: set[str],
+    present: set[str],
+) -> None:
+    verdict.segments += 1
+    verdict.keys += len(present)
+    absent = present - reported
+    surplus = reported - present
+    if absent or surplus:
+        again = _read_through(reader, plan, segment)
+        surplus -= again
+        found = _skip_through(reader, plan, segment) if plan.method == "skip" else set()
+        missing = (absent & again) - found
+        verdict.add("missing", sorted(missing))
+        verdict.add("appeared", sorted(absent - missing))
+        verdict.add("surplus", sorted(surplus))
+
+
+def _reported(log: RunLog, plan: RunPlan, segments: set[int]) -> dict[int, set[str]]:
+    keys: dict[int, set[str]] = {segment: set() for segment in segments}
+    for group in range(plan.groups):
+        for commit in log.commits(group):
+            for part in commit.parts:
+                if any(block.segment in segments for block in part.blocks):
+                    for segment, key in log.keys(plan, part, segments):
+                        keys[segment].add(_name(key))
+    return keys
+
+
+def _read_through(reader: PageReader, plan: RunPlan, segment: int) -> set[str]:
+    mean = reader.target.mean_item_bytes or BLOCK_BYTES
+
+    def read(position: Position) -> Page:
+        room = reader.page_units()
+        limit = None
+        if room < UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES:
+            limit = max(1, int(room / UNITS_PER_BLOCK * BLOCK_BYTES / mean))
+        units = min(room, UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES)
+        return reader.read(segment, plan.segments, position.start, limit, units)
+
+    return _walk(plan, read, hop=False)
+
+
+def _skip_through(reader: PageReader, plan: RunPlan, segment: int) -> set[str]:
+    ledger = Ledger.for_table(reader.target.mean_item_bytes)
+
+    def read(position: Position) -> Page:
+        bet = ledger.bet()
+        units = UNITS_PER_BLOCK * ledger.size.blocks(bet.limit)
+        page = reader.read(segment, plan.segments, position.start, bet.limit, units)
+        ledger.settle(bet, page.runs, round(page.units / UNITS_PER_BLOCK))
+        return page
+
+    return _walk(plan, read, hop=True)
+
+
+def _walk(plan: RunPlan, read: Callable[[Position], Page], hop: bool) -> set[str]:
+    keys: set[str] = set()
+    position: Position | None = BEGINNING
+    while position is not None:
+        step = advance(plan.space, position, read(position), hop)
+        keys.update(map(_name, step.keys))
+        position = step.position
+    return keys
+
+
+def _name(key: Key) -> str:
+    return json.dumps(to_json(key), sort_keys=True)

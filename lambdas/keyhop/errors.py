@@ -1,0 +1,63 @@
+"""The errors a user can meet; each message is one sentence that says what to do.
+
+KeyhopError
+├── CannotStart            what was asked for cannot be done as it stands
+│   ├── TableNotFound
+│   ├── IndexNotFound
+│   └── RunConflict        the output already holds something else
+├── AwsRefused             the service said no; asking again does not help
+│   ├── NoCredentials
+│   └── NotPermitted
+├── Unreachable            no answer from the endpoint at all
+├── GaveUp                 throttled or failing for too long; the run can be resumed
+├── BudgetSpent            the next page would cost more than is left; the run can be resumed
+└── BrokenPromise          the service, or a stored run, contradicts what it promises
+"""
+
+
+class KeyhopError(Exception):
+    """Base of all errors that Keyhop explains."""
+
+
+class CannotStart(KeyhopError):
+    """What was asked for cannot be done as it stands; nothing has been read."""
+
+
+class TableNotFound(CannotStart):
+    """No such table in this account and region."""
+
+
+class IndexNotFound(CannotStart):
+    """The table has no such index."""
+
+
+class RunConflict(CannotStart):
+    """The place for the output holds another run, or a finished one."""
+
+
+class AwsRefused(KeyhopError):
+    """The service refused; asking again does not help."""
+
+
+class NoCredentials(AwsRefused):
+    """There are no AWS credentials, or they are not valid."""
+
+
+class NotPermitted(AwsRefused):
+    """The credentials lack a permission."""
+
+
+class Unreachable(KeyhopError):
+    """The endpoint did not answer at all."""
+
+
+class GaveUp(KeyhopError):
+    """Nothing has succeeded for as long as patience allows."""
+
+
+class BudgetSpent(KeyhopError):
+    """The next page would cost more read units than the run may still spend."""
+
+
+class BrokenPromise(KeyhopError):
+    """Something that must hold does not: going on could lose keys."""

@@ -1,0 +1,62 @@
+"""What a throttling error says.
+
+DynamoDB's throttling exceptions list their reasons (service model of botocore 1.44):
+ProvisionedThroughputExceededException and RequestLimitExceeded under `ThrottlingReasons`,
+ThrottlingException under `throttlingReasons`; boto3 puts them at the top level of
+`ClientError.response`, not under "Error". Each reason is `{reason, resource}`; the reason string is
+one of the sixteen `{Table|Index}{Read|Write}{limit}Exceeded`.
+"""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+THROTTLING_CODES = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "ProvisionedThroughputExceeded",
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "TooManyRequestsException",
+    }
+)
+
+ALL_REASONS = tuple(
+    f"{scope}{operation}{limit}Exceeded"
+    for scope, operation, limit in product(
+        ("Table", "Index"),
+        ("Read", "Write"),
+        (
+            "ProvisionedThroughput",
+            "KeyRangeThroughput",
+            "AccountLimit",
+            "MaxOnDemandThroughput",
+        ),
+    )
+)
+"""The sixteen reason strings."""
+
+NO_REASON = "unknown"
+"""What a throttling error that carries no reason is counted under."""
+
+
+def is_throttling(response: Mapping[str, Any]) -> bool:
+    """Whether an error response (`ClientError.response`) is a throttling error.
+
+    Reasons count whatever the error code: the code alone is no guide (ThrottlingException carries
+    reasons too, old endpoints send codes without any).
+    """
+    return bool(_reasons(response)) or response.get("Error", {}).get("Code") in THROTTLING_CODES
+
+
+def reason_names(response: Mapping[str, Any]) -> tuple[str, ...]:
+    """The reason strings of a throttling error, as sent; `(NO_REASON,)` if it carries none."""
+    return tuple(entry.get("reason") or NO_REASON for entry in _reasons(response)) or (NO_REASON,)
+
+
+def _reasons(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(response.get("ThrottlingReasons") or response.get("throttlingReasons") or ())

