@@ -189,6 +189,8 @@ def _explained_response(response: Mapping[str, Any], endpoint: Endpoint, table: 
 
 
 def _unreachable(error: Exception, endpoint: Endpoint) -> str:
+    if isinstance(error, SSLError):
+        return f"No TLS connection to DynamoDB: {_one_line(error)}; check the certificates."
     if endpoint.url:
         return f"Nothing answers at {endpoint.url}: is it running, and is --endpoint-url right?"
     target = (

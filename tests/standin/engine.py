@@ -1,10 +1,11 @@
 """A strict stand-in for DynamoDB: what no local database does.
 
 Only what Keyhop uses, but that as the service documents it: segments are equal ranges of a hash of
-the partition key, start keys are validated (a foreign segment's is refused), an empty read costs 0.5
-read units, a page ends at 1 MB, an index has its own hash order. No I/O here.
+the partition key, start keys are validated (a foreign segment's is refused), an empty read costs
+0.5 read units, a page ends at 1 MB, an index has its own hash order. No I/O here.
 """
 
+import base64
 import hashlib
 import math
 import time
@@ -40,8 +41,6 @@ def order_of(value: Mapping[str, Any]) -> Any:
 
 
 def _binary(text: str) -> bytes:
-    import base64
-
     return base64.b64decode(text)
 
 
@@ -233,7 +232,9 @@ class Table:
         units = max(1, math.ceil(read / 4096)) * (1.0 if request.get("ConsistentRead") else 0.5)
         wanted = _projected(request)
         page: dict[str, Any] = {
-            "Items": [{n: v for n, v in item.items() if wanted is None or n in wanted} for item in taken],
+            "Items": [
+                {n: v for n, v in item.items() if wanted is None or n in wanted} for item in taken
+            ],
             "Count": len(taken),
             "ScannedCount": len(taken),
         }
@@ -315,6 +316,8 @@ class Service:
         if operation == "CreateTable":
             self.tables[request["TableName"]] = Table(request)
             return {"TableDescription": self.tables[request["TableName"]].describe()}
+        if operation == "ListTables":
+            return {"TableNames": sorted(self.tables)}
         if operation == "BatchWriteItem":
             for name, writes in request["RequestItems"].items():
                 for write in writes:

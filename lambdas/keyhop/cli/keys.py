@@ -291,6 +291,12 @@ class _Job:
     def to_directory(self, path: Path, copy: bool = False) -> None:
         """Keys to part files, committed slice by slice; `copy`: to standard output as well."""
         directory = Directory(path)
+        try:
+            self._enumerate_into(directory, copy)
+        finally:
+            directory.unlock()
+
+    def _enumerate_into(self, directory: Directory, copy: bool) -> None:
         log = RunLog(directory)
         plan = self._held_by(directory, log)
         start = None
@@ -312,7 +318,7 @@ class _Job:
         if copy:
             group.copy = StdoutSink(Encoder(plan.format, plan.space), None)
         else:
-            self.summary.output = str(path)
+            self.summary.output = str(directory.path)
         try:
             group.run(start)
         finally:

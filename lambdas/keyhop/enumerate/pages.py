@@ -16,16 +16,18 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_e
 
 from keyhop.client import DynamoDB, Endpoint, explained, is_transient
 from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.ledger import ItemSize
 from keyhop.enumerate.skip_scan import Page, collapse
 from keyhop.enumerate.table import Target
 from keyhop.errors import GaveUp
 from keyhop.keyspace import Key
 from keyhop.throttling import is_throttling, reason_names
-from keyhop.units import charged_units
+from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, charged_units
 
 FIRST_BACKOFF_SECONDS = 0.05
 LONGEST_BACKOFF_SECONDS = 20.0
 DEFAULT_PATIENCE_SECONDS = 300.0
+FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
 
 class Stopped(Exception):
@@ -146,10 +148,19 @@ class PageReader:
             self.tally.units += spent
         return Page(keys, runs, response.get("LastEvaluatedKey"), spent)
 
-    def page_units(self) -> float:
-        """Most read units that the next page should be expected to cost."""
+    def affordable(self, limit: int | None, size: ItemSize) -> tuple[int | None, float]:
+        """At most `limit` items that the budget has room for, and their expected read units.
+
+        None for `limit` asks for a whole page of 1 MB, and stays None if there is room for one: a
+        Limit could only make such a page shorter.
+        """
         with self._lock:
-            return self.budget.page_units(self._clock())
+            room = self.budget.page_units(self._clock())
+        units = FULL_PAGE_UNITS if limit is None else UNITS_PER_BLOCK * size.blocks(limit)
+        if units <= room:
+            return limit, units
+        fitting = max(1, int(room / UNITS_PER_BLOCK * BLOCK_BYTES / size.mean))
+        return fitting, UNITS_PER_BLOCK * size.blocks(fitting)
 
     def count_no_progress(self) -> None:
         """Count a page that brought the walk no further."""

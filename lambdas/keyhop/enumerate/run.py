@@ -200,6 +200,7 @@ class GroupRun:
     """Works one group of a run, slice by slice, from wherever its commits say it stands.
 
     copy: gets the keys too, as they are found; they may be found again after a lost commit.
+    A slice lasts `first_slice_seconds`, the next ones twice as long each, up to the longest.
     """
 
     log: RunLog
@@ -210,6 +211,8 @@ class GroupRun:
     progress: Progress
     idle: Callable[[], None] = lambda: None
     copy: Sink | None = None
+    first_slice_seconds: float = FIRST_SLICE_SECONDS
+    longest_slice_seconds: float = LONGEST_SLICE_SECONDS
     clock: Callable[[], float] = time.monotonic
     _seen: SeenKeys | None = field(default=None)
 
@@ -224,10 +227,10 @@ class GroupRun:
             ledger = Ledger.from_json(dict(checkpoint.ledger))
         if number == 0 and start is not None and start.opening is not None:
             checkpoint, number = self._commit_opening(start.opening, ledger)
-        seconds = FIRST_SLICE_SECONDS
+        seconds = self.first_slice_seconds
         while not checkpoint.is_end(self._segments) and not self.reader.stop.is_set():
             checkpoint, number = self._slice(checkpoint, number, ledger, seconds)
-            seconds = min(LONGEST_SLICE_SECONDS, 2 * seconds)
+            seconds = min(self.longest_slice_seconds, 2 * seconds)
         if self._seen is not None:
             self._seen.close()
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.keyspace import Key, KeySpace, from_json, to_json
+from keyhop.units import UNITS_PER_BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Page:
     runs: Sequence[int]
     next: Key | None
     units: float
+
+    @property
+    def blocks(self) -> int:
+        """What it cost, in blocks."""
+        return round(self.units / UNITS_PER_BLOCK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from keyhop.enumerate.record import Checkpoint
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
 from keyhop.errors import BrokenPromise
 from keyhop.keyspace import Key
-from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 
 NO_PROGRESS_LIMIT = 100
 """Pages in a row that do not move at all before the service is not believed any more."""
@@ -158,7 +157,7 @@ class Slice:
     def _read_hopping(self, segment: int, position: Position) -> Page:
         with self._lock:
             bet = self._ledger.bet()
-            limit, units = self._affordable(bet.limit)
+            limit, units = self._reader.affordable(bet.limit, self._ledger.size)
         try:
             page = self._reader.read(segment, self._work.segments, position.start, limit, units)
         except BaseException:
@@ -166,27 +165,16 @@ class Slice:
                 self._ledger.abandon(bet)
             raise
         with self._lock:
-            self._ledger.settle(bet, page.runs, round(page.units / UNITS_PER_BLOCK))
+            self._ledger.settle(bet, page.runs, page.blocks)
         return page
 
     def _read(self, segment: int, position: Position) -> Page:
         with self._lock:
-            full = int(PAGE_BYTES / self._ledger.size.mean) + 1
-            limit, units = self._affordable(full)
-        # Without a budget the service may fill the page: a Limit could only make it shorter.
-        asked = limit if limit < full else None
-        page = self._reader.read(segment, self._work.segments, position.start, asked, units)
+            limit, units = self._reader.affordable(None, self._ledger.size)
+        page = self._reader.read(segment, self._work.segments, position.start, limit, units)
         with self._lock:
-            self._ledger.size.learn(sum(page.runs), round(page.units / UNITS_PER_BLOCK))
+            self._ledger.size.learn(sum(page.runs), page.blocks)
         return page
-
-    def _affordable(self, limit: int) -> tuple[int, float]:
-        """At most `limit` items that the budget has room for, and their expected read units."""
-        size = self._ledger.size
-        room = self._reader.page_units()
-        if UNITS_PER_BLOCK * size.blocks(limit) > room:
-            limit = max(1, int(room / UNITS_PER_BLOCK * BLOCK_BYTES / size.mean))
-        return limit, UNITS_PER_BLOCK * size.blocks(limit)
 
 
 def difference(after: Tally, before: Tally) -> Tally:

@@ -66,17 +66,24 @@ class Directory:
         return not self.path.exists() or all(e.name == LOCK for e in self.path.iterdir())
 
     def lock(self) -> None:
-        """Keep other processes out until this one ends, however it ends; raises RunConflict."""
+        """Keep others out until `unlock`, or the end of this process; raises RunConflict."""
         self._lock = (self.path / LOCK).open("ab")
         if fcntl is not None:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
+                self.unlock()
                 raise RunConflict(
                     f"Another process is working on {self.path}: wait for it, or choose another."
                 ) from error
         for left_by_a_crash in self.path.rglob(f"*{ASIDE}"):
             left_by_a_crash.unlink()
+
+    def unlock(self) -> None:
+        """Let others in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def make(self) -> None:
         """Create the directory; raises CannotStart."""

@@ -88,16 +88,17 @@ class Survey:
             if position is None:
                 break
             bet = self._ledger.bet()
-            limit = bet.limit if probe is None else probe
-            expected = UNITS_PER_BLOCK * self._ledger.size.blocks(limit)
+            limit, expected = self._reader.affordable(
+                bet.limit if probe is None else probe, self._ledger.size
+            )
             try:
                 page = self._read(0, 1, position, limit, expected)
             except BudgetSpent:
                 self._ledger.abandon(bet)
                 break
-            self._ledger.settle(bet, page.runs, _blocks(page))
+            self._ledger.settle(bet, page.runs, page.blocks)
             if probe is not None:
-                sized = self._reader.target.mean_item_bytes is not None or _blocks(page) > 1
+                sized = self._reader.target.mean_item_bytes is not None or page.blocks > 1
                 probe = None if sized else GROWTH * probe
             step = advance(self._reader.target.space, position, page, hop=True)
             if step.no_progress:
@@ -109,10 +110,11 @@ class Survey:
         return Opening(keys, position, items, float(found))
 
     def open_scan(self) -> Opening:
-        """Read the table's, or index's, first page of 1 MB through."""
-        page = self._read(0, 1, BEGINNING, None, UNITS_PER_BLOCK)
+        """Read the table's, or index's, first page of 1 MB through, outside the allowance."""
+        limit, expected = self._reader.affordable(None, self._ledger.size)
+        page = self._reader.read(0, 1, BEGINNING.start, limit, expected)
         items = sum(page.runs)
-        self._ledger.size.learn(items, _blocks(page))
+        self._ledger.size.learn(items, page.blocks)
         step = advance(self._reader.target.space, BEGINNING, page, hop=False)
         return Opening(step.keys, step.position, items, float(len(step.keys)))
 
@@ -189,7 +191,7 @@ class Survey:
             units += page.units
             if page.runs:
                 pages += 1
-                first_blocks += _blocks(page) if sum(page.runs) == 1 else 1.0
+                first_blocks += page.blocks if sum(page.runs) == 1 else 1.0
             position = step.position
         return SegmentSample(segments, tuple(collections), pages, units, first_blocks)
 
@@ -212,7 +214,3 @@ class Survey:
     def _left(self) -> float:
         with self._lock:
             return self._allowance.left
-
-
-def _blocks(page: Page) -> int:
-    return round(page.units / UNITS_PER_BLOCK)

@@ -24,7 +24,6 @@ from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
 from keyhop.keyspace import Key, to_json
-from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 
 EXAMPLES = 10
 """How many keys of each kind a verdict names."""
@@ -122,14 +121,10 @@ def _reported(log: RunLog, plan: RunPlan, segments: set[int]) -> dict[int, set[s
 
 
 def _read_through(reader: PageReader, plan: RunPlan, segment: int) -> set[str]:
-    mean = reader.target.mean_item_bytes or BLOCK_BYTES
+    size = Ledger.for_table(reader.target.mean_item_bytes).size
 
     def read(position: Position) -> Page:
-        room = reader.page_units()
-        limit = None
-        if room < UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES:
-            limit = max(1, int(room / UNITS_PER_BLOCK * BLOCK_BYTES / mean))
-        units = min(room, UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES)
+        limit, units = reader.affordable(None, size)
         return reader.read(segment, plan.segments, position.start, limit, units)
 
     return _walk(plan, read, hop=False)
@@ -140,9 +135,9 @@ def _skip_through(reader: PageReader, plan: RunPlan, segment: int) -> set[str]:
 
     def read(position: Position) -> Page:
         bet = ledger.bet()
-        units = UNITS_PER_BLOCK * ledger.size.blocks(bet.limit)
-        page = reader.read(segment, plan.segments, position.start, bet.limit, units)
-        ledger.settle(bet, page.runs, round(page.units / UNITS_PER_BLOCK))
+        limit, units = reader.affordable(bet.limit, ledger.size)
+        page = reader.read(segment, plan.segments, position.start, limit, units)
+        ledger.settle(bet, page.runs, page.blocks)
         return page
 
     return _walk(plan, read, hop=True)

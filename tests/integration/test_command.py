@@ -1,0 +1,191 @@
+"""The command, as a person meets it: wrong inputs, plans, checks, reports."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from keyhop import __version__
+
+from tests.databases import Database, keyhop
+from tests.standin.engine import Refused
+from tests.standin.server import StandIn
+
+ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["keys"], "TABLE"),
+        (["keys", "T", "--segments", "0"], "whole number from 1 to 1,000,000"),
+        (["keys", "T", "--segments", "1000001"], "whole number from 1 to 1,000,000"),
+        (["keys", "T", "--segments", "x"], "'x' is not a whole number"),
+        (["keys", "T", "--workers", "-1"], "whole number from 1"),
+        (["keys", "T", "--max-read-rate", "0"], "'0' is not a number above 0"),
+        (["keys", "T", "--max-read-units", "nan"], "is not a number above 0"),
+        (["keys", "T", "--verify", "1.5"], "'1.5' is not a share"),
+        (["keys", "T", "--method", "magic"], "invalid choice: 'magic'"),
+        (["keys", "T", "--format", "xml"], "invalid choice: 'xml'"),
+        (["keys", "T", "--colour"], "unrecognized arguments: --colour"),
+        (["keys", "T", "--resume"], "--resume needs --output"),
+        (["keys", "T", "--format", "json"], "--format json is for --plan"),
+        (["keys", "T", "--plan", "--format", "csv"], "--plan prints text"),
+        (["keys", "T", "--plan", "--output", "x"], "--plan only estimates"),
+        (["keys", "T", "--verify", "0.1", "--index", "i"], "--verify does not work with --index"),
+        (["keys", "T", "--report", "/nonexistent/r.json"], "/nonexistent/r.json cannot be written"),
+        (["keys", "T", "--report", "/"], "cannot be written"),
+        (["keys", "T", "--endpoint-url", "nonsense"], "is not an http"),
+        (["keys", "T", *ANYWHERE], "Nothing answers at http://127.0.0.1:9"),
+        (["keys", "T", "--profile", "no-such-profile", *ANYWHERE], "'no-such-profile'"),
+        (["nonsense"], "nonsense"),
+        ([], "COMMAND"),
+    ],
+)
+def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:
+    result = keyhop(*arguments)
+    assert (result.status, result.out) == (2, b"")
+    assert says in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_no_such_table_or_index(database: Database, table_name: str) -> None:
+    missing = database.keys(table_name)
+    assert missing.status == 2
+    assert f"There is no table '{table_name}'" in missing.err
+    database.create(table_name)
+    missing = database.keys(table_name, "--index", "other")
+    assert missing.status == 2
+    assert "has no index 'other': it has none" in missing.err
+    short = database.keys("x")
+    assert short.status == 2
+    assert short.err.count("\n") == 1
+
+
+def test_errors_of_the_service_are_told_in_one_line(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    def fault(operation: str, request) -> None:
+        raise Refused("UnrecognizedClientException", "The security token is invalid.")
+
+    stand_in.fault = fault
+    result = strict.keys(table_name)
+    assert result.status == 2
+    assert result.err == (
+        "keyhop: The AWS credentials were not accepted (UnrecognizedClientException): sign in "
+        "again.\n"
+    )
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_stack_traces_are_for_those_who_ask(debug: bool) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "KEYHOP_DEBUG"}
+    if debug:
+        environment["KEYHOP_DEBUG"] = "1"
+    command = [sys.executable, "-m", "keyhop", "keys", "T", *ANYWHERE]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ("Traceback" in ended.stderr) is debug
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert keyhop("keys", "--help").status == 0
+    text = keyhop("keys", "--help").out.decode()
+    for word in ("--max-read-rate", "--resume", "examples:", "exit status", "KEYHOP_DEBUG"):
+        assert word in text
+    assert keyhop("--version").out.decode().strip() == f"keyhop {__version__}"
+
+
+def test_the_report(database: Database, table_name: str, tmp_path: Path) -> None:
+    database.collections(table_name, [1, 5, 30] * 40, filling=500)
+    path = tmp_path / "report.json"
+    result = database.keys(table_name, "--report", str(path), "--segments", "6")
+    report = json.loads(path.read_bytes())
+    assert report["table"] == table_name
+    assert report["method"] == "skip"
+    assert report["segments"] == 6
+    assert report["keys"] == len(result.keys) == 120
+    assert report["items_read"] >= 120
+    assert report["read_units"] >= 0.5 * report["requests"]
+    assert report["dollars"] == pytest.approx(report["read_units"] * 0.125e-6, rel=1e-3)
+    assert report["seconds"] > 0
+    assert report["throttles"] == {}
+    assert report["no_progress_hops"] == 0
+    assert report["software_version"] == __version__
+    assert report["finished"] is True
+
+
+def test_quiet_says_nothing(database: Database, table_name: str) -> None:
+    database.collections(table_name, [2] * 20)
+    result = database.keys(table_name, "--quiet")
+    assert (result.err, len(result.keys)) == ("", 20)
+
+
+def test_a_plan_states_what_it_cost_and_is_close(
+    database: Database, table_name: str, tmp_path: Path
+) -> None:
+    database.collections(table_name, [1, 30, 4] * 500, filling=350)
+    plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--plan", "--format", "json")
+    assert plan.status == 0
+    told = json.loads(plan.out)
+    assert told["method"] == "skip"
+    assert told["spent"]["read_units"] <= 50
+    assert told["keys"]["low"] <= 1_500 * 1.1
+    assert told["keys"]["high"] >= 1_500 * 0.9
+    path = tmp_path / "report.json"
+    database.keys(table_name, "--report", str(path))
+    spent = json.loads(path.read_bytes())["read_units"]
+    assert told["methods"]["skip"]["read_units"]["low"] <= 1.4 * spent
+    assert told["methods"]["skip"]["read_units"]["high"] >= spent / 1.4
+    assert set(told["methods"]) == {"skip", "scan", "published"}
+
+
+def test_a_plan_for_people(database: Database, table_name: str) -> None:
+    database.collections(table_name, [1] * 30)
+    plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--plan")
+    text = plan.out.decode()
+    assert "has 30 distinct partition keys (read whole)" in text
+    assert "skip <- auto" in text
+    assert "2026-08" in text
+    assert plan.err == ""
+
+
+def test_a_plan_of_a_table_without_a_sort_key(database: Database, table_name: str) -> None:
+    database.create(table_name, ("pk", "S"), None)
+    database.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(900)))
+    plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--plan", "--format", "json")
+    told = json.loads(plan.out)
+    assert set(told["methods"]) == {"scan"}
+    assert told["keys"]["low"] <= 1_000
+    assert told["keys"]["high"] >= 800
+
+
+@pytest.mark.parametrize("allowed", [5, 50, 200])
+def test_a_plan_keeps_within_its_allowance(
+    strict: Database, stand_in: StandIn, table_name: str, allowed: int
+) -> None:
+    strict.collections(table_name, [1, 3, 200] * 120, filling=3_000)
+    before = stand_in.units
+    plan = strict_plan(strict, table_name, "--max-read-units", str(allowed))
+    assert stand_in.units - before <= allowed
+    assert plan["spent"]["read_units"] == stand_in.units - before
+
+
+def test_a_plan_for_huge_items_says_that_it_could_not_sample(
+    strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, [1] * 40, filling=390_000)
+    plan = strict_plan(strict, table_name)
+    assert plan["keys"]["sampled"] is False
+    assert plan["keys"]["low"] <= 40 <= plan["keys"]["high"]
+    assert plan["spent"]["read_units"] <= 50
+
+
+def strict_plan(database: Database, table: str, *arguments: str) -> dict:
+    result = keyhop(
+        *("keys", table, "--endpoint-url", database.url, "--plan", "--format", "json"), *arguments
+    )
+    assert result.status == 0
+    return json.loads(result.out)

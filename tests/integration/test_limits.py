@@ -1,0 +1,283 @@
+"""Read budgets, throttling, failures."""
+
+import itertools
+import json
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import Layout
+from keyhop.enumerate.run import Progress, Start, stream
+from keyhop.enumerate.table import describe
+from keyhop.throttling import ALL_REASONS
+
+from tests.databases import Database
+from tests.standin.engine import Refused
+from tests.standin.server import Hangup, StandIn
+
+SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
+
+
+def throttle(reason: str | None, code: str = "ThrottlingException") -> Refused:
+    field = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
+    more = {field: [{"reason": reason, "resource": "arn:x"}]} if reason else {}
+    return Refused(code, "slow down", **more)
+
+
+def report_of(database: Database, table: str, tmp_path: Path, *arguments: str) -> tuple[int, dict]:
+    path = tmp_path / "report.json"
+    result = database.keys(table, "--report", str(path), *arguments)
+    return result.status, json.loads(path.read_bytes()) | {"out": result.keys}
+
+
+@pytest.mark.parametrize("reason", ALL_REASONS)
+def test_every_reason_is_waited_out_and_counted(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, reason: str
+) -> None:
+    expected = strict.collections(table_name, SIZES[:16], filling=3_000)
+    codes = itertools.cycle(
+        ["ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"]
+    )
+    count = itertools.count(1)
+    sent = [0]
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(count) % 4 == 0:
+            sent[0] += 1
+            raise throttle(reason, next(codes))
+
+    stand_in.fault = fault
+    status, report = report_of(strict, table_name, tmp_path, "--segments", "3")
+    assert status == 0
+    assert sorted(key["pk"]["S"] for key in report["out"]) == sorted(expected)
+    assert report["throttles"] == {reason: sent[0]}
+    assert sent[0] >= 3
+
+
+def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str) -> None:
+    """On DynamoDB Local, injected below the client, through the client's own parsing."""
+    from botocore.awsrequest import AWSResponse
+
+    expected = dynamodb.collections(table_name, [2] * 40, filling=3_000)
+    endpoint = Endpoint(url=dynamodb.url)
+    client = dynamodb_client(endpoint)
+    body = {
+        "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+        "message": "slow down",
+        "ThrottlingReasons": [
+            {"reason": "TableReadKeyRangeThroughputExceeded", "resource": "arn:x"},
+            {"reason": "TableReadAccountLimitExceeded", "resource": "arn:x"},
+        ],
+    }
+    count = itertools.count(1)
+
+    def inject(request, **_):
+        if next(count) % 5:
+            return None
+        response = AWSResponse(request.url, 400, {}, None)
+        response._content = json.dumps(body).encode()
+        return response
+
+    client.meta.events.register("before-send.dynamodb.Scan", inject)
+    reader = PageReader(client, describe(client, endpoint, table_name), Budget(), endpoint=endpoint)
+    found = Counter()
+
+    class Sink:
+        def write(self, segment, keys):
+            found.update(key["pk"]["S"] for key in keys)
+            return len(keys)
+
+    assert stream(reader, Start(Layout(4, 4), Ledger.for_table(None)), "skip", Sink(), Progress(4))
+    assert found == Counter(expected)
+    assert set(reader.tally.throttles) == {
+        "TableReadKeyRangeThroughputExceeded",
+        "TableReadAccountLimitExceeded",
+    }
+
+
+def test_a_throttle_without_a_reason(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    strict.collections(table_name, [1] * 5)
+    fail = iter([True, False])
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(fail, False):
+            raise throttle(None)
+
+    stand_in.fault = fault
+    status, report = report_of(strict, table_name, tmp_path)
+    assert (status, report["throttles"]) == (0, {"unknown": 1})
+
+
+def test_server_errors_and_broken_connections_are_waited_out(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    expected = strict.collections(table_name, SIZES, filling=3_000)
+    kinds = itertools.cycle(
+        [
+            Refused("InternalServerError", "oops", 500),
+            Hangup(),
+            Refused("ServiceUnavailable", "", 503),
+        ]
+    )
+    count = itertools.count(1)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(count) % 6 == 0:
+            raise next(kinds)
+
+    stand_in.fault = fault
+    status, report = report_of(strict, table_name, tmp_path, "--segments", "5")
+    assert status == 0
+    assert sorted(key["pk"]["S"] for key in report["out"]) == sorted(expected)
+    assert report["retries"] >= 3
+    assert report["throttles"] == {}
+
+
+def test_nothing_else_is_retried(strict: Database, stand_in: StandIn, table_name: str) -> None:
+    strict.collections(table_name, SIZES, filling=3_000)
+    count = itertools.count(1)
+    denied = "User: me is not authorized to perform: dynamodb:Scan on resource: arn:aws:x/Orders"
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(count) >= 10:
+            raise Refused("AccessDeniedException", denied)
+
+    stand_in.fault = fault
+    result = strict.keys(table_name, "--segments", "1")
+    assert result.status == 2
+    assert "allow dynamodb:Scan on arn:aws:x/Orders" in result.err
+    assert next(count) == 11
+
+
+def test_patience_ends_and_the_run_can_be_resumed(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    expected = strict.collections(table_name, SIZES, filling=3_000)
+    count = itertools.count(1)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(count) > 30:
+            raise throttle("TableReadProvisionedThroughputExceeded")
+
+    stand_in.fault = fault
+    out = ("--output", str(tmp_path / "out"), "--segments", "4")
+    result = strict.keys(table_name, *out, "--give-up-after", "0.3")
+    assert result.status == 2
+    assert "Nothing has succeeded for 0.3 seconds" in result.err
+    assert "--resume" in result.err
+    stand_in.fault = lambda operation, request: None
+    assert strict.keys(table_name, *out, "--resume").status == 0
+    parts = (tmp_path / "out" / "parts").iterdir()
+    found = [json.loads(line)["pk"]["S"] for part in parts for line in part.open()]
+    assert sorted(found) == sorted(expected)
+
+
+def test_waiting_for_the_rate_is_not_taken_for_failure() -> None:
+    """Patience runs from the first failure after a success, not from the last success."""
+    from keyhop.enumerate.pages import Patience
+
+    patience = Patience(300.0)
+    patience.succeeded()
+    assert not patience.failed(now=10_000.0)
+    assert not patience.failed(now=10_299.0)
+    assert patience.failed(now=10_300.0)
+    patience.succeeded()
+    assert not patience.failed(now=20_000.0)
+
+
+def test_a_first_contact_that_fails_is_told_at_once() -> None:
+    class Dead:
+        calls = 0
+
+        def describe_table(self, **parameters):
+            from botocore.exceptions import EndpointConnectionError
+
+            self.calls += 1
+            raise EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
+
+    dead = Dead()
+    began = time.monotonic()
+    with pytest.raises(Exception, match="Nothing answers at http"):
+        describe(dead, Endpoint(url="http://127.0.0.1:1"), "Orders")  # type: ignore[arg-type]
+    assert dead.calls == 3
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("method", ["skip", "scan"])
+def test_the_rate_holds_over_the_whole_run(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, method: str
+) -> None:
+    """As the service would measure it: units of the answers it sent, by its own clock."""
+    strict.collections(table_name, SIZES, filling=3_000)
+    rate = 60.0
+    sent: list[tuple[float, float]] = []
+    answer = stand_in.answer
+
+    def measured(operation: str, request):
+        status, body = answer(operation, request)
+        if operation == "Scan":
+            sent.append((time.monotonic(), body["ConsumedCapacity"]["CapacityUnits"]))
+        return status, body
+
+    stand_in.answer = measured  # type: ignore[method-assign]
+    began = time.monotonic()
+    status, report = report_of(
+        strict, table_name, tmp_path, "--max-read-rate", str(rate), "--method", method
+    )
+    assert status == 0
+    total = 0.0
+    for moment, units in sent:
+        total += units
+        assert total <= rate * (moment - began) * 1.1 + 1.0
+    assert report["read_units"] == total
+    assert total / rate <= report["seconds"] <= 1.5 * total / rate + 1
+
+
+@pytest.mark.parametrize("method", ["skip", "scan"])
+@pytest.mark.parametrize("allowed", [8, 47.5])
+def test_units_are_not_overspent_and_the_rest_is_resumed(
+    strict: Database,
+    stand_in: StandIn,
+    table_name: str,
+    tmp_path: Path,
+    method: str,
+    allowed: float,
+) -> None:
+    expected = strict.collections(table_name, SIZES, filling=3_000)
+    out = ("--output", str(tmp_path / "out"), "--segments", "4", "--method", method)
+    arguments = [*out, "--max-read-units", str(allowed)]
+    runs = 0
+    while True:
+        before = stand_in.units
+        result = strict.keys(table_name, *arguments)
+        assert stand_in.units - before <= allowed
+        runs += 1
+        if result.status == 0:
+            break
+        assert result.status == 4
+        assert f"Of {allowed:g} read units" in result.err
+        assert "Continue with --output" in result.err
+        if "--resume" not in arguments:
+            arguments.append("--resume")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    assert manifest["keys"] == len(expected)
+    assert manifest["read_units"] == pytest.approx(stand_in.units)
+    assert runs >= stand_in.units / allowed
+
+
+def test_without_a_directory_the_budget_says_that_it_cannot_be_resumed(
+    strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, SIZES, filling=3_000)
+    result = strict.keys(table_name, "--max-read-units", "10")
+    assert result.status == 4
+    assert "Without --output a run cannot be continued" in result.err
+    assert re.search(r"\d+ keys of .* so far", result.err)

@@ -1,0 +1,385 @@
+"""Runs that are crashed, killed, raced, resumed: the same keys, none twice, none missing."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.log import RunLog
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import Choice, Layout
+from keyhop.enumerate.run import GroupRun, Progress, Start, begin, summed_up
+from keyhop.enumerate.store import Directory
+from keyhop.enumerate.table import describe
+
+from tests.databases import Database, keyhop
+from tests.standin.server import StandIn
+
+SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class CrashingStore(Directory):
+    """A directory that crashes before, or after, its n-th operation that changes something."""
+
+    def __init__(self, path: Path, crash_at: int, after: bool) -> None:
+        super().__init__(path)
+        self.left = crash_at
+        self.after = after
+
+    def _step(self, operation: Callable[[], object]) -> object:
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise Crash
+        result = operation()
+        if self.left == 0:
+            raise Crash
+        return result
+
+    def create(self, name, content):
+        return self._step(lambda: super(CrashingStore, self).create(name, content))
+
+    def replace(self, name, content):
+        return self._step(lambda: super(CrashingStore, self).replace(name, content))
+
+    def open_part(self, name):
+        return self._step(lambda: super(CrashingStore, self).open_part(name))
+
+
+def reader_of(url: str, table: str) -> PageReader:
+    endpoint = Endpoint(url=url)
+    client = dynamodb_client(endpoint)
+    return PageReader(client, describe(client, endpoint, table), Budget(), endpoint=endpoint)
+
+
+def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0.01) -> None:
+    """What the command does, in slices as short as can be."""
+    log = RunLog(store)
+    plan = log.plan()
+    start = None
+    if plan is None:
+        start = Start(Layout(segments, 3), Ledger.for_table(None))
+        plan = begin(log, reader, Choice("skip", "test"), start, "jsonl", 0.0)
+    group = GroupRun(log, plan, 0, reader, 3, Progress(plan.segments))
+    group.first_slice_seconds = group.longest_slice_seconds = seconds
+    group.run(start)
+    log.write_manifest(summed_up(log, plan)[1])
+
+
+def committed_keys(path: Path) -> Counter[str]:
+    """All keys in the parts that the manifest names."""
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    assert manifest["finished"]
+    keys: Counter[str] = Counter()
+    for part in manifest["parts"]:
+        lines = (path / part["name"]).read_text().splitlines()
+        assert len(lines) == part["keys"]
+        keys.update(json.loads(line)["pk"]["S"] for line in lines)
+    assert manifest["keys"] == sum(keys.values()) == sum(manifest["segments"]["keys"])
+    return keys
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_every_write_changes_nothing(
+    strict: Database, table_name: str, tmp_path: Path, after: bool
+) -> None:
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    crash_at = 0
+    crashed = True
+    while crashed:
+        crash_at += 1
+        path = tmp_path / str(crash_at)
+        path.mkdir()
+        try:
+            work(CrashingStore(path, crash_at, after), reader_of(strict.url, table_name), 7)
+            crashed = False
+        except Crash:
+            work(Directory(path), reader_of(strict.url, table_name), 7)
+        assert committed_keys(path) == expected
+    assert crash_at > 5
+
+
+def test_workers_that_die_again_and_again_change_nothing(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    """What was found before is committed, even if the error is one that nobody expected."""
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    chance = random.Random(5)
+    left = [0]
+    crashes = 0
+    for round_ in range(10):
+        path = tmp_path / str(round_)
+        path.mkdir()
+        while True:
+            reader = reader_of(strict.url, table_name)
+            left[0] = chance.randint(1, 40)
+            scan = reader._client.scan
+
+            def crashing_scan(scan=scan, **parameters):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Crash
+                return scan(**parameters)
+
+            reader._client.scan = crashing_scan  # type: ignore[method-assign]
+            try:
+                work(Directory(path), reader, 9)
+                break
+            except Crash:
+                crashes += 1
+        assert committed_keys(path) == expected
+    assert crashes > 30
+
+
+def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    """No lock here: the deployed application has none. Who loses a commit adopts the winner's."""
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    for round_ in range(5):
+        path = tmp_path / str(round_)
+        path.mkdir()
+        log = RunLog(Directory(path))
+        start = Start(Layout(11, 3), Ledger.for_table(None))
+        reader = reader_of(strict.url, table_name)
+        begin(log, reader, Choice("skip", "test"), start, "jsonl", 0.0)
+        errors: list[BaseException] = []
+
+        def twin(path: Path = path, errors: list = errors) -> None:
+            try:
+                work(Directory(path), reader_of(strict.url, table_name), 11)
+            except BaseException as error:
+                errors.append(error)
+
+        twins = [threading.Thread(target=twin) for _ in range(3)]
+        for thread in twins:
+            thread.start()
+        for thread in twins:
+            thread.join()
+        assert errors == []
+        assert committed_keys(path) == expected
+
+
+def test_what_lost_a_commit_does_not_count_and_is_swept(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    expected = strict.collections(table_name, SIZES, filling=3_000)
+    path = tmp_path / "out"
+    path.mkdir()
+    with pytest.raises(Crash):
+        work(CrashingStore(path, 4, after=False), reader_of(strict.url, table_name), 5)
+    stray = list((path / "parts").iterdir())
+    assert stray
+    result = strict.keys(table_name, "--output", str(path), "--resume", "--segments", "5")
+    assert result.status == 0
+    assert committed_keys(path) == Counter(expected)
+    assert not any(file.exists() for file in stray)
+
+
+def test_killed_at_random_moments_and_resumed_until_done(
+    dynamodb: Database, table_name: str, tmp_path: Path
+) -> None:
+    """kill -9 of the real command."""
+    expected = Counter(dynamodb.collections(table_name, [1, 6, 1, 25] * 150, filling=700))
+    chance = random.Random(17)
+    path = tmp_path / "out"
+    command = [sys.executable, "-m", "keyhop", "keys", table_name]
+    command += ["--endpoint-url", dynamodb.url, "--format", "jsonl"]
+    command += ["--output", str(path), "--resume", "--quiet", "--max-read-rate", "120"]
+    kills = 0
+    finished = False
+    while not finished:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        try:
+            _, said = process.communicate(timeout=chance.uniform(0.5, 1.6))
+            assert process.returncode == 0, said
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+        manifest = path / "manifest.json"
+        finished = manifest.exists() and json.loads(manifest.read_bytes())["finished"]
+    assert kills >= 2
+    assert committed_keys(path) == expected
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_ends_cleanly_and_can_be_resumed(
+    strict: Database, table_name: str, tmp_path: Path, stand_in: StandIn, number: int, status: int
+) -> None:
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    path = tmp_path / "out"
+    seen = [0]
+
+    def interrupt(operation: str, request) -> None:
+        seen[0] += operation == "Scan"
+        if seen[0] == 60:
+            os.kill(os.getpid(), number)
+
+    stand_in.fault = interrupt
+    arguments = ("--output", str(path), "--segments", "9")
+    result = strict.keys(table_name, *arguments, "--report", str(tmp_path / "r.json"))
+    assert result.status == status
+    assert "Interrupted. Continue with --output" in result.err
+    assert not json.loads((path / "manifest.json").read_bytes())["finished"]
+    assert json.loads((tmp_path / "r.json").read_bytes())["finished"] is False
+    assert strict.keys(table_name, *arguments, "--resume").status == 0
+    assert committed_keys(path) == expected
+
+
+def test_an_index_is_deduplicated_across_a_resume(
+    dynamodb: Database, table_name: str, tmp_path: Path
+) -> None:
+    """On DynamoDB Local the segments of an index share keys."""
+    dynamodb.create(
+        table_name,
+        AttributeDefinitions=[{"AttributeName": "day", "AttributeType": "S"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "by-day",
+                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+    )
+    dynamodb.fill(
+        table_name,
+        (
+            {"pk": {"S": f"k{n}"}, "sk": {"S": "a"}, "day": {"S": f"d{n % 40}"}}
+            for n in range(2_000)
+        ),
+    )
+    arguments = ("--index", "by-day", "--segments", "60", "--output", str(tmp_path / "out"))
+    stopped = dynamodb.keys(table_name, *arguments, "--max-read-units", "10")
+    assert stopped.status == 4
+    assert dynamodb.keys(table_name, *arguments, "--resume").status == 0
+    found = Counter()
+    for part in (tmp_path / "out" / "parts").iterdir():
+        found.update(json.loads(line)["day"]["S"] for line in part.read_text().splitlines())
+    assert found == Counter(f"d{n}" for n in range(40))
+
+
+def test_a_directory_that_holds_something_else_is_refused(
+    database: Database, table_name: str, tmp_path: Path
+) -> None:
+    database.collections(table_name, [1] * 5)
+    other = f"{table_name}-other"
+    database.collections(other, [1] * 5)
+    done = tmp_path / "done"
+    assert database.keys(table_name, "--output", str(done)).status == 0
+    before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
+    cases = {
+        "holds a finished run": (table_name, done, ()),
+        "holds a finished run of": (table_name, done, ("--resume",)),
+        "finished run": (other, done, ("--resume",)),
+    }
+    unfinished = tmp_path / "unfinished"
+    assert database.keys(other, "--output", str(unfinished), "--max-read-units", "0.4").status == 4
+    cases["add --resume"] = (other, unfinished, ())
+    cases["holds a run of another table"] = (table_name, unfinished, ("--resume",))
+    cases["was begun with --format jsonl"] = (other, unfinished, ("--resume", "--format", "csv"))
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("mine")
+    cases["holds other files"] = (table_name, foreign, ())
+    file = tmp_path / "file"
+    file.write_text("mine")
+    cases["is a file"] = (table_name, file, ())
+    for says, (table, path, more) in cases.items():
+        result = database.keys(table, "--output", str(path), *more)
+        assert (result.status, result.out) == (2, b"")
+        assert says in result.err
+        assert result.err.count("\n") == 1
+    assert {path: path.read_bytes() for path in done.rglob("*") if path.is_file()} == before
+    assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
+
+
+def test_a_table_made_anew_under_its_name_is_another_table(
+    database: Database, table_name: str, tmp_path: Path
+) -> None:
+    database.collections(table_name, [1] * 5)
+    out = str(tmp_path / "out")
+    assert database.keys(table_name, "--output", out, "--max-read-units", "0.4").status == 4
+    database.client.delete_table(TableName=table_name)
+    while table_name in database.tables():
+        pass
+    database.collections(table_name, [1] * 5)
+    result = database.keys(table_name, "--output", out, "--resume")
+    assert result.status == 2
+    assert "another table" in result.err
+
+
+def test_resume_on_an_empty_place_begins(
+    database: Database, table_name: str, tmp_path: Path
+) -> None:
+    """A run can be killed before it wrote its plan."""
+    expected = Counter(database.collections(table_name, [2] * 30))
+    assert database.keys(table_name, "--output", str(tmp_path / "new"), "--resume").status == 0
+    assert committed_keys(tmp_path / "new") == expected
+
+
+def test_keys_written_and_deleted_meanwhile(database: Database, table_name: str) -> None:
+    """Keys that are there throughout are reported exactly once, whatever comes and goes."""
+    stay = database.collections(table_name, [1, 4, 1, 30] * 60, filling=300)
+    stop = threading.Event()
+
+    def churn() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            item = {"pk": {"S": f"x{number % 500}"}, "sk": {"S": str(number % 3)}}
+            database.client.put_item(TableName=table_name, Item=item)
+            if number % 2:
+                database.client.delete_item(TableName=table_name, Key=item)
+
+    threads = [threading.Thread(target=churn) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for segments in ("1", "12"):
+            result = database.keys(table_name, "--segments", segments)
+            found = Counter(key["pk"]["S"] for key in result.keys)
+            assert all(found[key] == 1 for key in stay)
+            assert max(found.values()) == 1
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_output_closed_early_ends_without_a_trace(dynamodb: Database, table_name: str) -> None:
+    dynamodb.collections(table_name, [2] * 800)
+    command = f"'{sys.executable}' -m keyhop"
+    ended = subprocess.run(
+        f"{command} keys {table_name} --endpoint-url {dynamodb.url} --segments 40 | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.startswith("k")
+    assert ended.stdout.count("\n") == 1
+    assert "Traceback" not in ended.stderr
+    assert "Broken" not in ended.stderr
+
+
+def test_keyhop_is_a_function_too(strict: Database, table_name: str) -> None:
+    """The command leaves the process as it was: it can be called again."""
+    strict.collections(table_name, [1] * 3)
+    before = signal.getsignal(signal.SIGINT)
+    for _ in range(2):
+        assert keyhop("keys", table_name, "--endpoint-url", strict.url).status == 0
+    assert signal.getsignal(signal.SIGINT) is before

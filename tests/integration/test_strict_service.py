@@ -1,0 +1,126 @@
+"""What only the stand-in does: empty pages, foreign segments, a service that makes no progress."""
+
+import itertools
+import random
+
+import pytest
+
+from tests.databases import Database, hashable
+from tests.standin.server import StandIn
+
+
+@pytest.mark.parametrize("method", ["skip", "scan"])
+@pytest.mark.parametrize("sort", ["S", "N", "B"])
+def test_empty_pages_with_a_last_key_lose_nothing(
+    strict: Database, stand_in: StandIn, table_name: str, method: str, sort: str
+) -> None:
+    strict.create(table_name, ("pk", "S"), ("sk", sort))
+    values = {"S": ["b", "c"], "N": ["1", "2"], "B": [b"b", b"c"]}[sort]
+    keys = [{"pk": {"S": f"k{n}"}} for n in range(120)]
+    strict.fill(table_name, ({**key, "sk": {sort: v}} for key in keys for v in values))
+    chance = random.Random(3)
+    stand_in.empty_pages = lambda request: chance.random() < 0.4
+    for segments in ("1", "7"):
+        result = strict.keys(table_name, "--segments", segments, "--method", method)
+        assert result.status == 0
+        assert hashable(result.keys) == hashable(keys)
+
+
+def test_a_service_that_leads_nowhere_is_given_up(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    strict.collections(table_name, [9] * 40, filling=3_000)
+    count = itertools.count()
+    stand_in.empty_pages = lambda request: next(count) > 10
+    result = strict.keys(table_name, "--segments", "1")
+    assert result.status == 2
+    assert "pages in a row that lead to themselves" in result.err
+    assert next(count) < 200
+
+
+def test_an_empty_table_costs_one_request(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    strict.create(table_name)
+    assert strict.keys(table_name).status == 0
+    assert (stand_in.requests["Scan"], stand_in.units) == (1, 0.5)
+
+
+def test_an_item_count_of_zero_skips_no_work(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    """The reported count can be six hours old."""
+    expected = strict.collections(table_name, [1, 5] * 600, filling=900)
+    stand_in.service.tables[table_name].reported = (0, 0)
+    result = strict.keys(table_name)
+    assert sorted(key["pk"]["S"] for key in result.keys) == sorted(expected)
+    plan = strict.keys(table_name, "--plan", "--format", "json")
+    assert plan.status == 0
+
+
+def test_an_item_count_that_is_far_too_small_skips_no_work(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    expected = strict.collections(table_name, [1, 5] * 600, filling=900)
+    stand_in.service.tables[table_name].reported = (3, 300)
+    assert len(strict.keys(table_name).keys) == len(expected)
+
+
+def test_a_small_table_takes_no_more_requests_than_the_published_way(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    strict.collections(table_name, [1] * 10, filling=200)
+    strict.keys(table_name)
+    assert stand_in.requests["Scan"] <= 2
+    assert stand_in.requests["DescribeTable"] - stand_in.requests["CreateTable"] <= 1
+
+
+def test_an_index_with_several_partition_attributes(strict: Database, table_name: str) -> None:
+    """The service has them since 2025; the local databases do not."""
+    strict.create(
+        table_name,
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": type_}
+            for name, type_ in (("city", "S"), ("year", "N"), ("raw", "B"))
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "several",
+                "KeySchema": [
+                    {"AttributeName": name, "KeyType": "HASH"} for name in ("city", "year", "raw")
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+    )
+    rows = [(city, year, raw) for city in "abc" for year in ("1", "2") for raw in (b"x", b"y")]
+    strict.fill(
+        table_name,
+        (
+            {
+                "pk": {"S": f"{number}{copy}"},
+                "sk": {"S": "s"},
+                "city": {"S": city},
+                "year": {"N": year},
+                "raw": {"B": raw},
+            }
+            for number, (city, year, raw) in enumerate(rows)
+            for copy in range(5)
+        ),
+    )
+    expected = [{"city": {"S": c}, "year": {"N": y}, "raw": {"B": r}} for c, y, r in rows]
+    for segments in ("1", "13"):
+        found = strict.keys(table_name, "--index", "several", "--segments", segments)
+        assert hashable(found.keys) == hashable(expected)
+
+
+def test_the_ledger_s_promise_holds_on_the_wire(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    """Never more than 1.02 times the published way and 4 read units for each segment."""
+    sizes = [1, 1, 2, 60, 1, 8] * 60
+    strict.collections(table_name, sizes, filling=400)
+    for segments in (1, 8, 32):
+        before = stand_in.units
+        strict.keys(table_name, "--segments", str(segments))
+        assert stand_in.units - before <= 1.02 * 0.5 * len(sizes) + 4 * segments

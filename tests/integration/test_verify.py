@@ -1,0 +1,123 @@
+"""The check of a run: it finds what is missing, and tells it from what changed meanwhile."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.log import RunLog
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.store import Directory
+from keyhop.enumerate.table import describe
+from keyhop.enumerate.verify import verify
+from keyhop.errors import BrokenPromise
+
+from tests.databases import Database
+from tests.standin.server import StandIn
+
+SHARE = ("--verify", "1")
+
+
+def report_of(database: Database, table: str, tmp_path: Path, *arguments: str) -> tuple[int, dict]:
+    path = tmp_path / "report.json"
+    result = database.keys(table, "--report", str(path), *arguments)
+    return result.status, json.loads(path.read_bytes())["verify"] | {"err": result.err}
+
+
+@pytest.mark.parametrize("share", ["1", "0.25", "0.01"])
+def test_a_whole_run_passes(
+    database: Database, table_name: str, tmp_path: Path, share: str
+) -> None:
+    database.collections(table_name, [1, 5, 40] * 60, filling=200)
+    status, verdict = report_of(database, table_name, tmp_path, "--verify", share)
+    assert status == 0
+    assert verdict["share"] == pytest.approx(float(share), rel=0.2)
+    assert (verdict["missing"], verdict["surplus"], verdict["appeared"]) == (0, 0, 0)
+    assert "missing 0, surplus 0" in verdict["err"]
+
+
+def test_the_keys_are_printed_as_well(database: Database, table_name: str) -> None:
+    expected = database.collections(table_name, [2] * 50)
+    found = [key["pk"]["S"] for key in database.keys(table_name, "--verify", "0.5").keys]
+    assert sorted(found) == sorted(expected)
+
+
+def test_a_key_that_hops_cannot_find_is_missing(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    """A service that hides a collection from hops, but not from a plain Scan."""
+    strict.collections(table_name, [3] * 80)
+    answer = stand_in.answer
+
+    def hiding(operation: str, request):
+        status, body = answer(operation, request)
+        if operation == "Scan" and "Limit" in request:
+            body["Items"] = [item for item in body["Items"] if item["pk"]["S"] != "k7"]
+        return status, body
+
+    stand_in.answer = hiding  # type: ignore[method-assign]
+    status, verdict = report_of(strict, table_name, tmp_path, *SHARE)
+    assert status == 3
+    assert verdict["missing"] == 1
+    assert verdict["examples"] == {"missing": [{"pk": {"S": "k7"}}]}
+    assert '{"pk": {"S": "k7"}}' in verdict["err"]
+
+
+def test_a_key_written_or_deleted_since_is_not_missing(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    strict.collections(table_name, [3] * 80)
+    table = stand_in.service.tables[table_name]
+
+    def change(operation: str, request) -> None:
+        if operation == "Scan" and "Limit" not in request and not changed:
+            changed.append(True)  # the run is over, its check begins
+            table.put({"pk": {"S": "late"}, "sk": {"S": "0"}})
+            for item in range(3):
+                table.delete({"pk": {"S": "k5"}, "sk": {"S": f"{item:06}"}})
+
+    changed: list[bool] = []
+    stand_in.fault = change
+    status, verdict = report_of(strict, table_name, tmp_path, *SHARE)
+    assert status == 0
+    assert (verdict["missing"], verdict["appeared"], verdict["surplus"]) == (0, 1, 1)
+    assert verdict["examples"]["appeared"] == [{"pk": {"S": "late"}}]
+    assert verdict["examples"]["surplus"] == [{"pk": {"S": "k5"}}]
+
+
+def test_a_key_that_was_lost_from_a_part_is_told(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    strict.collections(table_name, [3] * 80)
+    assert strict.keys(table_name, "--output", str(tmp_path / "out")).status == 0
+    log = RunLog(Directory(tmp_path / "out"))
+    plan = log.plan()
+    assert plan is not None
+    endpoint = Endpoint(url=strict.url)
+    client = dynamodb_client(endpoint)
+    reader = PageReader(client, describe(client, endpoint, table_name), Budget())
+    assert verify(log, plan, reader, 1.0, 2, random.Random(1)).missing == 0
+    (part,) = (tmp_path / "out" / "parts").iterdir()
+    part.write_bytes(part.read_bytes().split(b"\n", 1)[1])
+    with pytest.raises(BrokenPromise, match="not as it was committed"):
+        verify(log, plan, reader, 1.0, 2, random.Random(1))
+
+
+def test_a_check_within_a_budget(strict: Database, table_name: str, tmp_path: Path) -> None:
+    strict.collections(table_name, [40] * 60, filling=1_000)
+    result = strict.keys(
+        table_name, "--output", str(tmp_path / "out"), *SHARE, "--max-read-units", "60"
+    )
+    assert result.status == 4
+    assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["finished"]
+
+
+def test_a_table_without_a_sort_key_can_be_checked(
+    database: Database, table_name: str, tmp_path: Path
+) -> None:
+    database.create(table_name, ("pk", "N"), None)
+    database.fill(table_name, ({"pk": {"N": str(n)}} for n in range(400)))
+    status, verdict = report_of(database, table_name, tmp_path, "--verify", "0.5")
+    assert (status, verdict["missing"], verdict["surplus"]) == (0, 0, 0)

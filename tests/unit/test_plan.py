@@ -1,0 +1,203 @@
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keyhop.enumerate.forecast import Forecast, SeenCollection, forecast
+from keyhop.enumerate.plan import (
+    Findings,
+    Interval,
+    Layout,
+    SegmentSample,
+    Wishes,
+    choose_method,
+    choose_workers,
+    count_interval,
+    findings_of,
+    group_order,
+    is_nearly_done,
+    layout_for_scan,
+    layout_for_skip,
+    rough_keys,
+    scan_cost,
+    segment_at,
+    skip_cost,
+)
+from keyhop.errors import CannotStart
+from keyhop.keyspace import KeyAttribute, KeySpace
+
+WITH_SORT = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+WITHOUT = KeySpace((KeyAttribute("pk", "S"),))
+FREE = Wishes()
+
+
+def findings(keys: float, low: float = 0, high: float = 0) -> Findings:
+    return Findings(
+        Interval(keys, low or keys, high or keys), Forecast(0.5, 1.0), 0.5, 500.0, 0.004
+    )
+
+
+@pytest.mark.parametrize("segments", [1, 2, 3, 7, 16, 100, 1_000, 4_096])
+def test_the_strided_order_visits_each_segment_once(segments: int) -> None:
+    assert sorted(segment_at(place, segments) for place in range(segments)) == list(range(segments))
+
+
+@given(st.integers(8, 1_000_000), st.integers(0, 1_000_000))
+def test_segments_worked_at_the_same_time_lie_far_apart(segments: int, begin: int) -> None:
+    """Eight neighbours in time are never close neighbours in hash space."""
+    together = sorted(segment_at((begin + n) % segments, segments) for n in range(8))
+    gaps = [b - a for a, b in pairwise(together)]
+    assert min(gaps) >= max(1, segments // 30)
+
+
+@given(st.integers(1, 500), st.integers(1, 40))
+def test_groups_share_the_segments_without_overlap(segments: int, groups: int) -> None:
+    groups = min(groups, segments)
+    orders = [list(group_order(group, groups, segments)) for group in range(groups)]
+    assert sorted(s for order in orders for s in order) == list(range(segments))
+    assert list(group_order(0, groups, segments, 1)) == orders[0][1:]
+
+
+def test_a_table_with_a_sort_key_is_hopped_and_the_reason_is_given() -> None:
+    choice = choose_method(WITH_SORT, None, "auto")
+    assert choice.method == "skip"
+    assert "hopped over" in choice.reason
+
+
+@pytest.mark.parametrize(("space", "index"), [(WITHOUT, None), (WITHOUT, "i"), (WITH_SORT, "i")])
+def test_what_cannot_be_hopped_is_scanned_and_refused_for_skip(
+    space: KeySpace, index: str | None
+) -> None:
+    assert choose_method(space, index, "auto").method == "scan"
+    with pytest.raises(CannotStart, match="--method skip cannot work here"):
+        choose_method(space, index, "skip")
+
+
+@pytest.mark.parametrize(
+    ("keys", "segments"),
+    [(0, 1), (40, 1), (99, 1), (1_000, 20), (100_000, 128), (10_000_000, 299), (1e10, 299_760)],
+)
+def test_segments_follow_the_number_of_keys(keys: float, segments: int) -> None:
+    assert layout_for_skip(keys, 0.5, FREE).segments == segments
+
+
+def test_segments_stay_few_where_many_keys_share_a_block() -> None:
+    """12,000 keys of one small item cost 220 read units: 128 segment ends would add 60."""
+    assert layout_for_skip(12_000, 0.0185, FREE).segments <= 18
+
+
+def test_there_are_never_more_than_a_million_segments() -> None:
+    assert layout_for_skip(1e12, 0.5, FREE).segments == 1_000_000
+    assert layout_for_scan(1e18, FREE).segments == 1_000_000
+
+
+def test_wishes_are_followed() -> None:
+    assert layout_for_skip(1e6, 0.5, Wishes(segments=3, workers=9)) == Layout(3, 3)
+    assert layout_for_scan(None, Wishes(segments=300, workers=40)) == Layout(300, 40)
+
+
+def test_a_slow_rate_needs_few_workers() -> None:
+    assert choose_workers(Wishes(max_rate=100.0), 1_000) == 1
+    assert choose_workers(Wishes(max_rate=300.0), 1_000) == 3
+    assert choose_workers(FREE, 1_000) == 8
+
+
+@pytest.mark.parametrize(("size", "segments"), [(None, 128), (1e6, 1), (1e8, 23), (1e12, 861)])
+def test_a_scan_is_laid_out_by_size(size: float | None, segments: int) -> None:
+    assert layout_for_scan(size, FREE).segments == segments
+
+
+def test_a_check_has_enough_segments_to_draw_from() -> None:
+    assert layout_for_skip(10, 0.5, Wishes(verify_share=0.01)).segments == 800
+
+
+@pytest.mark.parametrize(
+    ("reported", "read", "a_page", "done"),
+    [(10, 10, 2, True), (500, 100, 8, True), (5_000, 100, 8, False), (0, 100, 8, False)],
+)
+def test_an_item_count_of_zero_never_ends_the_looking(
+    reported: int, read: int, a_page: float, done: bool
+) -> None:
+    assert is_nearly_done(reported, read, a_page) is done
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    chance = random.Random(11)
+    covered = 0
+    for _ in range(400):
+        keys, segments = 3_000, 500
+        hashed = Counter(chance.randrange(segments) for _ in range(keys))
+        drawn = [hashed[s] for s in chance.sample(range(segments), 30)]
+        share = segments / 30
+        interval = count_interval(drawn).scaled(share)
+        covered += interval.low <= keys <= interval.high
+    assert 0.92 <= covered / 400 <= 0.99
+
+
+def test_nothing_found_still_has_an_upper_limit() -> None:
+    """Garwood: none of a Poisson count leaves up to 3.7 at 97.5 %."""
+    interval = count_interval([0, 0, 0])
+    assert (interval.mean, interval.low) == (0.0, 0.0)
+    assert interval.high == pytest.approx(3.7, abs=0.1)
+
+
+def sample(segments: int, lengths: list[int]) -> SegmentSample:
+    seen = tuple(SeenCollection(n, cut=False) for n in lengths)
+    return SegmentSample(segments, seen, pages=1, units=0.5, first_blocks=1.0)
+
+
+def test_all_segments_sampled_is_exact() -> None:
+    found = findings_of([sample(2, [1, 1]), sample(2, [1])], 100.0, 0.004, random.Random(1))
+    assert found is not None
+    assert found.exact
+    assert found.keys == Interval(3, 3, 3)
+
+
+def test_a_sample_speaks_for_its_share() -> None:
+    found = findings_of([sample(100, [1] * 5)] * 4, 100.0, 0.004, random.Random(1))
+    assert found is not None
+    assert found.keys.mean == 500
+    assert found.keys.low < 500 < found.keys.high
+
+
+def test_no_sample_no_findings_but_a_guess() -> None:
+    assert findings_of([], 100.0, 0.004, random.Random(1)) is None
+    assert rough_keys([], 77) == 77
+    assert rough_keys([], 0) > 0
+    assert rough_keys([sample(16, [1, 1]), sample(16, [])], 0) == 16
+
+
+@pytest.mark.parametrize(
+    ("length", "cut", "item_bytes", "units"),
+    [(1, False, 150, 0.0185), (10, False, 500, 0.5), (8, True, 500, 0.5), (1, False, 20_000, 2.45)],
+)
+def test_a_forecast_is_what_the_ledger_pays(
+    length: int, cut: bool, item_bytes: int, units: float
+) -> None:
+    expected = forecast([SeenCollection(length, cut)] * 20, item_bytes, random.Random(1))
+    assert expected.units_per_key == pytest.approx(units, rel=0.05)
+
+
+def test_a_cut_collection_is_as_long_as_those_that_were_longer() -> None:
+    """All have five items; of every second one only the beginning was seen."""
+    seen = [SeenCollection(5, cut=False), SeenCollection(2, cut=True)] * 50
+    whole = forecast(seen[::2], 500, random.Random(1))
+    assert forecast(seen, 500, random.Random(1)).units_per_key == pytest.approx(
+        whole.units_per_key, rel=0.02
+    )
+
+
+def test_costs_carry_the_interval_and_the_segment_ends() -> None:
+    cost = skip_cost(findings(1_000, 800, 1_200), Layout(20, 8), None)
+    assert (cost.units.low, cost.units.mean, cost.units.high) == (400, 509.5, 609.5)
+    assert cost.seconds == pytest.approx(1_020 * 0.004 / 8)
+    assert skip_cost(findings(1_000), Layout(20, 8), 100.0).seconds == pytest.approx(5.095)
+
+
+def test_a_stale_size_makes_the_scan_s_cost_a_lower_limit() -> None:
+    assert scan_cost(findings(10_000), 0, Layout(1, 1), None).at_least
+    told = scan_cost(findings(10_000), 10**9, Layout(1, 1), None)
+    assert not told.at_least
+    assert told.units.mean == pytest.approx(10**9 / 8192)

@@ -1,0 +1,203 @@
+"""The store and the run's files, raced and crashed on purpose."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from keyhop.enumerate.log import RunLog
+from keyhop.enumerate.output import Encoder
+from keyhop.enumerate.pages import Tally
+from keyhop.enumerate.record import Checkpoint, Commit, Part, RunPlan, Totals, manifest
+from keyhop.enumerate.skip_scan import Position
+from keyhop.enumerate.store import Directory
+from keyhop.errors import BrokenPromise, RunConflict
+from keyhop.keyspace import KeyAttribute, KeySpace
+
+SPACE = KeySpace((KeyAttribute("pk", "B"),), KeyAttribute("sk", "S"))
+
+
+def plan_of(segments: int = 4, **more) -> RunPlan:
+    fields = {
+        "id": "run",
+        "table": "Orders",
+        "index": None,
+        "identity": "arn#1",
+        "space": SPACE,
+        "method": "skip",
+        "reason": "why",
+        "segments": segments,
+        "groups": 1,
+        "format": "jsonl",
+        "started": "2026-01-01T00:00:00+00:00",
+    }
+    return RunPlan(**{**fields, **more})
+
+
+def commit_of(attempt: str, parts: tuple[Part, ...] = (), ended: int = 0, **more) -> Commit:
+    position = Position({"pk": {"B": b"\x00"}, "sk": {"S": "x"}}, {"pk": {"B": b"\x00"}}, True)
+    fields = {
+        "group": 0,
+        "slice": 0,
+        "attempt": attempt,
+        "parts": parts,
+        "ended": ended,
+        "tally": Tally(requests=3, items=9, units=1.5),
+        "seconds": 1.0,
+        "checkpoint": Checkpoint(2, {1: position}, {"mean": 1.0}),
+        "finished": False,
+    }
+    return Commit(**{**fields, **more})
+
+
+def test_of_twenty_writers_one_creates_and_no_reader_sees_half(tmp_path: Path) -> None:
+    store = Directory(tmp_path)
+    for repetition in range(10):
+        name = f"commits/c{repetition}"
+        wins = []
+        gate = threading.Barrier(21)
+
+        def write(number: int, name: str = name, wins: list = wins, gate=gate) -> None:
+            gate.wait()
+            if store.create(name, b"%d" % number * 100_000):
+                wins.append(number)
+
+        seen = []
+
+        def look(name: str = name, gate=gate, seen: list = seen) -> None:
+            gate.wait()
+            for _ in range(50):
+                seen.append(store.read(name))
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(20)]
+        threads.append(threading.Thread(target=look))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(wins) == 1
+        whole = b"%d" % wins[0] * 100_000
+        assert store.read(name) == whole
+        assert set(seen) <= {None, whole}
+    assert [path.name for path in (tmp_path / "commits").iterdir() if "tmp" in path.name] == []
+
+
+def test_plan_commit_and_checkpoint_survive_json(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    plan = plan_of(planning=Tally(requests=2, units=1.0))
+    assert log.begin(plan)
+    assert log.plan() == plan
+    commit = commit_of("a")
+    assert log.commit(commit)
+    assert log.commit_of(0, 0) == commit
+
+
+def test_a_second_run_or_attempt_in_the_same_place_loses(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    assert log.begin(plan_of())
+    assert not log.begin(plan_of(id="other"))
+    assert log.commit(commit_of("first"))
+    assert not log.commit(commit_of("second"))
+    assert [commit.attempt for commit in log.commits(0)] == ["first"]
+
+
+def test_a_part_tells_the_segment_of_each_key(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    for format_ in ("text", "jsonl", "csv"):
+        plan = plan_of(format=format_)
+        sink = log.new_part(plan, 0, 0)
+        for segment in (3, 1, 3, 2):
+            sink.write(segment, [{"pk": {"B": b"%d-%d" % (segment, n)}} for n in range(segment)])
+        (part,) = sink.close()
+        assert part.keys == 9
+        assert sorted((block.segment, block.keys) for block in part.blocks) == [
+            (1, 1),
+            (2, 2),
+            (3, 6),
+        ]
+        assert {key["pk"]["B"] for _, key in log.keys(plan, part, {2})} == {b"2-0", b"2-1"}
+        everything = list(log.keys(plan, part))
+        assert all(key["pk"]["B"].startswith(b"%d-" % segment) for segment, key in everything)
+        header = Encoder(format_, SPACE).header()
+        content = (tmp_path / part.name).read_bytes()
+        assert content.startswith(header)
+        assert len(content) == part.size
+
+
+def test_no_key_no_part(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    assert log.new_part(plan_of(), 0, 0).close() == ()
+    assert list(log.store.names("parts")) == []
+
+
+def test_a_part_that_was_tampered_with_is_told(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    sink = log.new_part(plan_of(), 0, 0)
+    sink.write(0, [{"pk": {"B": b"a"}}, {"pk": {"B": b"b"}}])
+    (part,) = sink.close()
+    path = tmp_path / part.name
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(BrokenPromise, match="not as it was committed"):
+        list(log.keys(plan_of(), part))
+    path.unlink()
+    with pytest.raises(BrokenPromise):
+        list(log.keys(plan_of(), part))
+
+
+def test_parts_that_no_commit_names_are_swept(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    parts = []
+    for _ in range(3):
+        sink = log.new_part(plan_of(), 0, 0)
+        sink.write(0, [{"pk": {"B": b"a"}}])
+        parts += sink.close()
+    assert log.sweep(parts[:1]) == 2
+    assert list(log.store.names("parts")) == [parts[0].name]
+
+
+def test_a_damaged_file_is_told_by_its_name(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    log.store.create("commits/g00000-s000000.json", b"{half")
+    with pytest.raises(BrokenPromise, match=r"s000000\.json is damaged"):
+        list(log.commits(0))
+
+
+def test_a_run_of_another_layout_is_refused(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    log.store.create("run.json", b'{"layout": 99, "software_version": "9.9"}')
+    with pytest.raises(BrokenPromise, match=r"begun by keyhop 9\.9"):
+        log.plan()
+
+
+def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
+    first, second = Directory(tmp_path), Directory(tmp_path)
+    first.lock()
+    with pytest.raises(RunConflict, match="Another process"):
+        second.lock()
+
+
+def test_a_manifest_claims_to_be_finished_only_if_every_segment_ended_once() -> None:
+    plan = plan_of(segments=2)
+    whole = commit_of("a", ended=2, finished=True)
+    totals = Totals.of(plan, [whole])
+    totals.check_whole(plan)
+    for broken in ([commit_of("a", ended=1, finished=True)], [whole, commit_of("b", ended=1)]):
+        with pytest.raises(BrokenPromise, match="do not use its result"):
+            Totals.of(plan, broken).check_whole(plan)
+
+
+def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
+    part = Part.from_json(
+        {"name": "p", "size": 9, "sha256": "x", "header": 0, "blocks": [[1, 2, 4], [0, 3, 5]]}
+    )
+    plan = plan_of(segments=2, planning=Tally(requests=1, units=0.5), planning_seconds=0.5)
+    told = manifest(plan, Totals.of(plan, [commit_of("a", (part,), 2)]), True, "now")
+    assert (told["keys"], told["requests"], told["read_units"]) == (5, 4, 2.0)
+    assert told["segments"] == {
+        "total": 2,
+        "ended": 2,
+        "most_keys": 3,
+        "mean_keys": 2.5,
+        "keys": [3, 2],
+    }
+    assert told["seconds"] == 1.5
+    assert "2026-08" in told["price"]
