@@ -19,6 +19,12 @@ DYNAMODB_LOCAL = ROOT / ".cache" / "dynamodb-local"
 DYNALITE = ROOT / "node_modules" / "dynalite" / "cli.js"
 START_SECONDS = 60.0
 HEAP = "1g"
+LOCAL_CREDENTIALS = {
+    "region_name": "us-east-1",
+    "aws_access_key_id": "local",
+    "aws_secret_access_key": "local",
+}
+"""For the local databases, which accept any."""
 
 
 def free_port() -> int:
@@ -103,12 +109,10 @@ def local_client(url: str, connections: int = 16) -> Any:
     return boto3.client(
         "dynamodb",
         endpoint_url=url,
-        region_name="us-east-1",
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
+        **LOCAL_CREDENTIALS,
         config=Config(
             parameter_validation=False,
             max_pool_connections=connections,
-            retries={"mode": "standard", "total_max_attempts": 2},
+            retries={"mode": "standard", "total_max_attempts": 1},
         ),
     )

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from keyhop.client import Endpoint, dynamodb_client
+from keyhop.client import Endpoint
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
@@ -17,6 +17,7 @@ from keyhop.enumerate.run import Progress, Start, stream
 from keyhop.enumerate.table import describe
 from keyhop.throttling import ALL_REASONS
 
+from local.servers import local_client
 from tests.databases import Database
 from tests.standin.engine import Refused
 from tests.standin.server import Hangup, StandIn
@@ -61,12 +62,12 @@ def test_every_reason_is_waited_out_and_counted(
 
 
 def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str) -> None:
-    """On DynamoDB Local, injected below the client, through the client's own parsing."""
+    """On DynamoDB Local, injected below boto3's client, through that client's own parsing."""
     from botocore.awsrequest import AWSResponse
 
     expected = dynamodb.collections(table_name, [2] * 40, filling=3_000)
     endpoint = Endpoint(url=dynamodb.url)
-    client = dynamodb_client(endpoint)
+    client = local_client(dynamodb.url)
     body = {
         "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
         "message": "slow down",

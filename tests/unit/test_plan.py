@@ -31,6 +31,7 @@ from keyhop.keyspace import KeyAttribute, KeySpace
 WITH_SORT = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 WITHOUT = KeySpace((KeyAttribute("pk", "S"),))
 FREE = Wishes()
+HOPS = Forecast(units_per_key=0.5, requests_per_key=1.0)
 
 
 def findings(keys: float, low: float = 0, high: float = 0) -> Findings:
@@ -77,24 +78,24 @@ def test_what_cannot_be_hopped_is_scanned_and_refused_for_skip(
 
 @pytest.mark.parametrize(
     ("keys", "segments"),
-    [(0, 1), (40, 1), (99, 1), (1_000, 20), (100_000, 128), (10_000_000, 299), (1e10, 299_760)],
+    [(0, 1), (40, 1), (100, 1), (150, 3), (1_000, 20), (100_000, 128), (1e7, 299), (1e10, 299_760)],
 )
 def test_segments_follow_the_number_of_keys(keys: float, segments: int) -> None:
-    assert layout_for_skip(keys, 0.5, FREE).segments == segments
+    assert layout_for_skip(keys, HOPS, FREE).segments == segments
 
 
 def test_segments_stay_few_where_many_keys_share_a_block() -> None:
     """12,000 keys of one small item cost 220 read units: 128 segment ends would add 60."""
-    assert layout_for_skip(12_000, 0.0185, FREE).segments <= 18
+    assert layout_for_skip(12_000, Forecast(0.0185, 0.01), FREE).segments <= 18
 
 
 def test_there_are_never_more_than_a_million_segments() -> None:
-    assert layout_for_skip(1e12, 0.5, FREE).segments == 1_000_000
+    assert layout_for_skip(1e12, HOPS, FREE).segments == 1_000_000
     assert layout_for_scan(1e18, FREE).segments == 1_000_000
 
 
 def test_wishes_are_followed() -> None:
-    assert layout_for_skip(1e6, 0.5, Wishes(segments=3, workers=9)) == Layout(3, 3)
+    assert layout_for_skip(1e6, HOPS, Wishes(segments=3, workers=9)) == Layout(3, 3)
     assert layout_for_scan(None, Wishes(segments=300, workers=40)) == Layout(300, 40)
 
 
@@ -110,7 +111,7 @@ def test_a_scan_is_laid_out_by_size(size: float | None, segments: int) -> None:
 
 
 def test_a_check_has_enough_segments_to_draw_from() -> None:
-    assert layout_for_skip(10, 0.5, Wishes(verify_share=0.01)).segments == 800
+    assert layout_for_skip(10, HOPS, Wishes(verify_share=0.01)).segments == 800
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`--plan` as a table for people."""
 
 import io
+import math
 
 from keyhop.cli.progress import duration
 from keyhop.enumerate.estimate import Estimate
@@ -55,10 +56,10 @@ def _headline(estimate: Estimate) -> str:
     if estimate.findings.exact:
         return f"{name} has {keys.mean:,.0f} distinct partition keys (read whole)."
     if not estimate.sampled:
+        most = "" if math.isinf(keys.high) else f", at most {keys.high:,.0f} by its item count"
         return (
-            f"{name} has between {keys.low:,.0f} and {keys.high:,.0f} distinct partition keys, by "
-            f"its reported item count: the allowance was too small for a sample, give more with "
-            f"--max-read-units."
+            f"{name} has at least {keys.low:,.0f} distinct partition keys{most}: the allowance was "
+            f"too small for a sample; give more with --max-read-units."
         )
     return (
         f"{name} has about {keys.mean:,.0f} distinct partition keys "

@@ -1,5 +1,6 @@
 """What a run would cost, told before it is made: a sample, and what each method makes of it."""
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from keyhop.enumerate.plan import (
     Findings,
     Interval,
     Layout,
+    SegmentSample,
     Wishes,
     findings_of,
     layout_for_scan,
@@ -63,7 +65,7 @@ class Estimate:
             "keys": {
                 "estimate": round(keys.mean),
                 "low": round(keys.low),
-                "high": round(keys.high),
+                "high": _finite(keys.high, 0),
                 "exact": self.findings.exact,
                 "sampled": self.sampled,
             },
@@ -89,33 +91,30 @@ def estimate(
     ledger = Ledger.for_table(target.mean_item_bytes)
     chance = random.Random()
     survey = Survey(reader, ledger, allowance, chance)
-    opening = Opening((), None, 0, 0.0)
-    samples = []
-    hops = target.space.sort is not None
-    if hops:
-        opening = survey.open(cautious=True)
-    whole = hops and opening.position is None
+    opening = survey.open(cautious=True)
+    whole = opening.position is None
+    samples: list[SegmentSample] = []
     if not whole:
-        rough = rough_keys(survey.find_size(more=4), target.item_count)
-        samples = survey.sample(rough, progress)
+        sized = survey.find_size(more=4)
+        samples = survey.sample(rough_keys(sized, target.item_count), progress) or sized
     mean = ledger.size.mean
-    sampled = whole or bool(samples)
-    if whole:
-        findings = _exact(opening, reader, mean)
-    else:
-        sampled_findings = findings_of(samples, mean, reader.latency, chance)
-        findings = sampled_findings or _reported(reader, opening, mean)
+    findings = (
+        _exact(opening, reader, mean)
+        if whole
+        else findings_of(samples, mean, reader.latency, chance) or _reported(reader, opening, mean)
+    )
     scan_layout = layout_for_scan(target.size_bytes or None, wishes)
-    costs = {}
     layout = scan_layout
-    if hops:
+    costs = {}
+    if target.space.sort is not None:
         skip_layout = Layout(1, 1)
         if not whole:
-            skip_layout = layout_for_skip(findings.keys.mean, findings.skip.units_per_key, wishes)
+            skip_layout = layout_for_skip(findings.keys.mean, findings.skip, wishes)
         costs["skip"] = skip_cost(findings, skip_layout, wishes.max_rate)
-        layout = skip_layout if choice.method == "skip" else scan_layout
+        if choice.method == "skip":
+            layout = skip_layout
     costs["scan"] = scan_cost(findings, target.size_bytes, scan_layout, wishes.max_rate)
-    if hops:
+    if target.space.sort is not None:
         costs["published"] = published_cost(findings, wishes.max_rate)
     return Estimate(
         table=target.name,
@@ -126,7 +125,7 @@ def estimate(
         costs=costs,
         spent_units=reader.tally.units,
         spent_requests=reader.tally.requests,
-        sampled=sampled,
+        sampled=whole or bool(samples),
     )
 
 
@@ -146,10 +145,10 @@ def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
 def _reported(reader: PageReader, opening: Opening, mean: float) -> Findings:
     """No segment could be sampled: as many keys as the table is said to have items, at most."""
     found = len(opening.keys)
-    most = max(found, reader.target.item_count)
+    most = float(reader.target.item_count) if reader.target.item_count > found else math.inf
     per_key = UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES)
     return Findings(
-        keys=Interval(most, found, most),
+        keys=Interval(found if math.isinf(most) else most, found, most),
         skip=Forecast(per_key, 1.0),
         published_units_per_key=per_key,
         item_bytes=mean,
@@ -162,10 +161,17 @@ def _cost_json(cost: Cost) -> dict[str, Any]:
         "read_units": {
             "estimate": round(cost.units.mean, 1),
             "low": round(cost.units.low, 1),
-            "high": round(cost.units.high, 1),
+            "high": _finite(cost.units.high, 1),
         },
         "dollars": round(read_dollars(cost.units.mean), 9),
         "requests": round(cost.requests),
         "seconds": round(cost.seconds, 1),
         "at_least": cost.at_least,
     }
+
+
+def _finite(number: float, digits: int) -> float | None:
+    """For JSON, which has no infinity: None where there is no upper limit."""
+    if math.isinf(number):
+        return None
+    return round(number, digits) if digits else round(number)

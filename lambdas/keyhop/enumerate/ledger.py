@@ -4,28 +4,27 @@ After any page one can hop over the rest of its last item collection, so the onl
 large to make a page. Small pages waste requests, and read units where many small collections share
 a 4 KB block; large pages read on through collections whose key is known already.
 
-The answer is learnt from the pages themselves. Three things make it safe:
+The answer is learnt from the pages themselves. Two things make it safe:
 
 1. **A bank.** Every page is compared with the published way, which reads one item and pays at least
    one block for each key. What a page saves goes into the bank; what it wastes comes out. A page
    may only be larger than one block if the bank could bear that all of the excess is wasted; with
    the bank in deficit, the published way (Limit=1) goes on until it is level again. So a run costs
-   at most 1.02 times the published way, and a fixed sum (`DEEPEST_BANK`, for items whose size
-   surprises).
+   at most 1.02 times the published way (`INCOME`), a little for each segment (`END_OF_SEGMENT`) and
+   a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where the size of items surprises).
 2. **A judgement in hindsight.** The items of a page show what pages of half its size would have
    found, and paid, on the way through the same items. A size that loses to its half is left, and
    tried again only after a pause that doubles each time. Because partition keys are hashed, the
    collections come in random order: what was best so far is the best guess for what follows.
-3. **Surprises count in proportion.** A large item costs the published way as well, if it is the
-   first of its collection; a page is forgiven that share.
 
 Sizes are *levels*: a page of level n reads what is expected to fit into 2^n blocks, less a
 *margin*, as items are rarely all of the same size and a page one byte too large costs a block more.
-The margin widens when that happens, and narrows while pages pay off. Costs are in blocks
-(units.py). The constants were chosen with bench/simulator.py over random tables; none of them is
-critical.
+The margin widens when that happens, and narrows while pages pay off. Where all collections have one
+length, pages end on the first item of one. Costs are in blocks (units.py). The constants were
+chosen with bench/simulator.py over random tables; none of them is critical.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +39,11 @@ INCOME = 0.02
 """Earned by the bank with each page: after a loss, the way back to larger pages."""
 
 FIRST_DEPOSIT = 3.0
+"""Blocks in the bank at the beginning, for each page that can be under way at once."""
+
+END_OF_SEGMENT = 2.0
+"""Blocks of loss that a page is forgiven if the segment ended in it: that is no page's fault."""
+
 DEEPEST_BANK = 128.0
 TOLERANCE = 0.5
 """How many blocks a size may lose to its half before it is left; gains beyond it are forgotten."""
@@ -81,23 +85,35 @@ class Bet:
 class ItemSize:
     """The mean size in bytes of the items that pages read, learnt from what the pages cost.
 
-    A page of m items that cost q blocks held between q-1 and q blocks of data. An estimate inside
-    that bracket stands; one outside moves to its nearer end.
+    A page of m items that cost q blocks held more than q-1 and up to q blocks of data: a bracket
+    for the size. As long as the brackets of all pages have a common part, the size lies in it. Once
+    they do not, sizes vary, and the mean is an average over pages, each taken as it was expected
+    within its bracket.
     """
 
     mean: float
     weight: float
+    low: float = 0.0
+    high: float = math.inf
+    guessed: bool = False
+    varies: bool = False
 
     def learn(self, items: int, blocks: int) -> None:
         """Take in a page of `items` items that cost `blocks` blocks."""
-        expected = items * self.mean
-        ceiling = blocks * BLOCK_BYTES
-        if blocks == 1 and expected <= ceiling:
+        if items == 0:
+            return
+        low, high = (blocks - 1) * BLOCK_BYTES / items, blocks * BLOCK_BYTES / items
+        self.low, self.high = max(self.low, low), min(self.high, high)
+        self.varies = self.varies or self.low > self.high
+        if not self.varies:
+            middle = (self.low + self.high) / 2
+            self.mean = middle if self.guessed else min(max(self.mean, self.low), self.high)
+            return
+        if blocks == 1 and self.mean <= high:
             return  # says nothing new, so it must not add to the weight of what is believed
-        seen = min(max(expected, ceiling - BLOCK_BYTES), ceiling)
         known = self.mean * self.weight * MEMORY
         self.weight = self.weight * MEMORY + items
-        self.mean = (known + seen) / self.weight
+        self.mean = (known + items * min(max(self.mean, low), high)) / self.weight
 
     def blocks(self, items: int) -> int:
         """Blocks that a page of `items` items is expected to cost."""
@@ -118,6 +134,8 @@ class Ledger:
     level: int = 0
     margin: float = FIRST_MARGIN
     pages: int = 0
+    length: int | None = None
+    last_length: int | None = None
     judged: bool = True
     trial_under_way: bool = False
     edge: list[float] = field(default_factory=lambda: [0.0] * (TOP_LEVEL + 1))
@@ -126,10 +144,17 @@ class Ledger:
 
     @classmethod
     def for_table(cls, mean_item_bytes: float | None) -> "Ledger":
-        """A new ledger; `mean_item_bytes` as the table description has it, None if it has none."""
+        """A new ledger; `mean_item_bytes` as the table description has it, None if it has none.
+
+        It is for one page at a time; see `share`.
+        """
         if mean_item_bytes:
             return cls(ItemSize(mean_item_bytes, TRUST_IN_TABLE_MEAN))
-        return cls(ItemSize(float(BLOCK_BYTES), 0.25))
+        return cls(ItemSize(float(BLOCK_BYTES), 0.25, guessed=True))
+
+    def share(self, pages: int) -> None:
+        """Prepare a new ledger for `pages` pages under way at once."""
+        self.bank += FIRST_DEPOSIT * (pages - 1)
 
     def bet(self) -> Bet:
         """The next page."""
@@ -158,8 +183,11 @@ class Ledger:
         if items == 0:
             return
         self.size.learn(items, blocks)
+        self._learn_length(runs)
         if bet.limit > 1:
             gain = len(runs) * _published_cost(items, blocks) - blocks
+            if items < bet.limit:
+                gain = max(gain, min(0.0, gain + END_OF_SEGMENT))
             self.bank += gain
             self._adjust_margin(bet, blocks, gain)
         self.bank = min(DEEPEST_BANK, self.bank + INCOME)
@@ -177,6 +205,17 @@ class Ledger:
         if bet.trial:
             self.trial_under_way = False
 
+    def _learn_length(self, runs: Sequence[int]) -> None:
+        """Whether the collections seen whole have one length; the last one may be cut."""
+        whole = runs[:-1]
+        if whole:
+            constant = len(set(whole)) == 1 and runs[-1] <= whole[0]
+            again = len(whole) > 1 or whole[0] == self.last_length
+            self.length = whole[0] if constant and again else None
+            self.last_length = whole[-1]
+        elif self.length is not None and runs[0] > self.length:
+            self.length = None
+
     def _adjust_margin(self, bet: Bet, blocks: int, gain: float) -> None:
         aimed_at = 1 << bet.level
         if blocks == aimed_at + 1:
@@ -185,7 +224,7 @@ class Ledger:
             self.margin = max(0.0, self.margin - MARGIN_NARROWS * min(1.0, max(0.1, gain)))
 
     def _judge(self, bet: Bet, runs: Sequence[int], blocks: int) -> None:
-        half = bet.limit // 2
+        half = self._limit(bet.level - 1)
         pages, keys = replay(runs, half)
         if not keys:
             return
@@ -213,7 +252,11 @@ class Ledger:
 
     def _limit(self, level: int) -> int:
         blocks = 1 << level
-        return max(blocks, int((blocks - self.margin) * BLOCK_BYTES / self.size.mean))
+        limit = max(blocks, int((blocks - self.margin) * BLOCK_BYTES / self.size.mean))
+        if self.length is not None and limit > self.length:
+            # All collections are of one length: end on the first item of the last one.
+            limit -= (limit - 1) % self.length
+        return limit
 
     def _stake(self, level: int) -> float:
         return self.size.blocks(self._limit(level)) - self.size.blocks(self._limit(0))

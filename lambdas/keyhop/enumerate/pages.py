@@ -114,7 +114,7 @@ class PageReader:
         self.budget = budget
         self.stop = stop or Event()
         self.tally = Tally()
-        self.latency = 0.0
+        self._seconds_answered = 0.0
         self._client = client
         self._endpoint = endpoint or Endpoint()
         self._patience = Patience(patience)
@@ -162,6 +162,11 @@ class PageReader:
         fitting = max(1, int(room / UNITS_PER_BLOCK * BLOCK_BYTES / size.mean))
         return fitting, UNITS_PER_BLOCK * size.blocks(fitting)
 
+    @property
+    def latency(self) -> float:
+        """Mean seconds that a request took; 0 before the first."""
+        return self._seconds_answered / self.tally.requests if self.tally.requests else 0.0
+
     def count_no_progress(self) -> None:
         """Count a page that brought the walk no further."""
         with self._lock:
@@ -176,9 +181,11 @@ class PageReader:
                 raise Stopped
             began = self._clock()
             response = self._client.scan(**parameters)
-            self.latency += 0.1 * (self._clock() - began - self.latency)
+            took = self._clock() - began
             spent = charged_units(response.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
             self._patience.succeeded()
+            with self._lock:
+                self._seconds_answered += took
             return response, spent
         finally:
             with self._lock:

@@ -41,6 +41,9 @@ SCAN_SECONDS_PER_BYTE = 1e-7
 UNKNOWN_KEYS = 10_000.0
 """How many keys to lay a run out for if nothing at all is known."""
 
+SERIAL_REQUESTS = 100
+"""A run of fewer requests than this is read as one segment."""
+
 FEW_PAGES = 50
 """What is left of a small table is read serially if it can be no more pages than this."""
 
@@ -218,15 +221,20 @@ def choose_workers(wishes: Wishes, segments: int) -> int:
     return max(1, min(useful, segments))
 
 
-def layout_for_skip(keys: float, units_per_key: float, wishes: Wishes) -> Layout:
-    """Segments and workers of a skip-scan over about `keys` keys."""
+def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes) -> Layout:
+    """Segments and workers of a skip-scan over about `keys` keys of such a cost.
+
+    What is read in a moment is read serially: segments would cost more than they save.
+    """
     if wishes.segments is not None:
         return Layout(wishes.segments, choose_workers(wishes, wishes.segments))
+    if keys * per_key.requests_per_key <= SERIAL_REQUESTS:
+        return _finish(1, wishes)
     in_flight = choose_workers(wishes, MOST_SEGMENTS)
     segments = min(
         MOST_SEGMENTS,
         keys / KEYS_PER_SEGMENT,
-        keys * units_per_key / UNITS_PER_SEGMENT,
+        keys * per_key.units_per_key / UNITS_PER_SEGMENT,
         max(
             SEGMENTS_PER_WORKER * in_flight,
             keys / (REQUESTS_PER_SECOND * LONGEST_SEGMENT_SECONDS),

@@ -1,5 +1,6 @@
 """A run, from a table to its keys: look, lay out, work slices, commit them, sum up."""
 
+import math
 import random
 import time
 import uuid
@@ -20,6 +21,7 @@ from keyhop.enumerate.plan import (
     Layout,
     Method,
     Wishes,
+    choose_workers,
     group_order,
     layout_for_scan,
     layout_for_skip,
@@ -36,6 +38,7 @@ from keyhop.keyspace import Key
 SURVEY_UNITS = 8.0
 """Read units that a run may spend on random segments, to choose how many to have."""
 
+SURVEY_SAMPLES = 3
 FIRST_SLICE_SECONDS = 0.25
 LONGEST_SLICE_SECONDS = 10.0
 """A slice is committed after this long: what a crash can cost. Slices start short and double, so
@@ -53,14 +56,22 @@ class Start:
 
 
 def prepare(reader: PageReader, method: Method, wishes: Wishes) -> Start:
+    """Choose the layout and make a ledger for it; see `_look`."""
+    start = _look(reader, method, wishes)
+    start.ledger.share(start.layout.workers)
+    return start
+
+
+def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
     """Choose the layout; where it depends on the table's content, take a first look.
 
-    Costs at most three small pages and SURVEY_UNITS; a small table is read whole by it.
+    Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is read
+    whole by the former.
     """
     target = reader.target
     ledger = Ledger.for_table(target.mean_item_bytes)
     chance = random.Random()
-    survey = Survey(reader, ledger, SURVEY_UNITS, chance)
+    survey = Survey(reader, ledger, math.inf, chance)
     if method == "scan":
         if wishes.segments is None and target.size_bytes <= SCAN_BYTES_PER_SEGMENT:
             first_page = survey.open_scan()
@@ -68,17 +79,17 @@ def prepare(reader: PageReader, method: Method, wishes: Wishes) -> Start:
                 return Start(Layout(1, 1), ledger, first_page)
         return Start(layout_for_scan(target.size_bytes or None, wishes), ledger)
     if wishes.segments is not None:
-        return Start(layout_for_skip(0, 0, wishes), ledger)
+        workers = choose_workers(wishes, wishes.segments)
+        return Start(Layout(wishes.segments, workers), ledger)
     opening: Opening | None = None
     if wishes.verify_share is None:
         opening = survey.open()
         if opening.is_enough(target.item_count):
             return Start(Layout(1, 1), ledger, opening)
-    samples = survey.find_size()
+    samples = Survey(reader, ledger, SURVEY_UNITS, chance).find_size(more=SURVEY_SAMPLES)
     keys = rough_keys(samples, target.item_count)
     seen = [collection for sample in samples for collection in sample.collections]
-    units_per_key = forecast(seen, ledger.size.mean, chance).units_per_key
-    layout = layout_for_skip(keys, units_per_key, wishes)
+    layout = layout_for_skip(keys, forecast(seen, ledger.size.mean, chance), wishes)
     return Start(layout, ledger, opening if layout.segments == 1 else None)
 
 

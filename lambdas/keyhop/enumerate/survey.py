@@ -24,7 +24,8 @@ from keyhop.units import BLOCK_BYTES, UNITS_PER_BLOCK
 
 OPENING_PAGES = 4
 GROWTH = 4
-SIZES = (16, 256, 4_096, 65_536, MOST_SEGMENTS)
+SIZES = (16, 256, 4_096, 65_536)
+LAST_SIZE = MOST_SEGMENTS
 PAGES_PER_SEGMENT = 4
 """Pages of a segment that the search for a size reads before it calls the segment too large."""
 
@@ -70,11 +71,12 @@ class Survey:
         self._ledger = ledger
         self._allowance = Budget(max_units=allowance)
         self._chance = chance
+        self._hop = reader.target.space.sort is not None
         self._surprise = 0.0
         self._lock = Lock()
 
     def open(self, pages: int = OPENING_PAGES, cautious: bool = False) -> Opening:
-        """Skip-scan the table as a single segment, `pages` pages or as far as the allowance goes.
+        """Read the table as a single segment, `pages` pages or as far as the allowance goes.
 
         cautious: the first page is one item, whatever the table description says of its size.
         Where it says nothing, pages grow fourfold until one costs more than a block: only then does
@@ -100,7 +102,7 @@ class Survey:
             if probe is not None:
                 sized = self._reader.target.mean_item_bytes is not None or page.blocks > 1
                 probe = None if sized else GROWTH * probe
-            step = advance(self._reader.target.space, position, page, hop=True)
+            step = advance(self._reader.target.space, position, page, self._hop)
             if step.no_progress:
                 self._reader.count_no_progress()
             keys.extend(step.keys)
@@ -127,6 +129,8 @@ class Survey:
         """
         with ThreadPoolExecutor(THREADS) as pool:
             found = list(pool.map(self._sample_at_random, SIZES))
+            if not any(found):
+                found = [self._sample_at_random(LAST_SIZE)]
             kept = [sample for sample in found if sample is not None][:1]
             if kept and kept[0].keys < FEW_KEYS:
                 again = pool.map(self._sample_at_random, [kept[0].segments] * more)
@@ -171,7 +175,6 @@ class Survey:
         mean = self._ledger.size.mean
         limit = max(1, int(FILL * BLOCK_BYTES / mean))
         expected = UNITS_PER_BLOCK * self._ledger.size.blocks(limit)
-        hop = self._reader.target.space.sort is not None
         position: Position | None = BEGINNING
         collections: list[SeenCollection] = []
         pages = 0
@@ -183,7 +186,7 @@ class Survey:
                 page = self._read(segment, segments, position, limit, expected)
             except BudgetSpent:
                 return None
-            step = advance(self._reader.target.space, position, page, hop)
+            step = advance(self._reader.target.space, position, page, self._hop)
             fresh = page.runs[len(page.runs) - len(step.keys) :]
             collections.extend(SeenCollection(items, cut=False) for items in fresh)
             if fresh and step.position is not None:

@@ -1,0 +1,67 @@
+"""CPU of the client for one Scan request: boto3's client as it comes, and Keyhop's reader."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.table import Target
+from keyhop.keyspace import KeyAttribute, KeySpace
+
+from local.servers import LOCAL_CREDENTIALS, ROOT
+
+SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+START = SPACE.hop_from({"pk": {"S": "key-1"}})
+REQUESTS = 2_000
+ROUNDS = 3
+
+
+def client_cpu(items: int) -> dict[str, float]:
+    """Microseconds of CPU for a page of `items` items, by turns, the least of a few rounds."""
+    command = [sys.executable, "-m", "bench.stub", str(items)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as stub:
+        assert stub.stdin is not None
+        assert stub.stdout is not None
+        url = f"http://127.0.0.1:{int(stub.stdout.readline())}"
+        ways = {"boto3 client.scan": _plain(url), "keyhop": _keyhop(url)}
+        least = dict.fromkeys(ways, float("inf"))
+        for _ in range(ROUNDS):
+            for name, request in ways.items():
+                least[name] = min(least[name], _microseconds(request))
+        stub.stdin.close()
+    return least
+
+
+def _microseconds(request: Callable[[], Any]) -> float:
+    began = time.process_time()
+    for _ in range(REQUESTS):
+        request()
+    return 1e6 * (time.process_time() - began) / REQUESTS
+
+
+def _plain(url: str) -> Callable[[], Any]:
+    client = boto3.client("dynamodb", endpoint_url=url, **LOCAL_CREDENTIALS)
+    return lambda: client.scan(
+        TableName="Stub",
+        Segment=1,
+        TotalSegments=16,
+        ExclusiveStartKey=START,
+        Limit=8,
+        ProjectionExpression="#p",
+        ExpressionAttributeNames={"#p": "pk"},
+        ReturnConsumedCapacity="TOTAL",
+    )
+
+
+def _keyhop(url: str) -> Callable[[], Any]:
+    endpoint = Endpoint(url=url)
+    target = Target("Stub", None, "", "", SPACE, 0, 0)
+    reader = PageReader(dynamodb_client(endpoint), target, Budget(), endpoint=endpoint)
+    return lambda: reader.read(1, 16, START, 8, 0.5)

@@ -1,0 +1,86 @@
+"""One measurement in a process of its own: `python -m bench.measure WAY URL TABLE [SEGMENTS]`.
+
+Prints JSON. Seconds and CPU are those of the reading, from looking the table up to the last key;
+starting Python and making the client is not in them. Memory is the whole process's.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import boto3
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import Wishes, choose_method
+from keyhop.enumerate.run import Progress, prepare, stream
+from keyhop.enumerate.table import describe
+from keyhop.keyspace import Key
+
+from bench.baselines import Reading, full_scan, published
+from local.servers import LOCAL_CREDENTIALS
+
+
+class CountingSink:
+    """Takes keys and forgets them."""
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Count."""
+        return len(keys)
+
+
+def measure(way: str, url: str, table: str, segments: int | None) -> dict[str, Any]:
+    """Read the table one way; returns what it came to."""
+    if way == "keyhop":
+        read = _keyhop(url, table, segments)
+    else:
+        client = boto3.client("dynamodb", endpoint_url=url, **LOCAL_CREDENTIALS)
+        baseline = {"published": published, "full scan": full_scan}[way]
+
+        def read() -> Reading:
+            return baseline(client, table, segments or 1)
+
+    began, cpu = time.monotonic(), time.process_time()
+    reading = read()
+    seconds, cpu = time.monotonic() - began, time.process_time() - cpu
+    return {
+        "keys": reading.keys,
+        "requests": reading.requests,
+        "units": reading.units,
+        "seconds": seconds,
+        "cpu_us_per_request": 1e6 * cpu / reading.requests,
+        "megabytes": peak_megabytes(),
+    }
+
+
+def peak_megabytes() -> float:
+    """Peak memory of this process; not its parent's, which getrusage would carry over."""
+    (line,) = (
+        line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
+    )
+    return int(line.split()[1]) / 1024
+
+
+def _keyhop(url: str, table: str, segments: int | None) -> Any:
+    endpoint = Endpoint(url=url)
+    client = dynamodb_client(endpoint)
+
+    def read() -> Reading:
+        target = describe(client, endpoint, table)
+        reader = PageReader(client, target, Budget(), endpoint=endpoint)
+        method = choose_method(target.space, None, "auto").method
+        start = prepare(reader, method, Wishes(segments=segments))
+        progress = Progress(start.layout.segments)
+        if not stream(reader, start, method, CountingSink(), progress):
+            raise SystemExit("the table was not read to its end")
+        return Reading(progress.keys, reader.tally.requests, reader.tally.units)
+
+    return read
+
+
+if __name__ == "__main__":
+    way, url, table, *rest = sys.argv[1:]
+    print(json.dumps(measure(way, url, table, int(rest[0]) if rest else None)))

@@ -1,0 +1,190 @@
+"""`make bench`: Keyhop beside the published ways, in one run. Writes docs/benchmark.{md,json,svg}.
+
+Three parts: real requests to DynamoDB Local and dynalite; the simulator at the scale of the cost
+model, against the offline optimum; the client's CPU and memory.
+"""
+
+import json
+import platform
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+from keyhop import __version__
+
+from bench.client_cpu import client_cpu
+from bench.million import peak_megabytes
+from bench.report import write_report
+from bench.simulator import (
+    FullScanPolicy,
+    LedgerPolicy,
+    Policy,
+    PublishedPolicy,
+    Table,
+    optimum,
+    simulate,
+)
+from bench.tables import TABLES
+from local.flights import load
+from local.servers import ROOT, dynalite, dynamodb_local, local_client
+
+SEED = 7
+SEGMENTS = 16
+
+LOCAL_TABLES: dict[str, int] = {
+    "ten": 10,
+    "1x150": 6_000,
+    "10x500": 1_500,
+    "1000x500": 600,
+    "zipf": 1_500,
+    "bimodal-small": 2_000,
+    "mixed": 1_200,
+}
+"""Tables for the local databases, and how many keys to ask for."""
+
+SMALLER_ON_DYNALITE = {"1000x500": 100}
+SIMULATED: dict[str, int] = {
+    "1x150": 12_000,
+    "10x500": 6_000,
+    "10x500-wavering": 6_000,
+    "1000x500": 2_000,
+    "zipf": 10_000,
+    "bimodal": 10_000,
+    "mixed": 6_000,
+    "alternating": 6_000,
+    "audit": 6_000,
+    "singles-10%": 6_000,
+    "log-normal": 6_000,
+    "3x100K": 2_000,
+}
+OPTIMUM_KEYS = 3_000
+"""The optimum takes time that grows with the square of the keys of singles."""
+
+
+def main() -> None:
+    """Measure everything, then write the report."""
+    began = time.monotonic()
+    results: dict[str, Any] = {
+        "software_version": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, 2 cores",
+        "databases": {},
+    }
+    for name, database in (("DynamoDB Local", dynamodb_local), ("dynalite", dynalite)):
+        results["databases"][name] = list(_on_database(name, database))
+    results["simulated"] = [_simulated(name, keys) for name, keys in SIMULATED.items()]
+    results["client_cpu"] = {}
+    for items in (1, 10, 100):
+        _say(f"client CPU, {items} items a page")
+        results["client_cpu"][items] = client_cpu(items)
+    _say("a million keys")
+    results["million"] = peak_megabytes()
+    results["minutes"] = round((time.monotonic() - began) / 60, 1)
+    write_report(results)
+
+
+def _on_database(
+    name: str, database: Callable[[], AbstractContextManager[str]]
+) -> Iterator[dict[str, Any]]:
+    with database() as url:
+        client = local_client(url)
+        for kind, keys in LOCAL_TABLES.items():
+            if name == "dynalite":
+                keys = SMALLER_ON_DYNALITE.get(kind, keys)
+            _say(f"{name}: loading {kind}")
+            collections = TABLES[kind].make(random.Random(SEED), keys)
+            _create(client, kind)
+            load(client, _items(collections), kind)
+            ways: list[tuple[str, str, int | None]] = [
+                ("published, serial", "published", None),
+                (f"full scan, {SEGMENTS} segments", "full scan", SEGMENTS),
+                ("keyhop, as planned", "keyhop", None),
+                (f"keyhop, {SEGMENTS} segments", "keyhop", SEGMENTS),
+            ]
+            for title, way, segments in ways:
+                _say(f"{name}: {kind}: {title}")
+                row = _measure(way, url, kind, segments)
+                yield {"table": kind, "title": TABLES[kind].title, "way": title, **row}
+            client.delete_table(TableName=kind)
+
+
+def _create(client: Any, table: str) -> None:
+    client.create_table(
+        TableName=table,
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.get_waiter("table_exists").wait(TableName=table, WaiterConfig={"Delay": 1})
+
+
+def _items(collections: list[list[int]]) -> Iterator[dict[str, Any]]:
+    """Items of the wanted sizes: what the keys do not fill is padding."""
+    for number, sizes in enumerate(collections):
+        partition, sort = f"k{number:06}", "000000"
+        overhead = len("pk") + len(partition) + len("sk") + len(sort) + len("d")
+        for position, size in enumerate(sizes):
+            yield {
+                "pk": {"S": partition},
+                "sk": {"S": f"{position:06}"},
+                "d": {"S": "x" * (size - overhead)},
+            }
+
+
+def _measure(way: str, url: str, table: str, segments: int | None) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.measure", way, url, table]
+    if segments:
+        command.append(str(segments))
+    ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    row: dict[str, Any] = json.loads(ended.stdout)
+    return row
+
+
+def _simulated(name: str, keys: int) -> dict[str, Any]:
+    _say(f"simulating {name}")
+    spec = TABLES[name]
+    table = Table(spec.make(random.Random(SEED), keys))
+    small = table
+    if table.keys > OPTIMUM_KEYS:
+        small = Table(spec.make(random.Random(SEED), round(keys * OPTIMUM_KEYS / table.keys)))
+    best = optimum(small)
+    policies: dict[str, Callable[[Table], Policy]] = {
+        "published, serial": lambda t: PublishedPolicy(),
+        "full scan": lambda t: FullScanPolicy(),
+        "keyhop": lambda t: LedgerPolicy(t.mean_item_bytes),
+    }
+    rows = {}
+    for way, policy in policies.items():
+        spent = simulate(table, policy(table))
+        rows[way] = {
+            "requests": spent.requests,
+            "units": spent.units,
+            "units_per_key": spent.units / table.keys,
+            "against_optimum": simulate(small, policy(small)).cost / best.cost,
+        }
+    return {
+        "table": name,
+        "title": spec.title,
+        "keys": table.keys,
+        "optimum_units_per_key": best.units / small.keys,
+        "optimum_requests_per_key": best.requests / small.keys,
+        "ways": rows,
+    }
+
+
+def _say(what: str) -> None:
+    print(f"bench: {what} ...", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

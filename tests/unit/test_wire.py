@@ -1,0 +1,154 @@
+"""The short way sends and understands what boto3's client does."""
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.keyspace import GREATEST_SORT_KEY
+from keyhop.throttling import ALL_REASONS, reason_names
+from keyhop.wire import ScanWire
+
+URL = "http://127.0.0.1:1"
+SECRETS = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret"}
+PARAMETERS = {
+    "TableName": "Größe",
+    "Segment": 3,
+    "TotalSegments": 16,
+    "Limit": 8,
+    "Select": "SPECIFIC_ATTRIBUTES",
+    "ProjectionExpression": "#k0",
+    "ExpressionAttributeNames": {"#k0": "日付"},
+    "ReturnConsumedCapacity": "TOTAL",
+}
+STARTS = [
+    None,
+    {"pk": {"S": "ü \U0001f600"}, "sk": GREATEST_SORT_KEY["S"]},
+    {"pk": {"N": "-1.5"}, "sk": GREATEST_SORT_KEY["N"]},
+    {"pk": {"B": b"\x00\xff"}, "sk": GREATEST_SORT_KEY["B"]},
+]
+
+
+class Http:
+    """Keeps the request, answers with a canned response."""
+
+    def __init__(self, body: Any, status: int = 200) -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.response = AWSResponse(URL, status, {"x-amzn-requestid": "id"}, None)
+        self.response._content = content
+        self.request: Any = None
+
+    def send(self, request: Any) -> AWSResponse:
+        self.request = request
+        return self.response
+
+
+def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any, Any]:
+    """What the wire and boto3's client send, and what they make of the answer."""
+    ours, theirs = Http(body, status), Http(body, status)
+    wire = ScanWire(ours, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    client = boto3.client("dynamodb", endpoint_url=URL, region_name="us-east-1", **SECRETS)
+    client.meta.events.register(
+        "before-send.dynamodb.Scan", lambda request, **_: theirs.send(request)
+    )
+    outcomes = []
+    for scan in (wire.scan, client.scan):
+        try:
+            outcomes.append(scan(**parameters))
+        except ClientError as error:
+            outcomes.append(error)
+    return ours.request, theirs.request, outcomes[0], outcomes[1]
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_the_request_is_the_one_that_boto3_sends(start: Any) -> None:
+    more = {"ExclusiveStartKey": start} if start else {}
+    ours, theirs, *_ = both({"Items": []}, **PARAMETERS, **more)
+    assert (ours.method, ours.url) == (theirs.method, theirs.url)
+    assert json.loads(ours.body) == json.loads(theirs.body)
+    for name in ("X-Amz-Target", "Content-Type"):
+        assert as_text(ours.headers[name]) == as_text(theirs.headers[name])
+    scope = as_text(ours.headers["Authorization"]).split(", ")[0]
+    assert scope == as_text(theirs.headers["Authorization"]).split(", ")[0]
+    signed = as_text(ours.headers["Authorization"])
+    assert "SignedHeaders=content-type;host;x-amz-date;x-amz-target" in signed
+
+
+def as_text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def test_a_session_token_is_sent_and_signed() -> None:
+    http = Http({"Items": []})
+    wire = ScanWire(http, Credentials("AKID", "secret", "token"), URL, "eu-west-1", "agent")  # type: ignore[arg-type]
+    wire.scan(TableName="Orders")
+    assert http.request.headers["X-Amz-Security-Token"] == "token"
+    assert "x-amz-security-token" in as_text(http.request.headers["Authorization"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"Items": [], "Count": 0, "ScannedCount": 0},
+        {
+            "Items": [{"pk": {"S": "ü"}}, {"pk": {"N": "1E+2"}}, {"pk": {"B": "AP8="}}],
+            "Count": 3,
+            "ScannedCount": 3,
+            "LastEvaluatedKey": {"pk": {"B": "AP8="}, "sk": {"S": "x"}},
+            "ConsumedCapacity": {"TableName": "T", "CapacityUnits": 0.5},
+        },
+        {"Items": [{"a": {"B": "AA=="}, "b": {"S": "AA=="}}], "Count": 1, "ScannedCount": 1},
+    ],
+)
+def test_a_page_means_what_boto3_makes_of_it(body: Any) -> None:
+    *_, ours, theirs = both(body, **PARAMETERS)
+    theirs.pop("ResponseMetadata")
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
+@pytest.mark.parametrize("reason", ALL_REASONS)
+def test_throttling_reasons_arrive_as_in_boto3(field: str, reason: str) -> None:
+    code = "ThrottlingException" if field[0] == "t" else "ProvisionedThroughputExceededException"
+    body = {
+        "__type": f"com.amazonaws.dynamodb.v20120810#{code}",
+        "message": "slow down",
+        field: [{"reason": reason, "resource": "arn:x"}],
+    }
+    *_, ours, theirs = both(body, 400, **PARAMETERS)
+    assert reason_names(ours.response) == reason_names(theirs.response) == (reason,)
+    assert ours.response["Error"]["Code"] == theirs.response["Error"]["Code"] == code
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"__type": "com.amazon.coral.validate#ValidationException", "message": "m"}, 400),
+        ({"__type": "com.amazon.coral.service#AccessDeniedException", "Message": "m"}, 400),
+        ({"__type": "InternalServerError", "message": ""}, 500),
+        (b"<html>Service Unavailable</html>", 503),
+        (b"", 500),
+    ],
+)
+def test_errors_have_the_code_and_status_that_boto3_gives_them(body: Any, status: int) -> None:
+    *_, ours, theirs = both(body, status, **PARAMETERS)
+    assert ours.response["Error"]["Code"] == theirs.response["Error"]["Code"]
+    assert ours.response["ResponseMetadata"]["HTTPStatusCode"] == status
+
+
+def test_an_error_that_is_json_but_no_object() -> None:
+    """boto3's own parser stumbles over it."""
+    http = Http(b'"text"', 502)
+    wire = ScanWire(http, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    with pytest.raises(ClientError) as raised:
+        wire.scan(TableName="Orders")
+    assert raised.value.response["Error"]["Code"] == "502"
+
+
+def test_the_client_takes_the_short_way() -> None:
+    """With another botocore the connections may be out of reach; then boto3's own scan is used."""
+    assert dynamodb_client(Endpoint(url=URL))._wire is not None  # type: ignore[attr-defined]
