@@ -89,9 +89,9 @@ def _compare(console: Console, report: dict[str, Any], scanned: Reading, hopped:
         table.add_row(way, f"{keys:,}", f"{requests:,}", f"{units:,.1f}", dollars)
     console.print(table)
     console.print(
-        f"\nAll three were run just now; prices on demand, {PRICE_REGION}, {PRICE_DATE}. The others "
-        f"read {SEGMENTS} segments, only to save time, and are not charged for empty reads at their "
-        f"ends; keyhop is charged 0.5 RRU for each, as the service would."
+        f"\nAll three were run just now. Prices on demand, {PRICE_REGION}, {PRICE_DATE}. The others"
+        f" read {SEGMENTS} segments, only to save time, and are not charged for empty reads at the"
+        f" ends; keyhop is charged 0.5 RRU for each, as the service would."
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from keyhop.client import Endpoint, dynamodb_client
@@ -51,7 +52,13 @@ def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any
     """What the wire and boto3's client send, and what they make of the answer."""
     ours, theirs = Http(body, status), Http(body, status)
     wire = ScanWire(ours, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
-    client = boto3.client("dynamodb", endpoint_url=URL, region_name="us-east-1", **SECRETS)
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=URL,
+        region_name="us-east-1",
+        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
+        **SECRETS,
+    )
     client.meta.events.register(
         "before-send.dynamodb.Scan", lambda request, **_: theirs.send(request)
     )
