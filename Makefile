@@ -4,10 +4,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
 
-.PHONY: help demo test lint format bench setup clean
+.PHONY: help demo local test lint format bench setup clean
 
 help:
 	@echo "make demo    load real data into DynamoDB Local and list its partition keys"
+	@echo "make local   keep DynamoDB Local up with the demo's data, to try the command on"
 	@echo "make test    run all tests"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   compare with the published ways; writes docs/benchmark.*"
@@ -16,6 +17,9 @@ help:
 
 demo: .venv/.ready .cache/dynamodb-local/.ready
 	$(BIN)/python -m local.demo
+
+local: .venv/.ready .cache/dynamodb-local/.ready
+	$(BIN)/python -m local.demo --keep
 
 test: setup
 	$(BIN)/python -m pytest tests

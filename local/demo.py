@@ -1,6 +1,10 @@
-"""`make demo`: real data in DynamoDB Local, its keys by Keyhop, and what the other ways cost."""
+"""`make demo`: real data in DynamoDB Local, its keys by Keyhop, and what the other ways cost.
+
+`make local` (`python -m local.demo --keep`) stops after the loading and keeps the database up.
+"""
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,12 +27,18 @@ SEGMENTS = 128
 """For the comparison: DynamoDB Local gets slow with the position inside a segment."""
 
 
-def main() -> int:
-    """Load, enumerate, compare; returns an exit status."""
-    console = Console(highlight=False)
+def main(keep: bool = False) -> int:
+    """Load, enumerate, compare; or load and `keep`. Returns an exit status."""
+    console = Console(highlight=False, soft_wrap=True)
     with dynamodb_local() as url:
         client = local_client(url)
         _load(console, client, url)
+        if keep:
+            console.print(
+                f"\nTry:  .venv/bin/keyhop keys {TABLE} --endpoint-url {url}\n"
+                f"Ctrl-C ends the database, and all that is in it."
+            )
+            signal.pause()
         with tempfile.TemporaryDirectory() as folder:
             report = _enumerate(console, url, Path(folder))
         if report is None:
@@ -97,6 +107,6 @@ def _compare(console: Console, report: dict[str, Any], scanned: Reading, hopped:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(main(keep="--keep" in sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

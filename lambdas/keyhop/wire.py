@@ -14,7 +14,7 @@ from typing import Any
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, HTTPClientError
 from botocore.httpsession import URLLib3Session
 
 from keyhop.keyspace import from_json, to_json
@@ -54,8 +54,12 @@ class ScanWire:
         response = self._http.send(request.prepare())
         if response.status_code != 200:
             raise _error(response.status_code, response.content, response.headers)
-        page: dict[str, Any] = json.loads(response.content)
-        page["Items"] = [_decoded(item) for item in page["Items"]]
+        try:
+            page: dict[str, Any] = json.loads(response.content)
+            page["Items"] = [_decoded(item) for item in page["Items"]]
+        except (ValueError, KeyError, TypeError) as error:
+            # Not what the service sends: something on the way cut it short, or answered itself.
+            raise HTTPClientError(error="the answer is not a page of a Scan") from error
         if "LastEvaluatedKey" in page:
             page["LastEvaluatedKey"] = from_json(page["LastEvaluatedKey"])
         return page

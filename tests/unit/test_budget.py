@@ -65,6 +65,17 @@ def test_units_under_way_count_as_spent() -> None:
     budget.reserve(0.0, 0.5)
 
 
+def test_a_page_waits_for_those_under_way_before_the_budget_is_called_spent() -> None:
+    """A page that is expected to be large may turn out small."""
+    budget = Budget(max_units=130.0)
+    assert not budget.must_wait(128.0)
+    budget.reserve(0.0, 128.0)
+    assert budget.must_wait(128.0)
+    budget.settle(0.0, 128.0, 1.0)
+    assert not budget.must_wait(128.0)
+    assert budget.reserve(0.0, 128.0) == 0.0
+
+
 def test_pages_shrink_to_what_a_second_earns_and_to_what_is_left() -> None:
     assert Budget(max_rate=10.0).page_units(0.0) == 10.0
     assert Budget(max_rate=10.0, max_units=3.0).page_units(0.0) == 3.0

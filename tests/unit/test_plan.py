@@ -116,9 +116,15 @@ def test_a_check_has_enough_segments_to_draw_from() -> None:
 
 @pytest.mark.parametrize(
     ("reported", "read", "a_page", "done"),
-    [(10, 10, 2, True), (500, 100, 8, True), (5_000, 100, 8, False), (0, 100, 8, False)],
+    [
+        (10, 10, 2, True),
+        (190, 100, 8, True),
+        (5_000, 100, 8, False),
+        (0, 100, 8, False),
+        (50, 100, 8, False),
+    ],
 )
-def test_an_item_count_of_zero_never_ends_the_looking(
+def test_an_item_count_that_is_no_longer_true_does_not_end_the_looking(
     reported: int, read: int, a_page: float, done: bool
 ) -> None:
     assert is_nearly_done(reported, read, a_page) is done

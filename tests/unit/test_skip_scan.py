@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance, collapse
+from keyhop.enumerate.skip_scan import BEGINNING, MOST_STUCK, Page, Position, advance, collapse
+from keyhop.errors import BrokenPromise
 from keyhop.keyspace import GREATEST_SORT_KEY, KeyAttribute, KeySpace
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "N"))
@@ -110,9 +111,18 @@ def test_a_key_that_was_not_reported_is_not_hopped_over() -> None:
     assert step.position == Position(item(7, 0))
 
 
-def test_a_page_that_leads_to_itself_is_no_progress() -> None:
-    at = Position(item(7, 0))
-    assert advance(SPACE, at, Page([], [], item(7, 0), 0.5), True).no_progress
+def test_a_page_that_leads_to_itself_is_borne_but_not_for_ever() -> None:
+    position: Position | None = Position(item(7, 0))
+    for _ in range(MOST_STUCK):
+        assert position is not None
+        step = advance(SPACE, position, Page([], [], item(7, 0), 0.5), True)
+        assert step.no_progress
+        position = step.position
+    assert position is not None
+    with pytest.raises(BrokenPromise, match="lead to themselves"):
+        advance(SPACE, position, Page([], [], item(7, 0), 0.5), True)
+    moved = advance(SPACE, position, Page([], [], item(8, 0), 0.5), True)
+    assert moved.position == Position(item(8, 0))
 
 
 def test_collapse_with_several_partition_attributes() -> None:

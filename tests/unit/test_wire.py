@@ -8,8 +8,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError
-from keyhop.client import Endpoint, dynamodb_client
+from botocore.exceptions import ClientError, HTTPClientError
+from keyhop.client import Endpoint, dynamodb_client, is_transient
 from keyhop.keyspace import GREATEST_SORT_KEY
 from keyhop.throttling import ALL_REASONS, reason_names
 from keyhop.wire import ScanWire
@@ -145,6 +145,14 @@ def test_errors_have_the_code_and_status_that_boto3_gives_them(body: Any, status
     *_, ours, theirs = both(body, status, **PARAMETERS)
     assert ours.response["Error"]["Code"] == theirs.response["Error"]["Code"]
     assert ours.response["ResponseMetadata"]["HTTPStatusCode"] == status
+
+
+@pytest.mark.parametrize("body", [b"", b'{"Items": [{"pk"', b"<html>", b"[]", {"Count": 0}])
+def test_an_answer_that_is_no_page_is_taken_for_a_broken_connection(body: Any) -> None:
+    wire = ScanWire(Http(body), Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    with pytest.raises(HTTPClientError) as raised:
+        wire.scan(TableName="Orders")
+    assert is_transient(raised.value)
 
 
 def test_an_error_that_is_json_but_no_object() -> None:

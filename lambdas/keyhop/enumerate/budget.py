@@ -53,6 +53,10 @@ class Budget:
         """Most read units that the next page should be expected to cost; may be infinite."""
         return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * PAGE_SECONDS))
 
+    def must_wait(self, units: float) -> bool:
+        """Whether a page of `units` may fit once pages that are under way are settled."""
+        return units > self.left and self._reserved > 0
+
     def reserve(self, now: float, units: float) -> float:
         """Set `units` aside for a page; returns the seconds to wait before it is sent.
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Condition, Event, Lock
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -27,6 +27,9 @@ from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, charged_units
 FIRST_BACKOFF_SECONDS = 0.05
 LONGEST_BACKOFF_SECONDS = 20.0
 DEFAULT_PATIENCE_SECONDS = 300.0
+LONGEST_WAIT_SECONDS = 0.2
+"""A worker that waits for others looks whether the run was stopped this often."""
+
 FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
 
@@ -120,6 +123,7 @@ class PageReader:
         self._patience = Patience(patience)
         self._clock = clock
         self._lock = Lock()
+        self._settled = Condition(self._lock)
         self._parameters = _fixed_parameters(target)
 
     def read(
@@ -173,7 +177,9 @@ class PageReader:
             self.tally.no_progress += 1
 
     def _attempt(self, parameters: dict[str, Any], units: float) -> tuple[dict[str, Any], float]:
-        with self._lock:
+        with self._settled:
+            while self.budget.must_wait(units) and not self.stop.is_set():
+                self._settled.wait(LONGEST_WAIT_SECONDS)
             delay = self.budget.reserve(self._clock(), units)
         spent = 0.0
         try:
@@ -188,8 +194,9 @@ class PageReader:
                 self._seconds_answered += took
             return response, spent
         finally:
-            with self._lock:
+            with self._settled:
                 self.budget.settle(self._clock(), units, spent)
+                self._settled.notify_all()
 
     def _retry(
         self, first: Exception, parameters: dict[str, Any], units: float

@@ -44,7 +44,7 @@ UNKNOWN_KEYS = 10_000.0
 SERIAL_REQUESTS = 100
 """A run of fewer requests than this is read as one segment."""
 
-FEW_PAGES = 50
+FEW_PAGES = 12
 """What is left of a small table is read serially if it can be no more pages than this."""
 
 
@@ -274,7 +274,7 @@ VERIFY_SEGMENTS = 8
 def is_nearly_done(item_count: int, items_read: int, keys_per_page: float) -> bool:
     """Whether the rest of a table surely fits into a few pages, by its reported item count."""
     left = item_count - items_read
-    return item_count > 0 and left <= FEW_PAGES * max(1.0, keys_per_page)
+    return item_count > 0 and 0 <= left <= FEW_PAGES * max(1.0, keys_per_page)
 
 
 def skip_cost(findings: Findings, layout: Layout, max_rate: float | None) -> Cost:

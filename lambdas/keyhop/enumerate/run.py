@@ -35,14 +35,14 @@ from keyhop.enumerate.table import Target
 from keyhop.errors import RunConflict
 from keyhop.keyspace import Key
 
-SURVEY_UNITS = 8.0
+SURVEY_UNITS = 6.0
 """Read units that a run may spend on random segments, to choose how many to have."""
 
 SURVEY_SAMPLES = 3
+
 FIRST_SLICE_SECONDS = 0.25
 LONGEST_SLICE_SECONDS = 10.0
-"""A slice is committed after this long: what a crash can cost. Slices start short and double, so
-that
+"""A slice is committed after this long: what a crash can cost. They start short and double, so that
 even a run that is killed again and again moves on."""
 
 

@@ -8,13 +8,15 @@ collection. Whether to hop, to read on, or to stop is decided here, and only her
   LastEvaluatedKey, and if that one was not among the page's items, the walk goes on from it as it
   is;
 - a hop that lands on the key it came from (an item sorts after the greatest sort key: the service
-  does not allow that, an emulator may) is counted, and that collection is read through.
+  does not allow that, an emulator may) is counted, and that collection is read through;
+- a page that leads to itself is counted, and borne a number of times, but not for ever.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from keyhop.errors import BrokenPromise
 from keyhop.keyspace import Key, KeySpace, from_json, to_json
 from keyhop.units import UNITS_PER_BLOCK
 
@@ -44,12 +46,14 @@ class Position:
 
     start: ExclusiveStartKey of the next page. last: the key reported last.
     hopped: `start` is a hop from `last`. unhoppable: a hop from `last` came back to it.
+    stuck: how many pages in a row have led to `start`.
     """
 
     start: Key | None = None
     last: Key | None = None
     hopped: bool = False
     unhoppable: bool = False
+    stuck: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON, for a checkpoint."""
@@ -58,6 +62,7 @@ class Position:
             "last": self.last and to_json(self.last),
             "hopped": self.hopped,
             "unhoppable": self.unhoppable,
+            "stuck": self.stuck,
         }
 
     @classmethod
@@ -68,10 +73,12 @@ class Position:
             last=state["last"] and from_json(state["last"]),
             hopped=bool(state["hopped"]),
             unhoppable=bool(state["unhoppable"]),
+            stuck=int(state["stuck"]),
         )
 
 
 BEGINNING = Position()
+MOST_STUCK = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +95,30 @@ class Step:
 
 
 def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> Step:
-    """From `position` over `page` to the next position; without `hop` every item is read."""
+    """From `position` over `page` to the next position; without `hop` every item is read.
+
+    Raises BrokenPromise if MOST_STUCK pages in a row led to themselves.
+    """
     continues = bool(page.keys) and page.keys[0] == position.last
     keys = page.keys[1:] if continues else page.keys
     if page.next is None:
         return Step(keys, None)
     last = page.keys[-1] if page.keys else position.last
     came_back = position.hopped and continues
-    stuck = page.next == position.start
     reached = space.partition_of(page.next)
     unhoppable = reached == position.last and (came_back or position.unhoppable)
     if hop and reached == last and not unhoppable:
         following = Position(space.hop_from(reached), last, hopped=True)
     else:
         following = Position(page.next, last, unhoppable=unhoppable)
-    return Step(keys, following, no_progress=came_back or stuck)
+    if following.start != position.start:
+        return Step(keys, following, no_progress=came_back)
+    if position.stuck >= MOST_STUCK:
+        raise BrokenPromise(
+            f"DynamoDB sent {MOST_STUCK} pages in a row that lead to themselves: going on would "
+            f"never end."
+        )
+    return Step(keys, replace(following, stuck=position.stuck + 1), no_progress=True)
 
 
 def collapse(items: Iterable[Key], names: Sequence[str]) -> tuple[list[Key], list[int]]:

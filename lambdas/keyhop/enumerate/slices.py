@@ -16,11 +16,7 @@ from keyhop.enumerate.pages import PageReader, Stopped, Tally
 from keyhop.enumerate.plan import Method
 from keyhop.enumerate.record import Checkpoint
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
-from keyhop.errors import BrokenPromise
 from keyhop.keyspace import Key
-
-NO_PROGRESS_LIMIT = 100
-"""Pages in a row that do not move at all before the service is not believed any more."""
 
 
 class Sink(Protocol):
@@ -124,20 +120,9 @@ class Slice:
             return segment, BEGINNING
 
     def _walk(self, segment: int, position: Position) -> None:
-        stuck = 0
         following: Position | None = position
         while following is not None and not self._over.is_set():
-            position = following
-            following = self._page(segment, position)
-            if following is not None and following.start == position.start:
-                stuck += 1
-                if stuck == NO_PROGRESS_LIMIT:
-                    raise BrokenPromise(
-                        f"Segment {segment} of {self._work.segments} sent {stuck} pages in a row "
-                        f"that lead to themselves: the service does not keep its promise."
-                    )
-            else:
-                stuck = 0
+            following = self._page(segment, following)
 
     def _page(self, segment: int, position: Position) -> Position | None:
         page = self._read_hopping(segment, position) if self._hop else self._read(segment, position)

@@ -2,8 +2,8 @@
 
 A small table is read whole by the first pages, one after the other, as the published way would. Of
 a larger one, random segments tell how many keys there are: first one segment of each of several
-sizes at once, to find a size that a few pages can read, then as many of that size as the allowance
-pays for. ItemCount is never relied on to skip work: it can be six hours old.
+sizes, to find a size that a few pages can read, then as many of that size as the allowance pays
+for. ItemCount is never relied on to skip work: it can be six hours old.
 """
 
 import random
@@ -24,9 +24,10 @@ from keyhop.units import BLOCK_BYTES, UNITS_PER_BLOCK
 
 OPENING_PAGES = 4
 GROWTH = 4
-SIZES = (16, 256, 4_096, 65_536)
-LAST_SIZE = MOST_SEGMENTS
-PAGES_PER_SEGMENT = 4
+SIZES = ((16,), (256, 4_096, 65_536), (MOST_SEGMENTS,))
+"""Numbers of segments to try, those of a group at once."""
+
+PAGES_PER_SEGMENT = 3
 """Pages of a segment that the search for a size reads before it calls the segment too large."""
 
 FILL = 0.85
@@ -121,21 +122,23 @@ class Survey:
         return Opening(step.keys, step.position, items, float(len(step.keys)))
 
     def find_size(self, more: int = 0) -> list[SegmentSample]:
-        """One random segment of each of SIZES, at once; kept is the largest that few pages read
-        whole.
+        """A random segment of a size that few pages read whole: the largest of SIZES, if any is.
 
-        more: so many more of its size, if it held few keys or none. Empty if even the smallest is
-        too large, or the allowance too small.
+        more: read so many more of its size, if it is a small one and held few keys. Empty if even
+        the smallest is too large, or the allowance too small.
         """
         with ThreadPoolExecutor(THREADS) as pool:
-            found = list(pool.map(self._sample_at_random, SIZES))
-            if not any(found):
-                found = [self._sample_at_random(LAST_SIZE)]
-            kept = [sample for sample in found if sample is not None][:1]
-            if kept and kept[0].keys < FEW_KEYS:
-                again = pool.map(self._sample_at_random, [kept[0].segments] * more)
-                kept.extend(sample for sample in again if sample is not None)
-        return kept
+            for sizes in SIZES:
+                tried = pool.map(self._sample_at_random, sizes)
+                found = next((sample for sample in tried if sample is not None), None)
+                if found is not None:
+                    break
+            else:
+                return []
+            if found.keys >= FEW_KEYS or found.segments <= SIZES[1][0]:
+                return [found]
+            again = pool.map(self._sample_at_random, [found.segments] * more)
+            return [found, *(sample for sample in again if sample is not None)]
 
     def _sample_at_random(self, segments: int) -> SegmentSample | None:
         return self._sample(self._chance.randrange(segments), segments, PAGES_PER_SEGMENT)
