@@ -78,7 +78,17 @@ def test_what_cannot_be_hopped_is_scanned_and_refused_for_skip(
 
 @pytest.mark.parametrize(
     ("keys", "segments"),
-    [(0, 1), (40, 1), (100, 1), (150, 3), (1_000, 20), (100_000, 128), (1e7, 299), (1e10, 299_760)],
+    [
+        (0, 1),
+        (40, 1),
+        (100, 1),
+        (150, 1),
+        (300, 6),
+        (1_000, 20),
+        (100_000, 128),
+        (1e7, 299),
+        (1e10, 299_760),
+    ],
 )
 def test_segments_follow_the_number_of_keys(keys: float, segments: int) -> None:
     assert layout_for_skip(keys, HOPS, FREE).segments == segments
@@ -118,7 +128,8 @@ def test_a_check_has_enough_segments_to_draw_from() -> None:
     ("reported", "read", "a_page", "done"),
     [
         (10, 10, 2, True),
-        (190, 100, 8, True),
+        (190, 100, 20, True),
+        (340, 100, 8, False),
         (5_000, 100, 8, False),
         (0, 100, 8, False),
         (50, 100, 8, False),

@@ -95,7 +95,7 @@ def estimate(
     whole = opening.position is None
     samples: list[SegmentSample] = []
     if not whole:
-        sized = survey.find_size(more=4)
+        sized = survey.more_like(survey.find_size(), 4)
         samples = survey.sample(rough_keys(sized, target.item_count), progress) or sized
     mean = ledger.size.mean
     findings = (

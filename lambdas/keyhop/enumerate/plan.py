@@ -44,6 +44,9 @@ UNKNOWN_KEYS = 10_000.0
 SERIAL_REQUESTS = 100
 """A run of fewer requests than this is read as one segment."""
 
+FEWEST_SEGMENTS = 4
+"""Fewer are not worth what a first look at the table has cost: the run goes on from there."""
+
 FEW_PAGES = 12
 """What is left of a small table is read serially if it can be no more pages than this."""
 
@@ -260,7 +263,9 @@ def layout_for_scan(size_bytes: float | None, wishes: Wishes) -> Layout:
 
 
 def _finish(segments: float, wishes: Wishes) -> Layout:
-    count = max(1, int(segments))
+    count = int(segments)
+    if count < FEWEST_SEGMENTS:
+        count = 1
     if wishes.verify_share is not None:
         # The check samples whole segments, so there must be enough of them to choose from.
         count = max(count, min(MOST_SEGMENTS, math.ceil(VERIFY_SEGMENTS / wishes.verify_share)))
@@ -274,7 +279,7 @@ VERIFY_SEGMENTS = 8
 def is_nearly_done(item_count: int, items_read: int, keys_per_page: float) -> bool:
     """Whether the rest of a table surely fits into a few pages, by its reported item count."""
     left = item_count - items_read
-    return item_count > 0 and 0 <= left <= FEW_PAGES * max(1.0, keys_per_page)
+    return item_count > 0 and 0 <= left <= max(SERIAL_REQUESTS, FEW_PAGES * keys_per_page)
 
 
 def skip_cost(findings: Findings, layout: Layout, max_rate: float | None) -> Cost:

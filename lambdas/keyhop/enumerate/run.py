@@ -35,8 +35,9 @@ from keyhop.enumerate.table import Target
 from keyhop.errors import RunConflict
 from keyhop.keyspace import Key
 
-SURVEY_UNITS = 6.0
-"""Read units that a run may spend on random segments, to choose how many to have."""
+SURVEY_UNITS = 3.5
+"""Read units that a run may spend on random segments, to choose how many to have; and once more
+on a table that turns out to be large."""
 
 SURVEY_SAMPLES = 3
 
@@ -65,8 +66,8 @@ def prepare(reader: PageReader, method: Method, wishes: Wishes) -> Start:
 def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
     """Choose the layout; where it depends on the table's content, take a first look.
 
-    Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is read
-    whole by the former.
+    Costs a few small pages, and at most twice SURVEY_UNITS for random segments; a small table is
+    read whole by the former.
     """
     target = reader.target
     ledger = Ledger.for_table(target.mean_item_bytes)
@@ -86,7 +87,8 @@ def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
         opening = survey.open()
         if opening.is_enough(target.item_count):
             return Start(Layout(1, 1), ledger, opening)
-    samples = Survey(reader, ledger, SURVEY_UNITS, chance).find_size(more=SURVEY_SAMPLES)
+    samples = Survey(reader, ledger, SURVEY_UNITS, chance).find_size()
+    samples = Survey(reader, ledger, SURVEY_UNITS, chance).more_like(samples, SURVEY_SAMPLES)
     keys = rough_keys(samples, target.item_count)
     seen = [collection for sample in samples for collection in sample.collections]
     layout = layout_for_skip(keys, forecast(seen, ledger.size.mean, chance), wishes)

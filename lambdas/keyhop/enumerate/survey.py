@@ -121,24 +121,26 @@ class Survey:
         step = advance(self._reader.target.space, BEGINNING, page, hop=False)
         return Opening(step.keys, step.position, items, float(len(step.keys)))
 
-    def find_size(self, more: int = 0) -> list[SegmentSample]:
+    def find_size(self) -> list[SegmentSample]:
         """A random segment of a size that few pages read whole: the largest of SIZES, if any is.
 
-        more: read so many more of its size, if it is a small one and held few keys. Empty if even
-        the smallest is too large, or the allowance too small.
+        Empty if even the smallest is too large, or the allowance too small.
         """
         with ThreadPoolExecutor(THREADS) as pool:
             for sizes in SIZES:
                 tried = pool.map(self._sample_at_random, sizes)
                 found = next((sample for sample in tried if sample is not None), None)
                 if found is not None:
-                    break
-            else:
-                return []
-            if found.keys >= FEW_KEYS or found.segments <= SIZES[1][0]:
-                return [found]
-            again = pool.map(self._sample_at_random, [found.segments] * more)
-            return [found, *(sample for sample in again if sample is not None)]
+                    return [found]
+        return []
+
+    def more_like(self, samples: list[SegmentSample], more: int) -> list[SegmentSample]:
+        """The sample that `find_size` found, and `more` of its size if it says too little alone."""
+        if not samples or samples[0].keys >= FEW_KEYS or samples[0].segments <= SIZES[1][0]:
+            return samples
+        with ThreadPoolExecutor(THREADS) as pool:
+            again = pool.map(self._sample_at_random, [samples[0].segments] * more)
+            return samples + [sample for sample in again if sample is not None]
 
     def _sample_at_random(self, segments: int) -> SegmentSample | None:
         return self._sample(self._chance.randrange(segments), segments, PAGES_PER_SEGMENT)
