@@ -25,6 +25,7 @@ from keyhop.enumerate.plan import (
     segment_at,
     skip_cost,
 )
+from keyhop.enumerate.survey import SIZES
 from keyhop.errors import CannotStart
 from keyhop.keyspace import KeyAttribute, KeySpace
 
@@ -161,9 +162,9 @@ def test_nothing_found_still_has_an_upper_limit() -> None:
     assert interval.high == pytest.approx(3.7, abs=0.1)
 
 
-def sample(segments: int, lengths: list[int]) -> SegmentSample:
+def sample(segments: int, lengths: list[int], whole: bool = True) -> SegmentSample:
     seen = tuple(SeenCollection(n, cut=False) for n in lengths)
-    return SegmentSample(segments, seen, pages=1, units=0.5, first_blocks=1.0)
+    return SegmentSample(segments, whole, seen, pages=1, units=0.5, first_blocks=1.0)
 
 
 def test_all_segments_sampled_is_exact() -> None:
@@ -184,7 +185,39 @@ def test_no_sample_no_findings_but_a_guess() -> None:
     assert findings_of([], 100.0, 0.004, random.Random(1)) is None
     assert rough_keys([], 77) == 77
     assert rough_keys([], 0) > 0
-    assert rough_keys([sample(16, [1, 1]), sample(16, [])], 0) == 16
+    assert rough_keys([sample(16, [1, 1]), sample(16, [])], 0) == pytest.approx(16, rel=0.06)
+
+
+@pytest.mark.parametrize("keys", [100, 300, 3_000, 100_000, 2_000_000])
+def test_a_few_looks_tell_the_order_of_magnitude(keys: int) -> None:
+    """Three keys of each size are looked at, sizes in groups, until a segment was seen whole."""
+    chance = random.Random(keys)
+    guesses = []
+    for _ in range(50):
+        looks: list[SegmentSample] = []
+        for sizes in SIZES:
+            for segments in sizes:
+                count = poisson(keys / segments, chance)
+                looks.append(sample(segments, [1] * min(3, count), whole=count < 3))
+            if any(look.whole for look in looks):
+                break
+        guesses.append(rough_keys(looks, 0))
+    guesses.sort()
+    assert keys / 2.5 <= guesses[25] <= keys * 2.5
+    assert keys / 20 <= guesses[1] <= guesses[48] <= keys * 20
+
+
+def test_a_table_too_large_for_a_look_is_laid_out_as_large() -> None:
+    looks = [sample(size, [1] * 3, whole=False) for sizes in SIZES for size in sizes]
+    assert rough_keys(looks, 0) == pytest.approx(1e7)
+
+
+def poisson(mean: float, chance: random.Random) -> int:
+    """A Poisson number; of large ones it only matters that they are large."""
+    count, waited = 0, chance.expovariate(1)
+    while waited < mean and count < 100:
+        count, waited = count + 1, waited + chance.expovariate(1)
+    return count
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,9 @@ def estimate(
     whole = opening.position is None
     samples: list[SegmentSample] = []
     if not whole:
-        sized = survey.more_like(survey.find_size(), 4)
-        samples = survey.sample(rough_keys(sized, target.item_count), progress) or sized
+        looks = survey.look_around()
+        samples = survey.sample(rough_keys(looks, target.item_count), progress)
+        samples = samples or [look for look in looks if look.whole][:1]
     mean = ledger.size.mean
     findings = (
         _exact(opening, reader, mean)

@@ -95,13 +95,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSample:
-    """One segment of `segments`, read from end to end in pages of about 4 KB, hopping.
+    """One segment of `segments`, read in pages of about 4 KB, hopping.
 
-    units: what it cost. first_blocks: what the first items of its pages would have cost alone, as
-    far as that is known.
+    whole: to its end; otherwise it holds more than was seen. units: what it cost. first_blocks:
+    what the first items of its pages would have cost alone, as far as that is known.
     """
 
     segments: int
+    whole: bool
     collections: tuple[SeenCollection, ...]
     pages: int
     units: float
@@ -129,12 +130,29 @@ class Findings:
     exact: bool = False
 
 
-def rough_keys(samples: Sequence[SegmentSample], item_count: int) -> float:
-    """How many keys there are, roughly: by a few segments of one size, or by the item count."""
-    if not samples:
+def rough_keys(looks: Sequence[SegmentSample], item_count: int) -> float:
+    """How many keys there are, roughly: the likeliest number, by a few segments of various sizes.
+
+    The keys of a segment are a Poisson count, because they are hashed. A segment that was not read
+    to its end has at least as many as were seen; if none was, the answer is ten for each of the
+    smallest segments. Without any look it is the item count.
+    """
+    if not looks:
         return item_count or UNKNOWN_KEYS
-    keys = max(0.5, sum(sample.keys for sample in samples))
-    return keys / len(samples) * samples[0].segments
+    most = math.log10(10 * max(look.segments for look in looks))
+    candidates = [10 ** (most * step / 200) for step in range(201)]
+    return max(candidates, key=lambda keys: sum(_log_likelihood(look, keys) for look in looks))
+
+
+def _log_likelihood(look: SegmentSample, keys: float) -> float:
+    mean = keys / look.segments
+    if look.whole:
+        return look.keys * math.log(mean) - mean
+    term = below = math.exp(-mean)
+    for count in range(1, look.keys):
+        term *= mean / count
+        below += term
+    return math.log(max(1e-300, 1 - below))
 
 
 def findings_of(

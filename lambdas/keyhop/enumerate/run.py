@@ -35,11 +35,11 @@ from keyhop.enumerate.table import Target
 from keyhop.errors import RunConflict
 from keyhop.keyspace import Key
 
-SURVEY_UNITS = 3.5
-"""Read units that a run may spend on random segments, to choose how many to have; and once more
-on a table that turns out to be large."""
+SURVEY_UNITS = 5.0
+"""Read units that a run may spend on random segments, to choose how many to have."""
 
-SURVEY_SAMPLES = 3
+SEGMENTS_IN_DOUBT = 8
+"""At least so many if the table is not small for certain: a few too many cost less than too few."""
 
 FIRST_SLICE_SECONDS = 0.25
 LONGEST_SLICE_SECONDS = 10.0
@@ -66,7 +66,7 @@ def prepare(reader: PageReader, method: Method, wishes: Wishes) -> Start:
 def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
     """Choose the layout; where it depends on the table's content, take a first look.
 
-    Costs a few small pages, and at most twice SURVEY_UNITS for random segments; a small table is
+    Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is
     read whole by the former.
     """
     target = reader.target
@@ -87,11 +87,12 @@ def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
         opening = survey.open()
         if opening.is_enough(target.item_count):
             return Start(Layout(1, 1), ledger, opening)
-    samples = Survey(reader, ledger, SURVEY_UNITS, chance).find_size()
-    samples = Survey(reader, ledger, SURVEY_UNITS, chance).more_like(samples, SURVEY_SAMPLES)
-    keys = rough_keys(samples, target.item_count)
-    seen = [collection for sample in samples for collection in sample.collections]
+    looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
+    keys = rough_keys(looks, target.item_count)
+    seen = [collection for look in looks for collection in look.collections]
     layout = layout_for_skip(keys, forecast(seen, ledger.size.mean, chance), wishes)
+    if layout.segments < SEGMENTS_IN_DOUBT and not (looks and looks[0].whole):
+        layout = Layout(SEGMENTS_IN_DOUBT, choose_workers(wishes, SEGMENTS_IN_DOUBT))
     return Start(layout, ledger, opening if layout.segments == 1 else None)
 
 

@@ -1,9 +1,9 @@
 """A first look at a table: a few pages from its beginning, then a few random segments.
 
 A small table is read whole by the first pages, one after the other, as the published way would. Of
-a larger one, random segments tell how many keys there are: first one segment of each of several
-sizes, to find a size that a few pages can read, then as many of that size as the allowance pays
-for. ItemCount is never relied on to skip work: it can be six hours old.
+a larger one, random segments tell how many keys there are: first a few pages of segments of very
+different sizes, for the order of magnitude; for a plan, then as many segments with a few keys each
+as the allowance pays for. ItemCount is never relied on to skip work: it can be six hours old.
 """
 
 import random
@@ -27,8 +27,7 @@ GROWTH = 4
 SIZES = ((16,), (256, 4_096, 65_536), (MOST_SEGMENTS,))
 """Numbers of segments to try, those of a group at once."""
 
-PAGES_PER_SEGMENT = 3
-"""Pages of a segment that the search for a size reads before it calls the segment too large."""
+PAGES_PER_LOOK = 3
 
 FILL = 0.85
 """Share of a block that a sampled page is to fill: items somewhat above the mean still fit."""
@@ -36,7 +35,6 @@ FILL = 0.85
 KEYS_PER_SAMPLE = 8
 """Keys that a sampled segment should hold: enough not to be empty, few enough to sample many."""
 
-FEW_KEYS = 4
 MOST_SAMPLES = 2_000
 THREADS = 8
 
@@ -121,29 +119,18 @@ class Survey:
         step = advance(self._reader.target.space, BEGINNING, page, hop=False)
         return Opening(step.keys, step.position, items, float(len(step.keys)))
 
-    def find_size(self) -> list[SegmentSample]:
-        """A random segment of a size that few pages read whole: the largest of SIZES, if any is.
-
-        Empty if even the smallest is too large, or the allowance too small.
-        """
+    def look_around(self) -> list[SegmentSample]:
+        """Random segments of various sizes, a few pages of each, until one is read whole."""
+        looks: list[SegmentSample] = []
         with ThreadPoolExecutor(THREADS) as pool:
             for sizes in SIZES:
-                tried = pool.map(self._sample_at_random, sizes)
-                found = next((sample for sample in tried if sample is not None), None)
-                if found is not None:
-                    return [found]
-        return []
-
-    def more_like(self, samples: list[SegmentSample], more: int) -> list[SegmentSample]:
-        """The sample that `find_size` found, and `more` of its size if it says too little alone."""
-        if not samples or samples[0].keys >= FEW_KEYS or samples[0].segments <= SIZES[1][0]:
-            return samples
-        with ThreadPoolExecutor(THREADS) as pool:
-            again = pool.map(self._sample_at_random, [samples[0].segments] * more)
-            return samples + [sample for sample in again if sample is not None]
+                looks += filter(None, pool.map(self._sample_at_random, sizes))
+                if any(look.whole for look in looks):
+                    break
+        return looks
 
     def _sample_at_random(self, segments: int) -> SegmentSample | None:
-        return self._sample(self._chance.randrange(segments), segments, PAGES_PER_SEGMENT)
+        return self._sample(self._chance.randrange(segments), segments, PAGES_PER_LOOK)
 
     def sample(
         self, keys: float, progress: Callable[[int], None] = lambda samples: None
@@ -170,13 +157,13 @@ class Survey:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     sample = future.result()
-                    if sample is not None:
+                    if sample is not None and sample.whole:
                         samples.append(sample)
                         dearest = max(dearest, 1.5 * sample.units)
                 progress(len(samples))
 
     def _sample(self, segment: int, segments: int, most_pages: int | None) -> SegmentSample | None:
-        """A segment in pages of 4 KB; None if it has more than `most_pages`, or costs too much."""
+        """A segment in pages of 4 KB, `most_pages` at most; None if not even one is affordable."""
         mean = self._ledger.size.mean
         limit = max(1, int(FILL * BLOCK_BYTES / mean))
         expected = UNITS_PER_BLOCK * self._ledger.size.blocks(limit)
@@ -184,24 +171,25 @@ class Survey:
         collections: list[SeenCollection] = []
         pages = 0
         units = first_blocks = 0.0
-        while position is not None:
-            if pages == most_pages:
-                return None
+        while position is not None and pages != most_pages:
             try:
                 page = self._read(segment, segments, position, limit, expected)
             except BudgetSpent:
-                return None
+                break
             step = advance(self._reader.target.space, position, page, self._hop)
             fresh = page.runs[len(page.runs) - len(step.keys) :]
             collections.extend(SeenCollection(items, cut=False) for items in fresh)
             if fresh and step.position is not None:
                 collections[-1] = SeenCollection(fresh[-1], cut=True)
             units += page.units
+            pages += 1
             if page.runs:
-                pages += 1
                 first_blocks += page.blocks if sum(page.runs) == 1 else 1.0
             position = step.position
-        return SegmentSample(segments, tuple(collections), pages, units, first_blocks)
+        if not pages:
+            return None
+        whole = position is None
+        return SegmentSample(segments, whole, tuple(collections), pages, units, first_blocks)
 
     def _read(
         self, segment: int, segments: int, position: Position, limit: int | None, expected: float
