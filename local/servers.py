@@ -16,6 +16,7 @@ from botocore.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 DYNAMODB_LOCAL = ROOT / ".cache" / "dynamodb-local"
+ON_LOOPBACK = ROOT / "local" / "dynamodb-local.xml"
 DYNALITE = ROOT / "node_modules" / "dynalite" / "cli.js"
 START_SECONDS = 60.0
 HEAP = "1g"
@@ -40,17 +41,18 @@ def dynamodb_local(port: int | None = None) -> Iterator[str]:
     if not (DYNAMODB_LOCAL / "DynamoDBLocal.jar").exists():
         raise SystemExit("DynamoDB Local is not set up: run make setup.")
     port = port or free_port()
+    jars = [DYNAMODB_LOCAL / "DynamoDBLocal.jar", DYNAMODB_LOCAL / "DynamoDBLocal_lib" / "*"]
     command = [
         "java",
         f"-Xmx{HEAP}",
         f"-Djava.library.path={DYNAMODB_LOCAL / 'DynamoDBLocal_lib'}",
-        "-jar",
-        str(DYNAMODB_LOCAL / "DynamoDBLocal.jar"),
-        "-inMemory",
-        "-sharedDb",
-        "-disableTelemetry",
-        "-port",
-        str(port),
+        "-Dorg.eclipse.jetty.LEVEL=WARN",
+        "-Dorg.eclipse.jetty.util.log.announce=false",
+        "-classpath",
+        ":".join(map(str, jars)),
+        "org.eclipse.jetty.xml.XmlConfiguration",
+        f"keyhop.port={port}",
+        str(ON_LOOPBACK),
     ]
     with _running(command, port) as url:
         yield url

@@ -3,6 +3,9 @@
 Where a local database is known to differ from the service, the test says so and leaves it out.
 """
 
+import socket
+from urllib.parse import urlsplit
+
 import pytest
 from botocore.exceptions import ClientError
 from keyhop.keyspace import GREATEST_SORT_KEY
@@ -119,3 +122,10 @@ def test_there_are_at_most_a_million_segments(database: Database, table_name: st
     if database.kind != "dynalite":
         with pytest.raises(ClientError):
             scan(database, table_name, Segment=0, TotalSegments=1_000_001)
+
+
+def test_it_listens_on_its_loopback_address_alone(database: Database) -> None:
+    """A server that listens everywhere would also answer at 127.0.0.2."""
+    port = urlsplit(database.url).port
+    with pytest.raises((ConnectionRefusedError, TimeoutError)):
+        socket.create_connection(("127.0.0.2", port), timeout=1)
