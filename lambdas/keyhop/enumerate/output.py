@@ -1,7 +1,6 @@
 """Keys as bytes: text, jsonl and csv.
 
-text   one key a line: strings and numbers as they are, binary as base64. A string that a line
-cannot
+text   one key a line: strings and numbers as they are, binary as base64. A string that no line can
        carry (control characters, line separators) or that begins with a double quote is written as
        a JSON string; so every line has one meaning, and no key can send escape codes to a terminal.
 jsonl  one object a line in DynamoDB's typed form: {"pk": {"S": "a"}}

@@ -4,9 +4,11 @@ Whole segments of the run are drawn at random, each is read from end to end, and
 compared with those that the run's parts hold for it. What differs is looked at again, to tell a
 fault from a table that changes while it is looked at:
 
-missing    in the table, not in the run; and a second skip-scan of the segment does not find it
-either appeared   in the table, not in the run; but a second skip-scan finds it: written since, most
-likely surplus    in the run, not in the table A key that was deleted since the run read it is
+missing    in the table, not in the run; and a second skip-scan of the segment misses it too
+appeared   in the table, not in the run; but a second skip-scan finds it: written since, most likely
+surplus    in the run, not in the table
+
+A key that was deleted since the run read it is
 surplus: the table keeps no trace of it. One that is missing at first and gone at the second look
 was deleted meanwhile, and is counted as appeared.
 """
