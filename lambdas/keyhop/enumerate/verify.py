@@ -8,9 +8,8 @@ missing    in the table, not in the run; and a second skip-scan of the segment m
 appeared   in the table, not in the run; but a second skip-scan finds it: written since, most likely
 surplus    in the run, not in the table
 
-A key that was deleted since the run read it is
-surplus: the table keeps no trace of it. One that is missing at first and gone at the second look
-was deleted meanwhile, and is counted as appeared.
+A key that was deleted since the run read it is surplus: the table keeps no trace of it. One that is
+missing at first and gone at the second look was deleted meanwhile, and is counted as appeared.
 """
 
 import json
