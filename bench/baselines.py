@@ -11,9 +11,6 @@ from typing import Any
 
 from keyhop.keyspace import KeySpace, table_keyspace
 
-EMPTY_READ_UNITS = 0.5
-"""The service's charge for a read that finds nothing; local databases report 0."""
-
 
 @dataclass(slots=True)
 class Reading:
@@ -22,6 +19,7 @@ class Reading:
     keys: int = 0
     requests: int = 0
     units: float = 0.0
+    segments: int = 1
 
     def add(self, other: "Reading") -> None:
         """Add another segment's."""

@@ -50,6 +50,7 @@ def measure(way: str, url: str, table: str, segments: int | None) -> dict[str, A
         "keys": reading.keys,
         "requests": reading.requests,
         "units": reading.units,
+        "segments": reading.segments,
         "seconds": seconds,
         "cpu_us_per_request": 1e6 * cpu / reading.requests,
         "megabytes": peak_megabytes(),
@@ -64,7 +65,7 @@ def peak_megabytes() -> float:
     return int(line.split()[1]) / 1024
 
 
-def _keyhop(url: str, table: str, segments: int | None) -> Any:
+def _keyhop(url: str, table: str, wanted: int | None) -> Any:
     endpoint = Endpoint(url=url)
     client = dynamodb_client(endpoint)
 
@@ -72,11 +73,12 @@ def _keyhop(url: str, table: str, segments: int | None) -> Any:
         target = describe(client, endpoint, table)
         reader = PageReader(client, target, Budget(), endpoint=endpoint)
         method = choose_method(target.space, None, "auto").method
-        start = prepare(reader, method, Wishes(segments=segments))
+        start = prepare(reader, method, Wishes(segments=wanted))
         progress = Progress(start.layout.segments)
         if not stream(reader, start, method, CountingSink(), progress):
             raise SystemExit("the table was not read to its end")
-        return Reading(progress.keys, reader.tally.requests, reader.tally.units)
+        segments = start.layout.segments
+        return Reading(progress.keys, reader.tally.requests, reader.tally.units, segments)
 
     return read
 

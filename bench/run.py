@@ -5,6 +5,7 @@ model, against the offline optimum; the client's CPU and memory.
 """
 
 import json
+import os
 import platform
 import random
 import subprocess
@@ -71,7 +72,7 @@ def main() -> None:
     results: dict[str, Any] = {
         "software_version": __version__,
         "python": platform.python_version(),
-        "machine": f"{platform.machine()}, 2 cores",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "databases": {},
     }
     for name, database in (("DynamoDB Local", dynamodb_local), ("dynalite", dynalite)):

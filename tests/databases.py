@@ -46,9 +46,8 @@ EXTREMES: dict[str, list[Any]] = {
 def partition_value(type_: str, number: int) -> Any:
     """The partition key with this number, in various shapes."""
     if type_ == "N":
-        return ["{n}", "-{n}.5", "{n}E+20", "{n}00000000000000000000000000001"][number % 4].format(
-            n=number + 1
-        )
+        shapes = ["{n}", "-{n}.5", "{n}E+20", "-{n:03}.{digits}"]
+        return shapes[number % 4].format(n=number + 100, digits="1234567" * 5)
     text = ["k{n}", "{n}/a b\tc", "\U0001f511{n}", "{n}" + "x" * 2000][number % 4].format(n=number)
     return text if type_ == "S" else text.encode()
 

@@ -6,7 +6,6 @@ in great number, takes a shorter way to the wire (wire.py). The figures are in d
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConnectTimeoutError,
     EndpointConnectionError,
     HTTPClientError,
     InvalidRegionError,
@@ -26,6 +26,7 @@ from botocore.exceptions import (
     NoRegionError,
     PartialCredentialsError,
     ProfileNotFound,
+    ProxyConnectionError,
     SSLError,
 )
 from botocore.exceptions import (
@@ -80,6 +81,12 @@ class Endpoint:
     url: str | None = None
 
     @property
+    def shown(self) -> str:
+        """The URL for messages, without a password that it may hold."""
+        url = urlsplit(self.url or "")
+        return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+
+    @property
     def is_loopback(self) -> bool:
         """Whether the endpoint is on this machine, where credentials mean nothing."""
         host = urlsplit(self.url or "").hostname or ""
@@ -89,13 +96,13 @@ class Endpoint:
             return host == "localhost"
 
 
-def dynamodb_client(endpoint: Endpoint, connections: int = 16) -> DynamoDB:
+def dynamodb_client(endpoint: Endpoint, connections: int = 16) -> "Client":
     """A tuned client with a pool of `connections`; make it before the threads that share it.
 
     A loopback endpoint needs no credentials and no region: stand-ins are used if there are none.
     Raises CannotStart or NoCredentials.
     """
-    if endpoint.url is not None and not re.match(r"https?://[^/\s]+", endpoint.url):
+    if endpoint.url is not None and not _is_http(endpoint.url):
         raise CannotStart(f"--endpoint-url {endpoint.url} is not an http:// or https:// address.")
     try:
         session = _session(endpoint)
@@ -125,10 +132,19 @@ def dynamodb_client(endpoint: Endpoint, connections: int = 16) -> DynamoDB:
     return Client(client, credentials)
 
 
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no port is called so, or a bracket is missing
+        return False
+
+
 class Client:
     """boto3's client, with Scan on the short way (wire.py)."""
 
     def __init__(self, client: Any, credentials: Credentials | None) -> None:
+        self.region: str = client.meta.region_name
         self._client = client
         # The client's own connections: the one thing that botocore offers no public name for.
         http = getattr(getattr(client, "_endpoint", None), "http_session", None)
@@ -167,18 +183,26 @@ def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed later: throttling, 5xx, a broken connection."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or is_throttling(error.response)
+        return status >= 500 or status in (408, 429) or is_throttling(error.response)
     if isinstance(error, SSLError):
         return False
     return isinstance(error, (BotoConnectionError, HTTPClientError))
 
 
-def explained(error: Exception, endpoint: Endpoint, table: str = "") -> KeyhopError:
-    """The error that a user can act on, for one that boto3 raised."""
+def may_have_been_served(error: BotoCoreError) -> bool:
+    """Whether the service may have charged for a request that ended so: the answer was lost."""
+    never_arrived = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError, SSLError)
+    return isinstance(error, (BotoConnectionError, HTTPClientError)) and not isinstance(
+        error, never_arrived
+    )
+
+
+def explained(error: Exception, endpoint: Endpoint, table: str = "", arn: str = "") -> KeyhopError:
+    """The error that a user can act on, for one that boto3 raised. arn: the table's, if known."""
     if isinstance(error, KeyhopError):
         return error
     if isinstance(error, ClientError):
-        return _explained_response(error.response, endpoint, table)
+        return _explained_response(error, endpoint, table, arn)
     if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
         return NoCredentials(
             "No AWS credentials were found: sign in (aws sso login), choose a --profile, or set "
@@ -197,12 +221,15 @@ def explained(error: Exception, endpoint: Endpoint, table: str = "") -> KeyhopEr
     return AwsRefused(f"The AWS client failed: {_one_line(error)}")
 
 
-def _explained_response(response: Mapping[str, Any], endpoint: Endpoint, table: str) -> KeyhopError:
+def _explained_response(
+    error: ClientError, endpoint: Endpoint, table: str, arn: str
+) -> KeyhopError:
+    response = error.response
     code = response.get("Error", {}).get("Code", "")
     message = _one_line(response.get("Error", {}).get("Message", ""))
     where = f"region {endpoint.region}" if endpoint.region else "this account and region"
     if endpoint.url:
-        where = f"{endpoint.url} ({where})" if endpoint.region else endpoint.url
+        where = f"{endpoint.shown} ({where})" if endpoint.region else endpoint.shown
     if code == "ResourceNotFoundException":
         return TableNotFound(
             f"There is no table {table!r} at {where}: check the name, --region and --profile."
@@ -215,7 +242,10 @@ def _explained_response(response: Mapping[str, Any], endpoint: Endpoint, table: 
             return NotPermitted(
                 f"Permission is missing: allow {denied['action']} on {denied['resource']}."
             )
-        return NotPermitted(f"Permission is missing: {message}")
+        return NotPermitted(
+            f"Permission is missing: allow dynamodb:{error.operation_name} on "
+            f"{arn or f'table {table!r} in {where}'}. {message}".rstrip()
+        )
     if code == "ValidationException":
         return CannotStart(f"DynamoDB did not accept the request: {message}")
     return AwsRefused(f"DynamoDB refused the request ({code}): {message}")
@@ -224,8 +254,10 @@ def _explained_response(response: Mapping[str, Any], endpoint: Endpoint, table: 
 def _unreachable(error: Exception, endpoint: Endpoint) -> str:
     if isinstance(error, SSLError):
         return f"No TLS connection to DynamoDB: {_one_line(error)}; check the certificates."
+    if isinstance(error, BotoCoreError) and may_have_been_served(error):
+        return f"The connection to DynamoDB broke, or brought no whole answer: {_one_line(error)}"
     if endpoint.url:
-        return f"Nothing answers at {endpoint.url}: is it running, and is --endpoint-url right?"
+        return f"Nothing answers at {endpoint.shown}: is it running, and is --endpoint-url right?"
     target = (
         error.kwargs.get("endpoint_url", "") if isinstance(error, EndpointConnectionError) else ""
     )
@@ -236,4 +268,5 @@ def _unreachable(error: Exception, endpoint: Endpoint) -> str:
 
 
 def _one_line(text: object) -> str:
-    return " ".join(str(text).split())
+    """Text of others for a message: no line breaks, no escape codes."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(str(text).split()))

@@ -37,9 +37,8 @@ class KeySpace:
     """Whose distinct keys are asked for: a table's, or one of its indexes'.
 
     partition: the HASH attributes; one for a table, up to four for an index.
-    sort: the table's sort key; None for a table without one, and for every index, because a sort
-    key
-        is only of use to hop, and an index is never hopped in (ties in it have no promised order).
+    sort: the table's sort key; None for a table without one, and for every index: it is of use only
+    to hop, and an index is never hopped in (ties in it have no promised order).
     """
 
     partition: tuple[KeyAttribute, ...]

@@ -16,8 +16,6 @@ PAGE_BYTES = 1 << 20
 UNITS_PER_BLOCK = 0.5
 """Read units of one block, eventually consistent."""
 
-LARGEST_ITEM_BYTES = 400 * 1024
-
 PRICE_DATE = "2026-08"
 PRICE_REGION = "us-east-1"
 DOLLARS_PER_READ_UNIT = 0.125 / 1_000_000

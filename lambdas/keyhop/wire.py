@@ -57,11 +57,11 @@ class ScanWire:
         try:
             page: dict[str, Any] = json.loads(response.content)
             page["Items"] = [_decoded(item) for item in page["Items"]]
-        except (ValueError, KeyError, TypeError) as error:
+            if "LastEvaluatedKey" in page:
+                page["LastEvaluatedKey"] = from_json(page["LastEvaluatedKey"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             # Not what the service sends: something on the way cut it short, or answered itself.
             raise HTTPClientError(error="the answer is not a page of a Scan") from error
-        if "LastEvaluatedKey" in page:
-            page["LastEvaluatedKey"] = from_json(page["LastEvaluatedKey"])
         return page
 
 

@@ -7,6 +7,8 @@ import pytest
 from tests.databases import EXTREMES, Database, hashable, keyhop, partition_value
 
 TYPES = ["S", "N", "B"]
+LAYOUTS = [(), *(("--segments", number) for number in ("1", "4", "16", "1000"))]
+"""As planned, and from one segment to more segments than keys."""
 
 
 @pytest.mark.parametrize(("partition", "sort"), list(product(TYPES, TYPES)))
@@ -24,7 +26,7 @@ def test_all_nine_type_combinations_with_items_at_the_greatest_sort_keys(
             for value in extremes[number % 4 :]
         ),
     )
-    for segments in ((), ("--segments", "1"), ("--segments", "16")):
+    for segments in LAYOUTS:
         assert hashable(database.keys(table_name, *segments).keys) == hashable(keys), segments
 
 
@@ -47,7 +49,7 @@ def test_a_table_with_a_partition_key_alone(
     database.create(table_name, ("id", type_), None)
     keys = [{"id": {type_: partition_value(type_, number)}} for number in range(150)]
     database.fill(table_name, ({**key, "data": {"S": "x" * 50}} for key in keys))
-    for segments in ((), ("--segments", "7")):
+    for segments in LAYOUTS:
         result = database.keys(table_name, *segments)
         assert hashable(result.keys) == hashable(keys)
         assert "scan: the table has no sort key" in result.err
@@ -65,16 +67,18 @@ def test_any_attribute_names(
     database.fill(
         table_name, ({**key, sort: {"S": str(item)}} for key in keys for item in range(4))
     )
-    result = database.keys(table_name)
-    assert result.keys[0].keys() == {partition}
-    assert hashable(result.keys) == hashable(keys)
+    for segments in LAYOUTS[:-1]:
+        result = database.keys(table_name, *segments)
+        assert result.keys[0].keys() == {partition}
+        assert hashable(result.keys) == hashable(keys)
 
 
 def test_an_empty_table(database: Database, table_name: str) -> None:
     database.create(table_name)
-    result = database.keys(table_name)
-    assert (result.status, result.out) == (0, b"")
-    assert "0 keys" in result.err
+    for segments in LAYOUTS:
+        result = database.keys(table_name, *segments)
+        assert (result.status, result.out) == (0, b"")
+        assert "0 keys" in result.err
 
 
 def test_one_giant_collection_costs_a_few_requests(database: Database, table_name: str) -> None:
@@ -83,6 +87,9 @@ def test_one_giant_collection_costs_a_few_requests(database: Database, table_nam
     assert [key["pk"]["S"] for key in result.keys] == ["k0"]
     requests = int(result.err.split(" requests")[0].rsplit(" ", 1)[1])
     assert requests <= 4
+    for segments in LAYOUTS:
+        result = database.keys(table_name, *segments)
+        assert [key["pk"]["S"] for key in result.keys] == ["k0"]
 
 
 def test_keys_of_the_greatest_length(database: Database, table_name: str) -> None:
@@ -91,7 +98,8 @@ def test_keys_of_the_greatest_length(database: Database, table_name: str) -> Non
     database.fill(
         table_name, ({**key, "sk": {"S": f"{item}" * 1024}} for key in keys for item in range(3))
     )
-    assert hashable(database.keys(table_name, "--segments", "4").keys) == hashable(keys)
+    for segments in LAYOUTS:
+        assert hashable(database.keys(table_name, *segments).keys) == hashable(keys)
 
 
 def test_the_type_of_a_key_is_looked_up_by_name(database: Database, table_name: str) -> None:

@@ -1,9 +1,12 @@
 """The command, as a person meets it: wrong inputs, plans, checks, reports."""
 
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -37,7 +40,15 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--verify", "0.1", "--index", "i"], "--verify does not work with --index"),
         (["keys", "T", "--report", "/nonexistent/r.json"], "/nonexistent/r.json cannot be written"),
         (["keys", "T", "--report", "/"], "cannot be written"),
+        (["keys", "T", "--output", ""], "--output is empty"),
+        (["keys", "T", "--report", ""], "--report is empty"),
+        (["keys", "T", "--max-read-rate", "1e-11"], "less than 0.01 read units a second"),
         (["keys", "T", "--endpoint-url", "nonsense"], "is not an http"),
+        (["keys", "T", "--endpoint-url", "http://127.0.0.1:80x"], "is not an http"),
+        (["keys", "T", "--endpoint-url", "http://127.0.0.1:99999"], "is not an http"),
+        (["keys", "T", "--endpoint-url", "http://[::1"], "is not an http"),
+        (["keys", "T", "--endpoint-url", "http://me:secret@127.0.0.1:9"], "at http://127.0.0.1:9:"),
+        (["keys", "T", "--region", "moon base", *ANYWHERE], "--region moon base is not the name"),
         (["keys", "T", *ANYWHERE], "Nothing answers at http://127.0.0.1:9"),
         (["keys", "T", "--profile", "no-such-profile", *ANYWHERE], "'no-such-profile'"),
         (["nonsense"], "nonsense"),
@@ -189,3 +200,122 @@ def strict_plan(database: Database, table: str, *arguments: str) -> dict:
     )
     assert result.status == 0
     return json.loads(result.out)
+
+
+def test_a_plan_tells_what_auto_would_take_whatever_is_asked(
+    strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, [3] * 300)
+    result = strict.keys(table_name, "--plan", "--format", "json", "--method", "scan")
+    assert json.loads(result.out)["method"] == "skip"
+
+
+@pytest.mark.parametrize("items", [1, 2, 5, 10])
+def test_a_plan_of_small_collections_is_close(
+    strict: Database, table_name: str, tmp_path: Path, items: int
+) -> None:
+    strict.collections(table_name, [items] * (12_000 // items), filling=250)
+    report = tmp_path / "report.json"
+    assert strict.keys(table_name, "--report", str(report)).status == 0
+    spent = json.loads(report.read_bytes())["read_units"]
+    units = strict_plan(strict, table_name)["methods"]["skip"]["read_units"]
+    assert units["low"] / 1.15 <= spent <= units["high"] * 1.15
+
+
+def test_ctrl_c_ends_a_plan(strict: Database, stand_in: StandIn, table_name: str) -> None:
+    strict.collections(table_name, [3] * 600, filling=900)
+    scans = itertools.count(1)
+
+    def interrupt(operation: str, request) -> None:
+        if operation == "Scan" and next(scans) == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    stand_in.fault = interrupt
+    result = strict.keys(table_name, "--plan", "--format", "text")
+    assert (result.status, result.err) == (130, "")
+
+
+def test_a_report_can_go_to_a_pipe(strict: Database, table_name: str, tmp_path: Path) -> None:
+    """It is written into, not replaced by a file."""
+    strict.collections(table_name, [2] * 5)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    came: list[str] = []
+    reading = threading.Thread(target=lambda: came.append(pipe.read_text()))
+    reading.start()
+    assert strict.keys(table_name, "--report", str(pipe)).status == 0
+    reading.join()
+    assert json.loads(came[0])["keys"] == 5
+    assert pipe.is_fifo()
+
+
+def test_a_report_follows_a_link(strict: Database, table_name: str, tmp_path: Path) -> None:
+    strict.collections(table_name, [2] * 5)
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert strict.keys(table_name, "--report", str(tmp_path / "link")).status == 0
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads((tmp_path / "target").read_bytes())["keys"] == 5
+
+
+@pytest.mark.parametrize("closing", ["2>&-", ">&-"])
+def test_closed_streams_are_no_internal_error(
+    strict: Database, table_name: str, closing: str
+) -> None:
+    strict.collections(table_name, [2] * 5)
+    command = (
+        f"'{sys.executable}' -m keyhop keys {table_name} --endpoint-url {strict.url} {closing}"
+    )
+    result = subprocess.run(f"{command} {closing}", shell=True, capture_output=True, text=True)
+    if closing == "2>&-":
+        assert result.returncode == 0
+        assert sorted(result.stdout.split()) == [f"k{number}" for number in range(5)]
+    else:
+        assert result.returncode == 2
+        assert "Standard output is closed" in result.stderr
+
+
+def test_a_missing_permission_is_named_even_if_the_service_does_not(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    strict.collections(table_name, [2] * 5)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan":
+            raise Refused("AccessDeniedException", "no")
+
+    stand_in.fault = fault
+    result = strict.keys(table_name)
+    assert result.status == 2
+    assert "allow dynamodb:Scan on arn:aws:dynamodb:" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_an_error_on_the_way_leaves_a_report(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    """Also one that, at the beginning, would mean that nothing can start."""
+    strict.collections(table_name, [9] * 200, filling=900)
+    scans = itertools.count(1)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(scans) > 40:
+            raise Refused("ResourceNotFoundException", "gone")
+
+    stand_in.fault = fault
+    report = tmp_path / "report.json"
+    result = strict.keys(table_name, "--report", str(report))
+    assert result.status == 2
+    said = json.loads(report.read_bytes())
+    assert said["requests"] == 40
+    assert "There is no table" in said["error"]
+
+
+def test_a_stale_item_count_does_not_make_a_large_table_serial(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    strict.collections(table_name, [1] * 30_000, filling=100)
+    stand_in.service.tables[table_name].reported = (900, 90_000)
+    report = tmp_path / "report.json"
+    assert strict.keys(table_name, "--report", str(report)).status == 0
+    assert json.loads(report.read_bytes())["segments"] >= 8
+    assert json.loads(report.read_bytes())["keys"] == 30_000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from keyhop.client import Endpoint
-from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.budget import SLOWEST, Budget
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Layout
@@ -282,3 +282,122 @@ def test_without_a_directory_the_budget_says_that_it_cannot_be_resumed(
     assert result.status == 4
     assert "Without --output a run cannot be continued" in result.err
     assert re.search(r"\d+ keys of .* so far", result.err)
+
+
+def test_throttling_slows_the_workers_down(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    """One throttle, early: from then on the run reads at what is left of its rate."""
+    strict.collections(table_name, [1] * 70, filling=4_000)
+    scans = itertools.count(1)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(scans) == 5:
+            raise throttle("TableReadKeyRangeThroughputExceeded")
+
+    stand_in.fault = fault
+    status, report = report_of(strict, table_name, tmp_path, "--segments", "4")
+    assert status == 0
+    assert report["read_units"] / report["seconds"] <= 1.5 * SLOWEST
+
+
+def test_a_segment_that_is_always_throttled_does_not_hold_the_others_up(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    """A slice ends in time, so what the other segments brought is committed, and they go on."""
+    expected = strict.collections(table_name, SIZES, filling=500)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and request.get("Segment") == 0:
+            raise throttle("TableReadKeyRangeThroughputExceeded")
+
+    stand_in.fault = fault
+    out = ("--output", str(tmp_path / "out"), "--segments", "16")
+    result = strict.keys(table_name, *out, "--give-up-after", "2")
+    assert result.status == 2
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    assert manifest["segments"]["ended"] == 15
+    assert manifest["throttles"]["TableReadKeyRangeThroughputExceeded"] == manifest["retries"] > 3
+    stand_in.fault = lambda operation, request: None
+    assert strict.keys(table_name, *out, "--resume").status == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    assert manifest["keys"] == len(expected)
+
+
+def test_failures_alone_are_reported_too(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    strict.collections(table_name, SIZES)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan":
+            raise throttle("TableReadAccountLimitExceeded")
+
+    stand_in.fault = fault
+    out = ("--output", str(tmp_path / "out"), "--segments", "4", "--give-up-after", "0.4")
+    status, report = report_of(strict, table_name, tmp_path, *out)
+    assert status == 2
+    assert report["throttles"]["TableReadAccountLimitExceeded"] >= 4
+
+
+@pytest.mark.parametrize("limit", [("--max-read-units", "20"), ("--max-read-rate", "20")])
+def test_items_far_larger_than_reported_do_not_break_the_limits(
+    strict: Database, stand_in: StandIn, table_name: str, limit: tuple[str, str]
+) -> None:
+    """The first page is one item, alone; what it cost is believed from then on."""
+    strict.collections(table_name, [40] * 30, filling=60_000)
+    stand_in.service.tables[table_name].reported = (10_000_000, 1_000_000_000)
+    began = time.monotonic()
+    first_second: list[float] = []
+    answer = stand_in.answer
+
+    def measured(operation: str, request):
+        status, body = answer(operation, request)
+        if operation == "Scan" and time.monotonic() - began < 1:
+            first_second.append(body["ConsumedCapacity"]["CapacityUnits"])
+        if sum(first_second) > 0 and time.monotonic() - began > 1 and limit[0].endswith("rate"):
+            raise Refused("ResourceNotFoundException", "enough seen")
+        return status, body
+
+    stand_in.answer = measured  # type: ignore[method-assign]
+    result = strict.keys(table_name, *limit, "--segments", "16")
+    if limit[0].endswith("units"):
+        assert result.status == 4
+        assert stand_in.units <= 20
+    else:
+        assert sum(first_second) <= 20 + 8
+
+
+def test_a_lost_answer_counts_against_the_budget(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    """The service has read the items, and charges for them."""
+    strict.collections(table_name, SIZES, filling=3_000)
+    answer = stand_in.answer
+
+    def lost(operation: str, request):
+        reply = answer(operation, request)
+        if operation == "Scan":
+            raise Hangup
+        return reply
+
+    stand_in.answer = lost  # type: ignore[method-assign]
+    result = strict.keys(table_name, "--max-read-units", "4", "--segments", "16")
+    assert result.status == 4
+    assert stand_in.units <= 4
+
+
+def test_a_throttled_first_contact_is_waited_out(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    expected = strict.collections(table_name, [1] * 5)
+    contacts = itertools.count(1)
+
+    def fault(operation: str, request) -> None:
+        if operation == "DescribeTable" and next(contacts) <= 5:
+            raise throttle(None)
+
+    stand_in.fault = fault
+    result = strict.keys(table_name)
+    assert sorted(key["pk"]["S"] for key in result.keys) == sorted(expected)
+    assert next(contacts) == 7

@@ -1,5 +1,6 @@
 """Runs that are crashed, killed, raced, resumed: the same keys, none twice, none missing."""
 
+import itertools
 import json
 import os
 import random
@@ -222,11 +223,10 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(
 ) -> None:
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     path = tmp_path / "out"
-    seen = [0]
+    scans = itertools.count(1)
 
     def interrupt(operation: str, request) -> None:
-        seen[0] += operation == "Scan"
-        if seen[0] == 60:
+        if operation == "Scan" and next(scans) == 60:
             os.kill(os.getpid(), number)
 
     stand_in.fault = interrupt

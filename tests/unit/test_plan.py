@@ -122,7 +122,22 @@ def test_a_scan_is_laid_out_by_size(size: float | None, segments: int) -> None:
 
 
 def test_a_check_has_enough_segments_to_draw_from() -> None:
-    assert layout_for_skip(10, HOPS, Wishes(verify_share=0.01)).segments == 800
+    assert layout_for_skip(1e6, HOPS, Wishes(verify_share=0.001)).segments == 8_000
+    assert layout_for_skip(1e6, HOPS, Wishes(verify_share=1.0)).segments == 128
+
+
+def test_a_check_does_not_cut_a_small_table_into_many_segments() -> None:
+    assert layout_for_skip(10, HOPS, Wishes(verify_share=0.001)).segments == 64
+    assert layout_for_scan(1e6, Wishes(verify_share=0.001)).segments == 64
+
+
+@pytest.mark.parametrize("items", [1, 2, 5])
+def test_a_collection_cut_where_the_others_end_is_not_endless(items: int) -> None:
+    """Pages often end with the last item of a collection: nobody can tell that it is the last."""
+    whole = [SeenCollection(items, cut=False)] * 300
+    cut = [SeenCollection(items, cut=True)] * 30
+    expected = forecast(whole, 286.0, random.Random(1))
+    assert forecast(whole + cut, 286.0, random.Random(1)) == expected
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.output import Encoder
-from keyhop.enumerate.pages import Tally
 from keyhop.enumerate.record import Checkpoint, Commit, Part, RunPlan, Totals, manifest
 from keyhop.enumerate.skip_scan import Position
 from keyhop.enumerate.store import Directory
+from keyhop.enumerate.tally import Tally
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.keyspace import KeyAttribute, KeySpace
 
@@ -126,7 +126,7 @@ def test_a_part_tells_the_segment_of_each_key(tmp_path: Path) -> None:
 def test_no_key_no_part(tmp_path: Path) -> None:
     log = RunLog(Directory(tmp_path))
     assert log.new_part(plan_of(), 0, 0).close() == ()
-    assert list(log.store.names("parts")) == []
+    assert log.store.sizes("parts") == {}
 
 
 def test_a_part_that_was_tampered_with_is_told(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_parts_that_no_commit_names_are_swept(tmp_path: Path) -> None:
         sink.write(0, [{"pk": {"B": b"a"}}])
         parts += sink.close()
     assert log.sweep(parts[:1]) == 2
-    assert list(log.store.names("parts")) == [parts[0].name]
+    assert log.store.sizes("parts") == {parts[0].name: parts[0].size}
 
 
 def test_a_damaged_file_is_told_by_its_name(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from keyhop.client import Endpoint
 from keyhop.enumerate.estimate import DEFAULT_UNITS, estimate
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.output import FORMATS, Encoder
-from keyhop.enumerate.pages import DEFAULT_PATIENCE_SECONDS, PageReader, Stopped
+from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import (
     MOST_SEGMENTS,
     MOST_WORKERS,
@@ -40,11 +40,14 @@ from keyhop.enumerate.run import (
     summed_up,
 )
 from keyhop.enumerate.seen import SeenKeys
-from keyhop.enumerate.slices import difference
 from keyhop.enumerate.store import Directory
+from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS
 from keyhop.enumerate.verify import verify
-from keyhop.errors import BudgetSpent, CannotStart, KeyhopError, RunConflict
+from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, RunConflict
 from keyhop.keyspace import Key
+
+LEAST_RATE = 0.01
+"""One page of 0.5 read units every 50 seconds."""
 
 EPILOG = """\
 examples:
@@ -56,7 +59,7 @@ examples:
   keyhop keys Orders --output keys --verify 0.01  check 1 % of the result by a plain Scan
 
 exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units reached,
-130 interrupted.
+130 interrupted, 143 terminated.
 Set KEYHOP_DEBUG=1 for stack traces. Standard output carries keys only; the rest goes to standard
 error, and holds no keys but the examples that --verify names.
 """
@@ -96,7 +99,7 @@ def add_command(commands: Any) -> None:
     )
     reading.add_argument(
         "--max-read-rate",
-        type=_positive,
+        type=_rate,
         metavar="RRU_PER_SECOND",
         help="hold the whole run under this many read units a second",
     )
@@ -159,13 +162,20 @@ def run(options: argparse.Namespace) -> int:
     endpoint = Endpoint(options.region, options.profile, options.endpoint_url)
     limits = Limits(options.max_read_rate, options.max_read_units, options.give_up_after)
     wishes = Wishes(options.segments, options.workers, options.max_read_rate, options.verify)
+    # Until here there is nothing to end cleanly: signals end it at once.
+    client, target, endpoint = connect(
+        endpoint, options.table, options.index, options.workers or 0, options.give_up_after
+    )
+    choice = choose_method(target.space, target.index, options.method)
     with stop_on_signals() as stop:
-        client, target = connect(endpoint, options.table, options.index, options.workers or 0)
-        choice = choose_method(target.space, target.index, options.method)
         if options.plan:
             unlimited = Limits(limits.max_rate, None, limits.patience)
             reader = reader_of(client, target, endpoint, unlimited, stop)
-            return _show_plan(options, reader, choice, wishes)
+            try:
+                by_itself = choose_method(target.space, target.index, "auto")
+                return _show_plan(options, reader, by_itself, wishes)
+            except Stopped:
+                return stop.status
         reader = reader_of(client, target, endpoint, limits, stop)
         job = _Job(options, reader, choice, wishes, stop)
         if options.output:
@@ -178,6 +188,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Flags that do not go together; raises CannotStart."""
+    for flag in ("output", "report"):
+        if getattr(options, flag) == "":
+            raise CannotStart(f"--{flag} is empty: name a place, or leave the flag out.")
+    if sys.stdout is None and not options.output:
+        raise CannotStart("Standard output is closed: open it, or write to files with --output.")
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: only a run in a directory can be resumed.")
     if options.format == "json" and not options.plan:
@@ -250,20 +265,22 @@ class _Job:
             work()
         except Stopped:
             pass
-        except CannotStart:
-            raise
         except KeyhopError as error:
+            if isinstance(error, CannotStart) and not self.reader.tally.requests:
+                raise
             self.summary.error = str(error)
             status = BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED
-            print(f"keyhop: {error} {self._resume_hint()}".rstrip(), file=sys.stderr)
-        if self.stop.event.is_set() and not self.summary.finished:
+            hint = "" if isinstance(error, BrokenPromise) else self._resume_hint()
+            print(f"keyhop: {error} {hint}".rstrip(), file=sys.stderr)
+        unchecked = self.options.verify and self.summary.verdict is None
+        if self.stop.event.is_set() and (unchecked or not self.summary.finished):
             status = self.stop.status
             self.summary.error = "interrupted"
             print(f"keyhop: Interrupted. {self._resume_hint()}", file=sys.stderr)
         verdict = self.summary.verdict
         if status == DONE and verdict is not None and verdict.missing:
             status = KEYS_MISSING
-        if not self.options.quiet:
+        if not self.options.quiet and (status == DONE or self.reader.tally.requests):
             print(self.summary.text(), file=sys.stderr)
         if self.options.report:
             write_report(self.options.report, self.summary.to_json())
@@ -359,7 +376,9 @@ class _Job:
                     f"The run in {where} was begun with {flag} {begun}, not {wanted}: leave it out."
                 )
         directory.lock()
-        log.sweep(summed_up(log, plan)[0].parts)
+        parts = summed_up(log, plan)[0].parts
+        log.check_content(parts)
+        log.sweep(parts)
         return plan
 
     def _sum_up(self, log: RunLog, plan: RunPlan) -> None:
@@ -379,7 +398,7 @@ class _Job:
                 log, plan, self.reader, self.options.verify, workers, random.Random()
             )
         finally:
-            self.summary.checking = difference(self.reader.tally, before)
+            self.summary.checking = self.reader.tally - before
 
     def _progress(self, segments: int, workers: int) -> Progress:
         self.summary.segments = segments
@@ -388,7 +407,8 @@ class _Job:
 
     def _resume_hint(self) -> str:
         if self.summary.finished:
-            return ""
+            unchecked = self.options.verify and self.summary.verdict is None
+            return "All keys were found, but they are not checked." if unchecked else ""
         if self.options.output:
             return f"Continue with --output {self.options.output} --resume."
         return "Without --output a run cannot be continued."
@@ -417,6 +437,15 @@ def _positive(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return number
+
+
+def _rate(text: str) -> float:
+    rate = _positive(text)
+    if rate < LEAST_RATE:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is less than {LEAST_RATE:g} read units a second"
+        )
+    return rate
 
 
 def _share(text: str) -> float:

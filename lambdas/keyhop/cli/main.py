@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from keyhop import __version__
@@ -35,6 +36,8 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    if sys.stderr is None:  # closed by the caller: messages would go to the keys otherwise
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     options = parser().parse_args(arguments)
     debug = bool(os.environ.get("KEYHOP_DEBUG"))
     try:

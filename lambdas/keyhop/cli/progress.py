@@ -42,7 +42,10 @@ class Display:
                 self._update_bar()
         elif now - self._shown >= LINE_SECONDS:
             self._shown = now
-            print(self.line(now), file=sys.stderr, flush=True)
+            try:
+                print(self.line(now), file=sys.stderr, flush=True)
+            except OSError:  # nobody reads it any more; that is no reason to end the run
+                self._quiet = True
 
     def close(self) -> None:
         """Take the bar away."""

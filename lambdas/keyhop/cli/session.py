@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from types import FrameType
 
@@ -28,13 +28,13 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """The first signal asks for a clean end; a second Ctrl-C ends at once, as a crash would."""
+    """The first signal asks for a clean end; a second one ends at once, as a crash would."""
     stop = Stop(Event())
 
     def ask(number: int, _frame: FrameType | None) -> None:
-        if stop.event.is_set() and number == signal.SIGINT:
-            os._exit(INTERRUPTED)
         stop.status = TERMINATED if number == signal.SIGTERM else INTERRUPTED
+        if stop.event.is_set():
+            os._exit(stop.status)
         stop.event.set()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -55,11 +55,12 @@ class Limits:
 
 
 def connect(
-    endpoint: Endpoint, table: str, index: str | None, workers: int
-) -> tuple[DynamoDB, Target]:
-    """A client for `workers` threads, and the table that it finds."""
+    endpoint: Endpoint, table: str, index: str | None, workers: int, patience: float
+) -> tuple[DynamoDB, Target, Endpoint]:
+    """A client for `workers` threads, the table that it finds, and the endpoint with its region."""
     client = dynamodb_client(endpoint, max(SURVEY_CONNECTIONS, workers))
-    return client, describe(client, endpoint, table, index)
+    found = replace(endpoint, region=client.region)
+    return client, describe(client, found, table, index, patience), found
 
 
 def reader_of(

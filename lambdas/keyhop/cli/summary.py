@@ -2,6 +2,7 @@
 
 import json
 import os
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import Any
 
 from keyhop import __version__
 from keyhop.cli.progress import duration
-from keyhop.enumerate.pages import Tally
 from keyhop.enumerate.plan import Choice
 from keyhop.enumerate.record import price
+from keyhop.enumerate.tally import Tally
 from keyhop.enumerate.verify import Verdict
 from keyhop.errors import CannotStart
 from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
@@ -118,8 +119,13 @@ def check_report_path(path: str) -> None:
 
 
 def write_report(path: str, report: Mapping[str, Any]) -> None:
-    """Write a report as a whole."""
-    target = Path(path)
-    aside = target.with_name(f".{target.name}.tmp")
-    aside.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write a report: a file as a whole, anything else (a pipe, /dev/stderr) as it is."""
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return
+    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    with aside.open("x", encoding="utf-8") as file:
+        file.write(text)
     aside.replace(target)

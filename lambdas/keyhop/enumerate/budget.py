@@ -5,6 +5,10 @@ response reports. With a rate R (read units a second), page i may be sent once a
 *and itself* have been earned: at any time t after the start at most R*t units have been spent, but
 for pages that cost more than expected; those are made up for by the next ones. There is no burst.
 
+What a page will cost is reckoned from items read before. So under a limit the very first page is
+one item, with no other page beside it; and of a sum of units, each page sets aside as much more as
+the worst page so far has surprised by.
+
 Throttling lowers the rate for all workers at once: to a share of what was really read in the last
 second, from where it grows again until the next throttle, or until it no longer binds.
 """
@@ -19,6 +23,7 @@ SLOWER = 0.7
 """Share of the measured rate that remains after a throttle."""
 
 GROWTH_PER_SECOND = 0.10
+LONGEST_GROWTH_SECONDS = 600.0
 SLOWEST = 25.0
 """Read units a second that throttling never goes below; each worker's own back-off does."""
 
@@ -38,12 +43,15 @@ class Budget:
 
     max_rate: read units a second for the whole run, None for no limit.
     max_units: read units that may be spent at all, None for no limit.
+    sized: whether a page has held items, so that their size is known.
     """
 
     max_rate: float | None = None
     max_units: float | None = None
     spent: float = 0.0
+    sized: bool = False
     _reserved: float = 0.0
+    _surprise: float = 0.0
     _next_at: float = -math.inf
     _throttled_rate: float | None = None
     _throttled_at: float = -math.inf
@@ -53,9 +61,18 @@ class Budget:
         """Most read units that the next page should be expected to cost; may be infinite."""
         return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * PAGE_SECONDS))
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether there is a limit, and no item yet to tell how large items are."""
+        return not self.sized and (self.max_units is not None or self.max_rate is not None)
+
+    def with_surprise(self, units: float) -> float:
+        """What to reserve for a page that should cost `units`."""
+        return units if self.max_units is None else units + self._surprise
+
     def must_wait(self, units: float) -> bool:
         """Whether a page of `units` may fit once pages that are under way are settled."""
-        return units > self.left and self._reserved > 0
+        return self._reserved > 0 and (units > self.left or self.is_blind)
 
     def reserve(self, now: float, units: float) -> float:
         """Set `units` aside for a page; returns the seconds to wait before it is sent.
@@ -74,10 +91,16 @@ class Budget:
         self._next_at = max(now, self._next_at) + units / rate
         return self._next_at - now
 
-    def settle(self, now: float, reserved: float, spent: float) -> None:
-        """Book a page for which `reserved` was set aside and that cost `spent` (0 if it failed)."""
+    def settle(
+        self, now: float, reserved: float, spent: float, expected: float | None = None
+    ) -> None:
+        """Book a page for which `reserved` was set aside and that cost `spent` (0 if it failed).
+
+        expected: what it should have cost, if that is not what was set aside.
+        """
         self._reserved -= reserved
         self.spent += spent
+        self._surprise = max(self._surprise, spent - (reserved if expected is None else expected))
         self._window.add(now, spent)
         rate = self._rate(now)
         if not math.isinf(rate):
@@ -103,7 +126,8 @@ class Budget:
         limit = math.inf if self.max_rate is None else self.max_rate
         if self._throttled_rate is None:
             return limit
-        grown: float = self._throttled_rate * (1 + GROWTH_PER_SECOND) ** (now - self._throttled_at)
+        since = min(now - self._throttled_at, LONGEST_GROWTH_SECONDS)
+        grown: float = self._throttled_rate * (1 + GROWTH_PER_SECOND) ** since
         if grown > FREE_AGAIN * max(SLOWEST, self._window.peak):
             self._throttled_rate = None
             return limit

@@ -136,7 +136,7 @@ def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
     return Findings(
         keys=Interval(keys, keys, keys),
         skip=Forecast(reader.tally.units / max(1, keys), reader.tally.requests / max(1, keys)),
-        published_units_per_key=UNITS_PER_BLOCK,
+        published_units_per_key=UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES),
         item_bytes=mean,
         latency=reader.latency,
         exact=True,

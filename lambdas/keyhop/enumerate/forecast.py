@@ -2,7 +2,7 @@
 
 The sample's collections are drawn again and again into a make-believe table, and the ledger itself
 works through it. Of many collections a sample sees only the beginning; the length of such a one is
-drawn from those that were seen to be longer ("redistribution to the right", Efron 1967).
+drawn from those that are no shorter ("redistribution to the right", Efron 1967).
 """
 
 import random
@@ -62,13 +62,19 @@ def forecast(
 
 
 def _drawn(sample: Sequence[SeenCollection], chance: random.Random) -> Iterator[int]:
-    by_length = sorted(sample, key=lambda collection: collection.items)
-    lengths = [collection.items for collection in by_length]
+    # Of equal lengths the cut ones come first: one of those may end where it was cut, as the others
+    # did, or be longer.
+    by_length = sorted(sample, key=_rank)
+    ranks = [_rank(collection) for collection in by_length]
     for collection in chance.choices(sample, k=KEYS):
         while collection.cut:
-            longer = bisect_right(lengths, collection.items)
-            if longer == len(lengths):
+            no_shorter = bisect_right(ranks, _rank(collection))
+            if no_shorter == len(ranks):
                 collection = SeenCollection(ENDLESS, cut=False)
             else:
-                collection = by_length[chance.randrange(longer, len(lengths))]
+                collection = by_length[chance.randrange(no_shorter, len(ranks))]
         yield collection.items
+
+
+def _rank(collection: SeenCollection) -> tuple[int, bool]:
+    return collection.items, not collection.cut

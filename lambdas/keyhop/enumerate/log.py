@@ -2,20 +2,24 @@
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from keyhop.enumerate.output import SUFFIX, Encoder
 from keyhop.enumerate.record import Block, Commit, Part, RunPlan
 from keyhop.enumerate.seen import SeenKeys
 from keyhop.enumerate.store import PartFile, Store
-from keyhop.errors import BrokenPromise
+from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.keyspace import Key
 
 PLAN = "run.json"
 MANIFEST = "manifest.json"
 MOST_WAITING_BYTES = 4 << 20
+COMMIT_NAME = re.compile(r"commits/g\d{5,}-s\d{6,}\.json")
+PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)")
 
 
 class RunLog:
@@ -27,7 +31,10 @@ class RunLog:
     def plan(self) -> RunPlan | None:
         """The plan of the run in this store; None if none was begun."""
         state = self._load(PLAN)
-        return RunPlan.from_json(state) if state is not None else None
+        try:
+            return RunPlan.from_json(state) if state is not None else None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RunConflict(f"{PLAN} is there, but is not the plan of a run.") from error
 
     def begin(self, plan: RunPlan) -> bool:
         """Write the plan; False if another run was begun here first."""
@@ -72,12 +79,7 @@ class RunLog:
 
         Raises BrokenPromise if the part is not as it was committed.
         """
-        content = self.store.read(part.name)
-        if content is None or hashlib.sha256(content).hexdigest() != part.sha256:
-            raise BrokenPromise(
-                f"{part.name} is not as it was committed, so its keys may be lost: run again into "
-                f"another place."
-            )
+        content = self._content(part)
         encoder = Encoder(plan.format, plan.space)
         at = part.header
         for block in part.blocks:
@@ -86,13 +88,39 @@ class RunLog:
                     yield block.segment, key
             at += block.size
 
+    def commit_files(self) -> int:
+        """How many commits are there, whether or not they follow one another."""
+        return sum(bool(COMMIT_NAME.fullmatch(name)) for name in self.store.sizes("commits"))
+
+    def check_sizes(self, parts: list[Part]) -> None:
+        """Raises BrokenPromise unless all `parts` are there, each of the size it was committed."""
+        sizes = self.store.sizes("parts")
+        for part in parts:
+            if sizes.get(part.name) != part.size:
+                raise _broken(part)
+
+    def check_content(self, parts: list[Part]) -> None:
+        """Raises BrokenPromise unless all `parts` hold what was committed; reads them all."""
+        for part in parts:
+            self._content(part)
+
     def sweep(self, parts: list[Part]) -> int:
         """Delete the parts that are not among `parts`; returns how many there were."""
         kept = {part.name for part in parts}
-        stray = [name for name in self.store.names("parts") if name not in kept]
+        stray = [
+            name
+            for name in self.store.sizes("parts")
+            if PART_NAME.fullmatch(name) and name not in kept
+        ]
         for name in stray:
             self.store.delete(name)
         return len(stray)
+
+    def _content(self, part: Part) -> bytes:
+        content = self.store.read(part.name)
+        if content is None or hashlib.sha256(content).hexdigest() != part.sha256:
+            raise _broken(part)
+        return content
 
     def _load(self, name: str) -> Any:
         content = self.store.read(name)
@@ -108,6 +136,7 @@ class PartSink:
     """Keys of one attempt at a slice, written to one part; no key, no part.
 
     Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
+    Once a write has failed, so does all that follows: what the file holds then is not known.
     """
 
     def __init__(self, store: Store, name: str, attempt: str, encoder: Encoder) -> None:
@@ -124,6 +153,7 @@ class PartSink:
         self._gathered: dict[int, list[bytes]] = {}
         self._counts: dict[int, int] = {}
         self._waiting = 0
+        self._failure: BaseException | None = None
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Take keys in; only those not seen before, if the sink has a memory."""
@@ -143,28 +173,47 @@ class PartSink:
         self._flush()
         if self._file is None:
             return ()
-        self._file.close()
+        with self._noting_failure():
+            self._file.close()
         digest = self._sha256.hexdigest()
         return (Part(self._name, self._size, digest, len(self._header), tuple(self._blocks)),)
 
     def _flush(self) -> None:
-        if self._gathered and self._file is None:
-            self._file = self._store.open_part(self._name)
-            self._header = self._encoder.header()
-            self._append(self._header)
-        for segment, lines in self._gathered.items():
-            block = b"".join(lines)
-            self._append(block)
-            self._blocks.append(Block(segment, self._counts[segment], len(block)))
+        with self._noting_failure():
+            if self._gathered and self._file is None:
+                self._file = self._store.open_part(self._name)
+                self._header = self._encoder.header()
+                self._append(self._header)
+            for segment, lines in self._gathered.items():
+                block = b"".join(lines)
+                self._append(block)
+                self._blocks.append(Block(segment, self._counts[segment], len(block)))
         self._gathered.clear()
         self._counts.clear()
         self._waiting = 0
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error
+            raise
 
     def _append(self, content: bytes) -> None:
         assert self._file is not None
         self._file.write(content)
         self._sha256.update(content)
         self._size += len(content)
+
+
+def _broken(part: Part) -> BrokenPromise:
+    return BrokenPromise(
+        f"{part.name} is not as it was committed, so its keys may be lost: run again into another "
+        f"place."
+    )
 
 
 def _commit_name(group: int, number: int) -> str:

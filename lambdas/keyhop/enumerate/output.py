@@ -3,7 +3,7 @@
 text   one key a line: strings and numbers as they are, binary as base64. A string that no line can
        carry (control characters, line separators) or that begins with a double quote is written as
        a JSON string; so every line has one meaning, and no key can send escape codes to a terminal.
-jsonl  one object a line in DynamoDB's typed form: {"pk": {"S": "a"}}
+jsonl  one object a line in DynamoDB's typed form: {"pk": {"S": "a"}}; control characters escaped
 csv    quoted as in RFC 4180, with a header; binary as base64.
 
 An index can have several partition key attributes: text separates them by tabs.
@@ -23,7 +23,8 @@ Format = Literal["text", "jsonl", "csv"]
 FORMATS: tuple[Format, ...] = ("text", "jsonl", "csv")
 SUFFIX: dict[Format, str] = {"text": "txt", "jsonl": "jsonl", "csv": "csv"}
 
-_NOT_PLAIN = re.compile(r'^"|[\x00-\x1f\x7f-\x9f\u2028\u2029]')
+_NOT_PLAIN = re.compile(r'^"|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]')
+_ESCAPED_BY_US = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Encoder:
@@ -43,7 +44,7 @@ class Encoder:
         if self.format == "text":
             lines = ("\t".join(_text(key[name]) for name in self._names) + "\n" for key in keys)
         elif self.format == "jsonl":
-            lines = (json.dumps(to_json(key), ensure_ascii=False) + "\n" for key in keys)
+            lines = (_json(to_json(key)) + "\n" for key in keys)
         else:
             lines = (_csv_row(_plain(key[name]) for name in self._names) for key in keys)
         return "".join(lines).encode()
@@ -74,8 +75,14 @@ def _plain(value: TypedValue) -> str:
 def _text(value: TypedValue) -> str:
     plain = _plain(value)
     if "S" in value and _NOT_PLAIN.search(plain):
-        return json.dumps(plain).replace("\x7f", "\\u007f")
+        return _json(plain)
     return plain
+
+
+def _json(content: object) -> str:
+    """JSON whose strings hold no control characters, nor any that change the direction of text."""
+    text = json.dumps(content, ensure_ascii=False)
+    return _ESCAPED_BY_US.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _untext(field: str) -> str:

@@ -5,20 +5,19 @@ the walk needs. The transport can be changed behind `PageReader.read` alone.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from threading import Condition, Event, Lock
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
-from keyhop.client import DynamoDB, Endpoint, explained, is_transient
+from keyhop.client import DynamoDB, Endpoint, explained, is_transient, may_have_been_served
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.ledger import ItemSize
 from keyhop.enumerate.skip_scan import Page, collapse
-from keyhop.enumerate.table import Target
+from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS, Target
+from keyhop.enumerate.tally import Tally
 from keyhop.errors import GaveUp
 from keyhop.keyspace import Key
 from keyhop.throttling import is_throttling, reason_names
@@ -26,7 +25,6 @@ from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, charged_units
 
 FIRST_BACKOFF_SECONDS = 0.05
 LONGEST_BACKOFF_SECONDS = 20.0
-DEFAULT_PATIENCE_SECONDS = 300.0
 LONGEST_WAIT_SECONDS = 0.2
 """A worker that waits for others looks whether the run was stopped this often."""
 
@@ -34,51 +32,7 @@ FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
 
 class Stopped(Exception):
-    """The run was asked to stop while a worker was waiting; nothing was sent."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What reading has come to. Requests are those that were answered with a page."""
-
-    requests: int = 0
-    items: int = 0
-    units: float = 0.0
-    no_progress: int = 0
-    retries: int = 0
-    throttles: Counter[str] = field(default_factory=Counter)
-
-    def add(self, other: "Tally") -> None:
-        """Add another tally to this one."""
-        self.requests += other.requests
-        self.items += other.items
-        self.units += other.units
-        self.no_progress += other.no_progress
-        self.retries += other.retries
-        self.throttles.update(other.throttles)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON, under the names that manifests and reports use."""
-        return {
-            "requests": self.requests,
-            "items_read": self.items,
-            "read_units": round(self.units, 3),
-            "no_progress_hops": self.no_progress,
-            "retries": self.retries,
-            "throttles": dict(sorted(self.throttles.items())),
-        }
-
-    @classmethod
-    def from_json(cls, state: dict[str, Any]) -> "Tally":
-        """The inverse of `to_json`."""
-        return cls(
-            requests=state["requests"],
-            items=state["items_read"],
-            units=state["read_units"],
-            no_progress=state["no_progress_hops"],
-            retries=state["retries"],
-            throttles=Counter(state["throttles"]),
-        )
+    """The run was to stop, or the slice was over, while a worker waited; nothing was sent."""
 
 
 class Patience:
@@ -127,10 +81,18 @@ class PageReader:
         self._parameters = _fixed_parameters(target)
 
     def read(
-        self, segment: int, segments: int, start: Key | None, limit: int | None, units: float
+        self,
+        segment: int,
+        segments: int,
+        start: Key | None,
+        limit: int | None,
+        units: float,
+        over: Event | None = None,
     ) -> Page:
         """One page of a segment, after `start`, of at most `limit` items; `units` as expected.
 
+        over: when it is set, a page that waits for its turn or for its next attempt is given up
+        (Stopped), as when the run is to stop.
         Raises Stopped, BudgetSpent, GaveUp, or what `explained` makes of a refusal.
         """
         parameters = dict(self._parameters)
@@ -142,9 +104,9 @@ class PageReader:
         if start is not None:
             parameters["ExclusiveStartKey"] = start
         try:
-            response, spent = self._attempt(parameters, units)
+            response, spent = self._attempt(parameters, units, over)
         except (BotoCoreError, ClientError) as error:
-            response, spent = self._retry(error, parameters, units)
+            response, spent = self._retry(error, parameters, units, over)
         keys, runs = collapse(response["Items"], self.target.space.names)
         with self._lock:
             self.tally.requests += 1
@@ -159,6 +121,8 @@ class PageReader:
         Limit could only make such a page shorter.
         """
         with self._lock:
+            if self.budget.is_blind:
+                return 1, UNITS_PER_BLOCK * size.blocks(1)
             room = self.budget.page_units(self._clock())
         units = FULL_PAGE_UNITS if limit is None else UNITS_PER_BLOCK * size.blocks(limit)
         if units <= room:
@@ -176,49 +140,60 @@ class PageReader:
         with self._lock:
             self.tally.no_progress += 1
 
-    def _attempt(self, parameters: dict[str, Any], units: float) -> tuple[dict[str, Any], float]:
+    def _attempt(
+        self, parameters: dict[str, Any], units: float, over: Event | None
+    ) -> tuple[dict[str, Any], float]:
         with self._settled:
-            while self.budget.must_wait(units) and not self.stop.is_set():
+            while self.budget.must_wait(self.budget.with_surprise(units)):
+                if self._is_over(over):
+                    raise Stopped
                 self._settled.wait(LONGEST_WAIT_SECONDS)
-            delay = self.budget.reserve(self._clock(), units)
+            reserved = self.budget.with_surprise(units)
+            delay = self.budget.reserve(self._clock(), reserved)
         spent = 0.0
+        sized = False
         try:
-            if self.stop.wait(delay) if delay > 0 else self.stop.is_set():
-                raise Stopped
+            self._wait(delay, over)
             began = self._clock()
             response = self._client.scan(**parameters)
             took = self._clock() - began
             spent = charged_units(response.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+            sized = bool(response["Items"])
             self._patience.succeeded()
             with self._lock:
                 self._seconds_answered += took
             return response, spent
+        except BotoCoreError as error:
+            if may_have_been_served(error):
+                spent = units
+            raise
         finally:
             with self._settled:
-                self.budget.settle(self._clock(), units, spent)
+                self.budget.settle(self._clock(), reserved, spent, units)
+                self.budget.sized = self.budget.sized or sized
                 self._settled.notify_all()
 
     def _retry(
-        self, first: Exception, parameters: dict[str, Any], units: float
+        self, first: Exception, parameters: dict[str, Any], units: float, over: Event | None
     ) -> tuple[dict[str, Any], float]:
         failures = [first]
 
         def attempt() -> tuple[dict[str, Any], float]:
             if failures:
                 raise failures.pop()  # the failure that brought us here counts as the first attempt
-            return self._attempt(parameters, units)
+            return self._attempt(parameters, units, over)
 
         retrying = Retrying(
             retry=retry_if_exception(is_transient),
             wait=wait_random_exponential(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS),
             before_sleep=self._book_failure,
-            sleep=self._sleep,
+            sleep=lambda seconds: self._wait(seconds, over),
             reraise=True,
         )
         try:
             return retrying(attempt)
         except (BotoCoreError, ClientError) as error:
-            raise explained(error, self._endpoint, self.target.name) from error
+            raise explained(error, self._endpoint, self.target.name, self.target.arn) from error
 
     def _book_failure(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
@@ -230,14 +205,23 @@ class PageReader:
                 self.budget.throttled(now)
             exhausted = self._patience.failed(now)
         if exhausted and isinstance(error, (BotoCoreError, ClientError)):
-            why = explained(error, self._endpoint, self.target.name)
+            why = explained(error, self._endpoint, self.target.name, self.target.arn)
             raise GaveUp(
                 f"Nothing has succeeded for {self._patience.seconds:g} seconds. Last: {why}"
             ) from error
 
-    def _sleep(self, seconds: float) -> None:
-        if self.stop.wait(seconds):
-            raise Stopped
+    def _wait(self, seconds: float, over: Event | None) -> None:
+        """Wait; raises Stopped as soon as the run is to stop, or the slice is over."""
+        while not self._is_over(over):
+            if seconds <= 0:
+                return
+            step = seconds if over is None else min(seconds, LONGEST_WAIT_SECONDS)
+            self.stop.wait(step)
+            seconds -= step
+        raise Stopped
+
+    def _is_over(self, over: Event | None) -> bool:
+        return self.stop.is_set() or (over is not None and over.is_set())
 
 
 def _fixed_parameters(target: Target) -> dict[str, Any]:

@@ -47,6 +47,12 @@ SERIAL_REQUESTS = 100
 FEWEST_SEGMENTS = 4
 """Fewer are not worth what a first look at the table has cost: the run goes on from there."""
 
+VERIFY_SEGMENTS = 8
+"""How many segments a check of the result should consist of."""
+
+FEWEST_TO_VERIFY = 64
+"""Segments of a run that is to be checked: the keys of eight at once are held in memory."""
+
 FEW_PAGES = 12
 """What is left of a small table is read serially if it can be no more pages than this."""
 
@@ -250,7 +256,7 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes) -> Layout:
     if wishes.segments is not None:
         return Layout(wishes.segments, choose_workers(wishes, wishes.segments))
     if keys * per_key.requests_per_key <= SERIAL_REQUESTS:
-        return _finish(1, wishes)
+        return _finish(1, wishes, keys / KEYS_PER_SEGMENT)
     in_flight = choose_workers(wishes, MOST_SEGMENTS)
     segments = min(
         MOST_SEGMENTS,
@@ -261,7 +267,7 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes) -> Layout:
             keys / (REQUESTS_PER_SECOND * LONGEST_SEGMENT_SECONDS),
         ),
     )
-    return _finish(segments, wishes)
+    return _finish(segments, wishes, keys / KEYS_PER_SEGMENT)
 
 
 def layout_for_scan(size_bytes: float | None, wishes: Wishes) -> Layout:
@@ -270,28 +276,26 @@ def layout_for_scan(size_bytes: float | None, wishes: Wishes) -> Layout:
         return Layout(wishes.segments, choose_workers(wishes, wishes.segments))
     enough = SEGMENTS_PER_WORKER * choose_workers(wishes, MOST_SEGMENTS)
     if size_bytes is None:
-        return _finish(enough, wishes)
+        return _finish(enough, wishes, MOST_SEGMENTS)
     page_seconds = 1 / REQUESTS_PER_SECOND + PAGE_BYTES * SCAN_SECONDS_PER_BYTE
     segments = min(
         MOST_SEGMENTS,
         size_bytes / SCAN_BYTES_PER_SEGMENT,
         max(enough, size_bytes / PAGE_BYTES * page_seconds / LONGEST_SEGMENT_SECONDS),
     )
-    return _finish(segments, wishes)
+    return _finish(segments, wishes, size_bytes / SCAN_BYTES_PER_SEGMENT)
 
 
-def _finish(segments: float, wishes: Wishes) -> Layout:
+def _finish(segments: float, wishes: Wishes, most_to_verify: float) -> Layout:
+    """most_to_verify: the check's segments should not be smaller than a table of as many has."""
     count = int(segments)
     if count < FEWEST_SEGMENTS:
         count = 1
     if wishes.verify_share is not None:
-        # The check samples whole segments, so there must be enough of them to choose from.
-        count = max(count, min(MOST_SEGMENTS, math.ceil(VERIFY_SEGMENTS / wishes.verify_share)))
+        # The check draws whole segments, so there must be enough of them to choose from.
+        wanted = min(VERIFY_SEGMENTS / wishes.verify_share, most_to_verify, MOST_SEGMENTS)
+        count = max(count, FEWEST_TO_VERIFY, math.ceil(wanted))
     return Layout(count, choose_workers(wishes, count))
-
-
-VERIFY_SEGMENTS = 8
-"""How many segments a check of the result should consist of."""
 
 
 def is_nearly_done(item_count: int, items_read: int, keys_per_page: float) -> bool:

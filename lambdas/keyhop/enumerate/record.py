@@ -16,9 +16,9 @@ from typing import Any
 
 from keyhop import __version__
 from keyhop.enumerate.output import Format
-from keyhop.enumerate.pages import Tally
 from keyhop.enumerate.plan import Method
 from keyhop.enumerate.skip_scan import Position
+from keyhop.enumerate.tally import Tally
 from keyhop.errors import BrokenPromise
 from keyhop.keyspace import KeyAttribute, KeySpace
 from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
@@ -226,6 +226,7 @@ class Totals:
     ended: int = 0
     seconds: float = 0.0
     parts: list[Part] = field(default_factory=list)
+    commits: int = 0
     finished_groups: int = 0
 
     @classmethod
@@ -234,6 +235,7 @@ class Totals:
         totals = cls([0] * plan.segments, Tally(), seconds=plan.planning_seconds)
         totals.tally.add(plan.planning)
         for commit in commits:
+            totals.commits += 1
             totals.keys += commit.keys
             totals.ended += commit.ended
             totals.seconds += commit.seconds

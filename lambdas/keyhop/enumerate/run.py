@@ -14,7 +14,7 @@ from keyhop.enumerate.forecast import forecast
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.log import PartSink, RunLog
 from keyhop.enumerate.output import Format
-from keyhop.enumerate.pages import PageReader, Tally
+from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import (
     SCAN_BYTES_PER_SEGMENT,
     Choice,
@@ -29,10 +29,11 @@ from keyhop.enumerate.plan import (
 )
 from keyhop.enumerate.record import Checkpoint, Commit, RunPlan, Totals, manifest
 from keyhop.enumerate.seen import SeenKeys
-from keyhop.enumerate.slices import Outcome, Sink, Slice, Work, difference
+from keyhop.enumerate.slices import Outcome, Sink, Slice, Work
 from keyhop.enumerate.survey import Opening, Survey
 from keyhop.enumerate.table import Target
-from keyhop.errors import RunConflict
+from keyhop.enumerate.tally import Tally
+from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.keyspace import Key
 
 SURVEY_UNITS = 5.0
@@ -85,7 +86,7 @@ def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
     opening: Opening | None = None
     if wishes.verify_share is None:
         opening = survey.open()
-        if opening.is_enough(target.item_count):
+        if opening.is_enough:
             return Start(Layout(1, 1), ledger, opening)
     looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
     keys = rough_keys(looks, target.item_count)
@@ -229,12 +230,15 @@ class GroupRun:
     longest_slice_seconds: float = LONGEST_SLICE_SECONDS
     clock: Callable[[], float] = time.monotonic
     _seen: SeenKeys | None = field(default=None)
+    _booked: Tally = field(default_factory=Tally)
+    _booked_at: float = 0.0
 
     def run(self, start: Start | None = None) -> None:
         """Go on until the group is finished or the reader is told to stop.
 
         Raises what ended a slice, after committing what the slice had done. start: for a new run.
         """
+        self._book()
         checkpoint, number = self._replay()
         ledger = start.ledger if start else Ledger.for_table(self.reader.target.mean_item_bytes)
         if checkpoint.ledger is not None:
@@ -285,16 +289,24 @@ class GroupRun:
         work = Work(self.plan.method, segments, order, checkpoint)
         slice_ = Slice(work, self.reader, ledger, _Both(sink, self.copy) if self.copy else sink)
         self.progress.follow(slice_)
-        before = deepcopy(self.reader.tally)
-        began = self.clock()
         outcome = slice_.work(self.workers, seconds, self.idle)
-        read = difference(self.reader.tally, before)
+        read = self.reader.tally - self._booked
         stands = checkpoint, number
-        if read.requests or outcome.ended:
-            stands = self._commit(number, sink, outcome, read, self.clock() - began)
+        # A slice of nothing but failures is not worth a commit; they are booked with a later one.
+        failed_for_good = outcome.error is not None and read != Tally()
+        if read.requests or outcome.ended or failed_for_good:
+            stands = self._commit(number, sink, outcome, read, self.clock() - self._booked_at)
+            self._book()
         if outcome.error is not None:
             raise outcome.error
+        if not outcome.cut_short and not outcome.checkpoint.is_end(self._segments):
+            raise BrokenPromise("A slice ended with work left to do: please report it.")
         return stands
+
+    def _book(self) -> None:
+        """What was read until now is in the run's files, or was not read for this group."""
+        self._booked = deepcopy(self.reader.tally)
+        self._booked_at = self.clock()
 
     def _sink(self, number: int) -> PartSink:
         sink = self.log.new_part(self.plan, self.group, number)
@@ -338,8 +350,18 @@ class _Both:
 
 
 def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
-    """The totals and the manifest of a run; a finished one is checked to be whole."""
+    """The totals and the manifest of a run; raises BrokenPromise if its files are harmed.
+
+    A finished run is checked to be whole.
+    """
+    listed = log.commit_files()  # before they are read: a twin may be adding to them
     totals = Totals.of(plan, (c for group in range(plan.groups) for c in log.commits(group)))
+    if listed > totals.commits:
+        raise BrokenPromise(
+            f"Only {totals.commits} of {listed} commits follow one another, so keys are lost: run "
+            f"again into another place."
+        )
+    log.check_sizes(totals.parts)
     finished = totals.finished_groups == plan.groups
     if finished:
         totals.check_whole(plan)

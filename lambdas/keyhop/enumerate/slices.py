@@ -12,7 +12,7 @@ from threading import Event, Lock, Thread
 from typing import Protocol
 
 from keyhop.enumerate.ledger import Ledger
-from keyhop.enumerate.pages import PageReader, Stopped, Tally
+from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import Method
 from keyhop.enumerate.record import Checkpoint
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
@@ -41,12 +41,16 @@ class Work:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a slice came to. error: what ended it, None if its time was over or its work done."""
+    """What a slice came to.
+
+    error: what ended it, None if its time was over or its work done. cut_short: it was told to end.
+    """
 
     keys: int
     ended: int
     checkpoint: Checkpoint
     error: BaseException | None = None
+    cut_short: bool = False
 
 
 class Slice:
@@ -93,7 +97,8 @@ class Slice:
                 if deadline is not None and self._clock() >= deadline:
                     self._over.set()
         checkpoint = Checkpoint(self._place, dict(self._open), self._ledger.to_json())
-        return Outcome(self.keys, self.ended, checkpoint, self._error)
+        cut_short = self._over.is_set() or self._reader.stop.is_set()
+        return Outcome(self.keys, self.ended, checkpoint, self._error, cut_short)
 
     def _run(self) -> None:
         try:
@@ -144,7 +149,7 @@ class Slice:
             bet = self._ledger.bet()
             limit, units = self._reader.affordable(bet.limit, self._ledger.size)
         try:
-            page = self._reader.read(segment, self._work.segments, position.start, limit, units)
+            page = self._read_page(segment, position, limit, units)
         except BaseException:
             with self._lock:
                 self._ledger.abandon(bet)
@@ -156,19 +161,11 @@ class Slice:
     def _read(self, segment: int, position: Position) -> Page:
         with self._lock:
             limit, units = self._reader.affordable(None, self._ledger.size)
-        page = self._reader.read(segment, self._work.segments, position.start, limit, units)
+        page = self._read_page(segment, position, limit, units)
         with self._lock:
             self._ledger.size.learn(sum(page.runs), page.blocks)
         return page
 
-
-def difference(after: Tally, before: Tally) -> Tally:
-    """What was read between two states of a tally."""
-    return Tally(
-        requests=after.requests - before.requests,
-        items=after.items - before.items,
-        units=after.units - before.units,
-        no_progress=after.no_progress - before.no_progress,
-        retries=after.retries - before.retries,
-        throttles=after.throttles - before.throttles,
-    )
+    def _read_page(self, segment: int, position: Position, limit: int | None, units: float) -> Page:
+        segments = self._work.segments
+        return self._reader.read(segment, segments, position.start, limit, units, self._over)

@@ -4,9 +4,9 @@ Everything above relies on one of them: `create` is atomic and exclusive. Of any
 that create the same name, one succeeds, and no reader ever sees half of what it wrote.
 """
 
+import errno
 import os
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -20,6 +20,7 @@ except ImportError:  # not on Windows; there, two runs over one directory are no
 
 LOCK = ".lock"
 ASIDE = ".keyhop-tmp"
+NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class Store(Protocol):
@@ -37,8 +38,8 @@ class Store(Protocol):
     def open_part(self, name: str) -> "PartFile":
         """A new file, to be written bit by bit."""
 
-    def names(self, folder: str) -> Iterator[str]:
-        """Names of the files in a folder, in no order."""
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The files in a folder: bytes by name."""
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -62,8 +63,13 @@ class Directory:
         self._lock: IO[bytes] | None = None
 
     def is_empty(self) -> bool:
-        """Whether the directory does not exist, or holds nothing but a lock."""
-        return not self.path.exists() or all(e.name == LOCK for e in self.path.iterdir())
+        """Whether the directory does not exist, or holds nothing that counts.
+
+        A lock does not count, nor what a crash left of a file that was being written.
+        """
+        return not self.path.exists() or all(
+            entry.name == LOCK or entry.name.endswith(ASIDE) for entry in self.path.iterdir()
+        )
 
     def lock(self) -> None:
         """Keep others out until `unlock`, or the end of this process; raises RunConflict."""
@@ -101,6 +107,13 @@ class Directory:
             os.link(temporary, self.path / name)
         except FileExistsError:
             return False
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            raise CannotStart(
+                f"The file system of {self.path} has no hard links, which commits rely on: choose "
+                f"a directory on another one."
+            ) from error
         finally:
             temporary.unlink()
         _sync(self.path / name)
@@ -122,11 +135,12 @@ class Directory:
         """Store.open_part."""
         return _LocalPart(self._make_folder(name))
 
-    def names(self, folder: str) -> Iterator[str]:
-        """Store.names."""
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Store.sizes."""
         path = self.path / folder
-        if path.is_dir():
-            yield from (f"{folder}/{entry.name}" for entry in path.iterdir())
+        if not path.is_dir():
+            return {}
+        return {f"{folder}/{entry.name}": entry.stat().st_size for entry in path.iterdir()}
 
     def delete(self, name: str) -> None:
         """Store.delete."""
@@ -135,10 +149,14 @@ class Directory:
     def _write_aside(self, name: str, content: bytes) -> Path:
         target = self._make_folder(name)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}{ASIDE}")
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
         return temporary
 
     def _make_folder(self, name: str) -> Path:

@@ -6,6 +6,7 @@ different sizes, for the order of magnitude; for a plan, then as many segments w
 as the allowance pays for. ItemCount is never relied on to skip work: it can be six hours old.
 """
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,7 +17,12 @@ from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.forecast import SeenCollection
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.plan import MOST_SEGMENTS, SegmentSample, is_nearly_done
+from keyhop.enumerate.plan import (
+    MOST_SEGMENTS,
+    SERIAL_REQUESTS,
+    SegmentSample,
+    is_nearly_done,
+)
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
 from keyhop.errors import BudgetSpent
 from keyhop.keyspace import Key
@@ -35,6 +41,10 @@ FILL = 0.85
 KEYS_PER_SAMPLE = 8
 """Keys that a sampled segment should hold: enough not to be empty, few enough to sample many."""
 
+CAUTIOUS_PAGES = 32
+"""So many pages are read one after another, before several at once may surprise together."""
+
+SURPRISE_MARGIN = 1.5
 MOST_SAMPLES = 2_000
 THREADS = 8
 
@@ -43,24 +53,24 @@ THREADS = 8
 class Opening:
     """The first pages of a table, read as one segment.
 
-    position: where they end; None if that is the end of the table.
+    position: where they end; None if that is the end of the table. cut_short: a budget ended them.
     """
 
     keys: Sequence[Key]
     position: Position | None
-    items: int
-    keys_per_page: float
+    cut_short: bool = False
 
-    def is_enough(self, item_count: int) -> bool:
-        """Whether to read on from here as one segment: what is left is little, or nothing."""
-        return self.position is None or is_nearly_done(item_count, self.items, self.keys_per_page)
+    @property
+    def is_enough(self) -> bool:
+        """Whether to go on from here as one segment: there is nothing left, or nobody to pay."""
+        return self.position is None or self.cut_short
 
 
 class Survey:
     """Looks at one table, spending at most `allowance` read units.
 
-    What a page will cost is only known afterwards, so each is reckoned to surprise as much as any
-    so far; the allowance is exceeded only by a page that surprises more than all before it.
+    What a page will cost is only known afterwards, so each is reckoned to surprise by half as much
+    again as any so far; only one that surprises more than that can exceed the allowance.
     """
 
     def __init__(
@@ -72,21 +82,29 @@ class Survey:
         self._chance = chance
         self._hop = reader.target.space.sort is not None
         self._surprise = 0.0
+        self._pages = 0
         self._lock = Lock()
+        self._alone = Lock()
 
     def open(self, pages: int = OPENING_PAGES, cautious: bool = False) -> Opening:
         """Read the table as a single segment, `pages` pages or as far as the allowance goes.
 
+        Where the reported item count says that the rest is little, it is read too; but a count can
+        be six hours old, so that ends after SERIAL_REQUESTS pages.
         cautious: the first page is one item, whatever the table description says of its size.
         Where it says nothing, pages grow fourfold until one costs more than a block: only then does
         a page tell the size of its items.
         """
         keys: list[Key] = []
         items = found = 0
+        cut_short = False
         position: Position | None = BEGINNING
         probe = 1 if cautious or self._reader.target.mean_item_bytes is None else None
-        for _ in range(pages):
-            if position is None:
+        for number in range(SERIAL_REQUESTS):
+            done = number >= pages and not is_nearly_done(
+                self._reader.target.item_count, items, found
+            )
+            if position is None or done:
                 break
             bet = self._ledger.bet()
             limit, expected = self._reader.affordable(
@@ -96,6 +114,7 @@ class Survey:
                 page = self._read(0, 1, position, limit, expected)
             except BudgetSpent:
                 self._ledger.abandon(bet)
+                cut_short = True
                 break
             self._ledger.settle(bet, page.runs, page.blocks)
             if probe is not None:
@@ -108,16 +127,15 @@ class Survey:
             found = len(step.keys)
             items += sum(page.runs)
             position = step.position
-        return Opening(keys, position, items, float(found))
+        return Opening(keys, position, cut_short)
 
     def open_scan(self) -> Opening:
         """Read the table's, or index's, first page of 1 MB through, outside the allowance."""
         limit, expected = self._reader.affordable(None, self._ledger.size)
         page = self._reader.read(0, 1, BEGINNING.start, limit, expected)
-        items = sum(page.runs)
-        self._ledger.size.learn(items, page.blocks)
+        self._ledger.size.learn(sum(page.runs), page.blocks)
         step = advance(self._reader.target.space, BEGINNING, page, hop=False)
-        return Opening(step.keys, step.position, items, float(len(step.keys)))
+        return Opening(step.keys, step.position)
 
     def look_around(self) -> list[SegmentSample]:
         """Random segments of various sizes, a few pages of each, until one is read whole."""
@@ -194,9 +212,18 @@ class Survey:
     def _read(
         self, segment: int, segments: int, position: Position, limit: int | None, expected: float
     ) -> Page:
+        if self._pages < CAUTIOUS_PAGES and not math.isinf(self._allowance.left):
+            with self._alone:
+                return self._read_within(segment, segments, position, limit, expected)
+        return self._read_within(segment, segments, position, limit, expected)
+
+    def _read_within(
+        self, segment: int, segments: int, position: Position, limit: int | None, expected: float
+    ) -> Page:
         with self._lock:
-            reserved = expected + self._surprise
+            reserved = expected + SURPRISE_MARGIN * self._surprise
             self._allowance.reserve(0.0, reserved)
+            self._pages += 1
         spent = 0.0
         try:
             page = self._reader.read(segment, segments, position.start, limit, expected)

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_random_exponential,
+)
 
 from keyhop.client import DynamoDB, Endpoint, explained, is_transient
 from keyhop.errors import CannotStart, IndexNotFound
@@ -13,6 +20,7 @@ from keyhop.keyspace import KeySpace, index_keyspace, indexes_of, table_keyspace
 
 READABLE = {"ACTIVE", "UPDATING"}
 FIRST_CONTACT_ATTEMPTS = 3
+DEFAULT_PATIENCE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +50,28 @@ class Target:
         return f"{self.name}/{self.index}" if self.index else self.name
 
 
-def describe(client: DynamoDB, endpoint: Endpoint, table: str, index: str | None = None) -> Target:
+def describe(
+    client: DynamoDB,
+    endpoint: Endpoint,
+    table: str,
+    index: str | None = None,
+    patience: float = DEFAULT_PATIENCE_SECONDS,
+) -> Target:
     """Look the table up.
 
-    This is the first contact, so it is retried a few times only: a wrong endpoint should be told at
-    once. Raises TableNotFound, IndexNotFound, CannotStart, NoCredentials, NotPermitted,
+    This is the first contact, so without any answer it is tried a few times only: a wrong endpoint
+    should be told at once. Throttling and 5xx are answers: they are borne for `patience` seconds.
+    Raises TableNotFound, IndexNotFound, CannotStart, NoCredentials, NotPermitted,
     Unreachable.
     """
     retrying = Retrying(
         retry=retry_if_exception(is_transient),
         wait=wait_random_exponential(0.1, 2.0),
-        stop=stop_after_attempt(FIRST_CONTACT_ATTEMPTS),
+        stop=lambda state: (
+            stop_after_delay(patience)(state)
+            if _answered(state)
+            else stop_after_attempt(FIRST_CONTACT_ATTEMPTS)(state)
+        ),
         reraise=True,
     )
     try:
@@ -60,6 +79,10 @@ def describe(client: DynamoDB, endpoint: Endpoint, table: str, index: str | None
     except (BotoCoreError, ClientError) as error:
         raise explained(error, endpoint, table) from error
     return target_of(description, table, index)
+
+
+def _answered(state: RetryCallState) -> bool:
+    return state.outcome is not None and isinstance(state.outcome.exception(), ClientError)
 
 
 def target_of(description: Mapping[str, Any], table: str, index: str | None = None) -> Target:

@@ -1,0 +1,145 @@
+"""Files that are lost, cut, or cannot be written: told, and never taken for a whole result."""
+
+import errno
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from keyhop.enumerate import log as log_module
+from keyhop.enumerate.store import ASIDE, Directory, PartFile
+from keyhop.errors import CannotStart
+
+from tests.databases import Database
+from tests.integration.test_nothing_is_lost import SIZES, committed_keys, reader_of, work
+
+
+class FullDisk(Directory):
+    """A directory on a disk that is full for one write, half of which arrives."""
+
+    def __init__(self, path: Path, full_at: int) -> None:
+        super().__init__(path)
+        self.left = full_at
+
+    def open_part(self, name: str) -> PartFile:
+        return _FullDiskPart(self, super().open_part(name))
+
+
+class _FullDiskPart:
+    def __init__(self, disk: FullDisk, part: PartFile) -> None:
+        self.disk = disk
+        self.part = part
+
+    def write(self, content: bytes) -> None:
+        self.disk.left -= 1
+        if self.disk.left == 0:
+            self.part.write(content[: len(content) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.part.write(content)
+
+    def close(self) -> None:
+        self.part.close()
+
+
+@pytest.mark.parametrize("full_at", range(2, 9))
+def test_a_full_disk_gives_no_key_twice(
+    strict: Database,
+    table_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    full_at: int,
+) -> None:
+    """Also if there is room again at once, and other threads go on writing."""
+    monkeypatch.setattr(log_module, "MOST_WAITING_BYTES", 100)
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    store = FullDisk(tmp_path, full_at)
+    with pytest.raises(OSError, match="No space left"):
+        work(store, reader_of(strict.url, table_name), segments=6, seconds=5)
+    assert strict.keys(table_name, "--output", str(tmp_path), "--resume").status == 0
+    assert committed_keys(tmp_path) == expected
+
+
+@pytest.fixture
+def unfinished(strict: Database, table_name: str, tmp_path: Path) -> Path:
+    """A run of several commits that is not finished."""
+    strict.collections(table_name, SIZES, filling=3_000)
+    out = tmp_path / "out"
+    for units in ("15", "20", "10"):
+        arguments = ("--output", str(out), "--resume", "--segments", "6")
+        assert strict.keys(table_name, *arguments, "--max-read-units", units).status == 4
+    return out
+
+
+@pytest.mark.parametrize("harm", ["delete", "cut", "change"])
+def test_a_harmed_part_is_told_before_anything_is_read(
+    strict: Database, table_name: str, unfinished: Path, harm: str
+) -> None:
+    part = sorted((unfinished / "parts").iterdir())[0]
+    content = part.read_bytes()
+    part.unlink()
+    if harm != "delete":
+        part.write_bytes(content[:-3] if harm == "cut" else content.replace(b"k", b"K", 1))
+    others = set(unfinished.rglob("*"))
+    result = strict.keys(table_name, "--output", str(unfinished), "--resume")
+    assert result.status == 2
+    assert f"parts/{part.name} is not as it was committed" in result.err
+    assert "Continue with" not in result.err
+    assert set(unfinished.rglob("*")) == others
+
+
+def test_a_lost_commit_is_told_and_nothing_is_swept(
+    strict: Database, table_name: str, unfinished: Path
+) -> None:
+    sorted((unfinished / "commits").iterdir())[1].unlink()
+    parts = set((unfinished / "parts").iterdir())
+    result = strict.keys(table_name, "--output", str(unfinished), "--resume")
+    assert result.status == 2
+    assert "commits follow one another" in result.err
+    assert set((unfinished / "parts").iterdir()) == parts
+
+
+def test_files_of_others_are_not_swept(strict: Database, table_name: str, unfinished: Path) -> None:
+    mine = unfinished / "parts" / "mine.csv"
+    mine.write_text("mine")
+    assert strict.keys(table_name, "--output", str(unfinished), "--resume").status == 0
+    assert mine.read_text() == "mine"
+
+
+def test_killed_before_the_plan_was_there(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    strict.collections(table_name, [1] * 5)
+    (tmp_path / f".run.json.0{ASIDE}").write_text("{")
+    assert strict.keys(table_name, "--output", str(tmp_path), "--resume").status == 0
+    assert not list(tmp_path.glob(f".*{ASIDE}"))
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"layout": 1}', '"x"', "nonsense"])
+def test_a_plan_that_is_none(
+    strict: Database, table_name: str, tmp_path: Path, content: str
+) -> None:
+    strict.collections(table_name, [1] * 5)
+    (tmp_path / "run.json").write_text(content)
+    result = strict.keys(table_name, "--output", str(tmp_path), "--resume")
+    assert result.status == 2
+    assert "run.json" in result.err or "begun by keyhop None" in result.err
+    assert "internal error" not in result.err
+    assert (tmp_path / "run.json").read_text() == content
+
+
+def test_a_file_system_without_hard_links_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    with pytest.raises(CannotStart, match="no hard links"):
+        Directory(tmp_path).create("a.json", b"{}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_manifest_counts_what_is_there(unfinished: Path) -> None:
+    manifest = json.loads((unfinished / "manifest.json").read_bytes())
+    held = [(unfinished / part["name"]).read_bytes().count(b"\n") for part in manifest["parts"]]
+    assert sum(held) == manifest["keys"]
