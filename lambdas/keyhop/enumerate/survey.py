@@ -91,9 +91,9 @@ class Survey:
 
         Where the reported item count says that the rest is little, it is read too; but a count can
         be six hours old, so that ends after SERIAL_REQUESTS pages.
-        cautious: the first page is one item, whatever the table description says of its size.
-        Where it says nothing, pages grow fourfold until one costs more than a block: only then does
-        a page tell the size of its items.
+        cautious: the table description is not believed as to the size of items. Then, and where
+        it says nothing, the first page is one item, and pages grow fourfold until one costs more
+        than a block: only such a page tells the size of its items.
         """
         keys: list[Key] = []
         items = found = 0
@@ -118,8 +118,8 @@ class Survey:
                 break
             self._ledger.settle(bet, page.runs, page.blocks)
             if probe is not None:
-                sized = self._reader.target.mean_item_bytes is not None or page.blocks > 1
-                probe = None if sized else GROWTH * probe
+                as_described = self._reader.target.mean_item_bytes and probe >= bet.limit
+                probe = None if page.blocks > 1 or as_described else GROWTH * probe
             step = advance(self._reader.target.space, position, page, self._hop)
             if step.no_progress:
                 self._reader.count_no_progress()
