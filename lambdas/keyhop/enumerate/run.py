@@ -70,26 +70,37 @@ def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
     Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is
     read whole by the former.
     """
-    target = reader.target
-    ledger = Ledger.for_table(target.mean_item_bytes)
-    chance = random.Random()
-    survey = Survey(reader, ledger, math.inf, chance)
+    ledger = Ledger.for_table(reader.target.mean_item_bytes)
     if method == "scan":
-        if wishes.segments is None and target.size_bytes <= SCAN_BYTES_PER_SEGMENT:
-            first_page = survey.open_scan()
-            if first_page.position is None or target.size_bytes:
-                return Start(Layout(1, 1), ledger, first_page)
-        return Start(layout_for_scan(target.size_bytes or None, wishes), ledger)
+        return _look_for_scan(reader, ledger, wishes)
+    return _look_for_skip(reader, ledger, wishes)
+
+
+def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
+    target = reader.target
+    if (
+        wishes.segments is None
+        and wishes.verify_share is None
+        and target.size_bytes <= SCAN_BYTES_PER_SEGMENT
+    ):
+        first_page = Survey(reader, ledger, math.inf, random.Random()).open_scan()
+        if first_page.position is None or target.size_bytes:
+            return Start(Layout(1, 1), ledger, first_page)
+    return Start(layout_for_scan(target.size_bytes or None, wishes), ledger)
+
+
+def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
     if wishes.segments is not None:
         workers = choose_workers(wishes, wishes.segments)
         return Start(Layout(wishes.segments, workers), ledger)
+    chance = random.Random()
     opening: Opening | None = None
     if wishes.verify_share is None:
-        opening = survey.open()
+        opening = Survey(reader, ledger, math.inf, chance).open()
         if opening.is_enough:
             return Start(Layout(1, 1), ledger, opening)
     looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
-    keys = rough_keys(looks, target.item_count)
+    keys = rough_keys(looks, reader.target.item_count)
     seen = [collection for look in looks for collection in look.collections]
     layout = layout_for_skip(keys, forecast(seen, ledger.size.mean, chance), wishes)
     if layout.segments < SEGMENTS_IN_DOUBT and not (looks and looks[0].whole):
@@ -366,6 +377,25 @@ def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
     if finished:
         totals.check_whole(plan)
     return totals, manifest(plan, totals, finished, now())
+
+
+def recover(log: RunLog, plan: RunPlan) -> None:
+    """Before an unfinished run goes on: check what is committed, sweep what is not.
+
+    Raises BrokenPromise if a commit or a part is harmed; then nothing is swept.
+    """
+    parts = summed_up(log, plan)[0].parts
+    log.check_content(parts)
+    log.sweep(parts)
+
+
+def conclude(log: RunLog, plan: RunPlan) -> tuple[Totals, bool]:
+    """Write the manifest; returns the totals, and whether the run is finished."""
+    totals, summary = summed_up(log, plan)
+    if summary["finished"]:
+        log.sweep(totals.parts)
+    log.write_manifest(summary)
+    return totals, summary["finished"]
 
 
 def now() -> str:
