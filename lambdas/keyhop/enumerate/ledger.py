@@ -9,7 +9,8 @@ The answer is learnt from the pages themselves. Two things make it safe:
 1. **A bank.** Every page is compared with the published way, which reads one item and pays at least
    one block for each key. What a page saves goes into the bank; what it wastes comes out. A page
    may only be larger than one block if the bank could bear that all of the excess is wasted; with
-   the bank in deficit, the published way (Limit=1) goes on until it is level again. So a run costs
+   the bank in deficit, the published way (Limit=1) goes on until it is level again. Pages under way
+   hold back, besides, what the worst page of late cost more than expected. So a run costs
    at most 1.02 times the published way (`INCOME`), a little for each segment (`END_OF_SEGMENT`) and
    a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where the size of items surprises).
 2. **A judgement in hindsight.** The items of a page show what pages of half its size would have
@@ -62,6 +63,12 @@ page in a hundred is a block too large, which the bank's income covers."""
 MEMORY = 0.95
 """Weight that the item size learnt so far keeps when a page tells something new."""
 
+FIRST_SURPRISE = 8.0
+"""Blocks by which a page may surprise before any was seen: pages begin a few at a time."""
+
+SURPRISE_FADES = 0.98
+"""Share of the worst surprise, in blocks, that each page leaves of it."""
+
 TRUST_IN_TABLE_MEAN = 32.0
 """How many items the mean item size of the table description counts for."""
 
@@ -71,7 +78,7 @@ class Bet:
     """A page that the ledger allows.
 
     limit: items to read. level: its size. stake: blocks held back from the bank until it is
-    settled.
+    settled: what it reads beyond one block, and the worst surprise of late.
     trial: its size has not been judged since it was last taken up.
     """
 
@@ -133,6 +140,7 @@ class Ledger:
     bank: float = FIRST_DEPOSIT
     level: int = 0
     margin: float = FIRST_MARGIN
+    surprise: float = FIRST_SURPRISE
     pages: int = 0
     length: int | None = None
     last_length: int | None = None
@@ -165,11 +173,13 @@ class Ledger:
             level -= 1
         while level and self._stake(level) > self.bank:
             level -= 1
-        stake = self._stake(level)
+        limit = self._limit(level)
+        # The surprise may overdraw the bank: so one page can surprise, not all that are under way.
+        stake = self._stake(level) + (self.surprise if limit > 1 else 0.0)
         self.bank -= stake
         trial = level == self.level and not self.judged
         self.trial_under_way = self.trial_under_way or trial
-        return Bet(self._limit(level), level, stake, trial)
+        return Bet(limit, level, stake, trial)
 
     def settle(self, bet: Bet, runs: Sequence[int], blocks: int) -> None:
         """Book a page that `bet` allowed.
@@ -182,6 +192,8 @@ class Ledger:
         items = sum(runs)
         if items == 0:
             return
+        surprise = float(blocks - self.size.blocks(items))
+        self.surprise = max(surprise, SURPRISE_FADES * self.surprise)
         self.size.learn(items, blocks)
         self._learn_length(runs)
         if bet.limit > 1:
@@ -269,6 +281,7 @@ class Ledger:
             "bank": round(self.bank, 3),
             "level": self.level,
             "margin": round(self.margin, 3),
+            "surprise": round(self.surprise, 3),
         }
 
     @classmethod
@@ -280,6 +293,7 @@ class Ledger:
             bank=float(state["bank"]),
             level=int(state["level"]),
             margin=float(state["margin"]),
+            surprise=float(state.get("surprise", FIRST_SURPRISE)),
         )
 
 
