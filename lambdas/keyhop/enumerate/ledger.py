@@ -66,7 +66,8 @@ MEMORY = 0.95
 FIRST_SURPRISE = 8.0
 """Blocks by which a page may surprise before any was seen: pages begin a few at a time."""
 
-SURPRISE_FADES = 0.98
+SURPRISE_KEPT = 0.99
+SURPRISE_KEPT_BY_EVEN_SIZES = 0.9
 """Share of the worst surprise, in blocks, that each page leaves of it."""
 
 TRUST_IN_TABLE_MEAN = 32.0
@@ -193,8 +194,9 @@ class Ledger:
         if items == 0:
             return
         surprise = float(blocks - self.size.blocks(items))
-        self.surprise = max(surprise, SURPRISE_FADES * self.surprise)
         self.size.learn(items, blocks)
+        kept = SURPRISE_KEPT if self.size.varies else SURPRISE_KEPT_BY_EVEN_SIZES
+        self.surprise = max(surprise, kept * self.surprise)
         self._learn_length(runs)
         if bet.limit > 1:
             gain = len(runs) * _published_cost(items, blocks) - blocks
