@@ -16,7 +16,8 @@ from keyhop.client import Endpoint, dynamodb_client
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Wishes, choose_method
-from keyhop.enumerate.run import Progress, prepare, stream
+from keyhop.enumerate.run import Progress, stream
+from keyhop.enumerate.start import prepare
 from keyhop.enumerate.table import describe
 from keyhop.keyspace import Key
 

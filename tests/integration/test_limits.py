@@ -13,7 +13,8 @@ from keyhop.enumerate.budget import SLOWEST, Budget
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Layout
-from keyhop.enumerate.run import Progress, Start, stream
+from keyhop.enumerate.run import Progress, stream
+from keyhop.enumerate.start import Start
 from keyhop.enumerate.table import describe
 from keyhop.throttling import ALL_REASONS
 

@@ -19,7 +19,8 @@ from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Choice, Layout
-from keyhop.enumerate.run import GroupRun, Progress, Start, begin, summed_up
+from keyhop.enumerate.run import GroupRun, Progress, begin, summed_up
+from keyhop.enumerate.start import Start
 from keyhop.enumerate.store import Directory
 from keyhop.enumerate.table import describe
 

@@ -23,11 +23,11 @@ from keyhop.enumerate.run import (
     begin,
     check_resumable,
     conclude,
-    prepare,
     recover,
     stream,
 )
 from keyhop.enumerate.seen import SeenKeys
+from keyhop.enumerate.start import prepare
 from keyhop.enumerate.store import Directory
 from keyhop.enumerate.verify import verify
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, RunConflict

@@ -1,7 +1,5 @@
-"""A run, from a table to its keys: look, lay out, work slices, commit them, sum up."""
+"""A run, once it is laid out (start.py): begin, work slices, commit them, sum up."""
 
-import math
-import random
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -10,102 +8,25 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from keyhop.enumerate.forecast import forecast
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.log import PartSink, RunLog
 from keyhop.enumerate.output import Format
 from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.plan import (
-    SCAN_BYTES_PER_SEGMENT,
-    Choice,
-    Layout,
-    Method,
-    Wishes,
-    choose_workers,
-    group_order,
-    layout_for_scan,
-    layout_for_skip,
-    rough_keys,
-)
+from keyhop.enumerate.plan import Choice, Method, group_order
 from keyhop.enumerate.record import Checkpoint, Commit, RunPlan, Totals, manifest
 from keyhop.enumerate.seen import SeenKeys
 from keyhop.enumerate.slices import Outcome, Sink, Slice, Work
-from keyhop.enumerate.survey import Opening, Survey
+from keyhop.enumerate.start import Start
+from keyhop.enumerate.survey import Opening
 from keyhop.enumerate.table import Target
 from keyhop.enumerate.tally import Tally
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.keyspace import Key
 
-SURVEY_UNITS = 5.0
-"""Read units that a run may spend on random segments, to choose how many to have."""
-
-SEGMENTS_IN_DOUBT = 8
-"""At least so many if the table is not small for certain: a few too many cost less than too few."""
-
 FIRST_SLICE_SECONDS = 0.25
 LONGEST_SLICE_SECONDS = 10.0
 """A slice is committed after this long: what a crash can cost. They start short and double, so that
 even a run that is killed again and again moves on."""
-
-
-@dataclass(slots=True)
-class Start:
-    """How a run begins. opening: what the first look has found, if the run goes on from there."""
-
-    layout: Layout
-    ledger: Ledger
-    opening: Opening | None = None
-
-
-def prepare(reader: PageReader, method: Method, wishes: Wishes) -> Start:
-    """Choose the layout and make a ledger for it; see `_look`."""
-    start = _look(reader, method, wishes)
-    start.ledger.share(start.layout.workers)
-    return start
-
-
-def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
-    """Choose the layout; where it depends on the table's content, take a first look.
-
-    Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is
-    read whole by the former.
-    """
-    ledger = Ledger.for_table(reader.target.mean_item_bytes)
-    if method == "scan":
-        return _look_for_scan(reader, ledger, wishes)
-    return _look_for_skip(reader, ledger, wishes)
-
-
-def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
-    target = reader.target
-    if (
-        wishes.segments is None
-        and wishes.verify_share is None
-        and target.size_bytes <= SCAN_BYTES_PER_SEGMENT
-    ):
-        first_page = Survey(reader, ledger, math.inf, random.Random()).open_scan()
-        if first_page.position is None or target.size_bytes:
-            return Start(Layout(1, 1), ledger, first_page)
-    return Start(layout_for_scan(target.size_bytes or None, wishes), ledger)
-
-
-def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
-    if wishes.segments is not None:
-        workers = choose_workers(wishes, wishes.segments)
-        return Start(Layout(wishes.segments, workers), ledger)
-    chance = random.Random()
-    opening: Opening | None = None
-    if wishes.verify_share is None:
-        opening = Survey(reader, ledger, math.inf, chance).open()
-        if opening.is_enough:
-            return Start(Layout(1, 1), ledger, opening)
-    looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
-    keys = rough_keys(looks, reader.target.item_count)
-    seen = [collection for look in looks for collection in look.collections]
-    layout = layout_for_skip(keys, forecast(seen, ledger.size.mean, chance), wishes)
-    if layout.segments < SEGMENTS_IN_DOUBT and not (looks and looks[0].whole):
-        layout = Layout(SEGMENTS_IN_DOUBT, choose_workers(wishes, SEGMENTS_IN_DOUBT))
-    return Start(layout, ledger, opening if layout.segments == 1 else None)
 
 
 def begin(
