@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from keyhop.cli.main import main
@@ -149,6 +150,12 @@ class Database:
     def keys(self, table: str, *arguments: str) -> Result:
         """`keyhop keys` on a table, as jsonl."""
         return keyhop("keys", table, "--endpoint-url", self.url, "--format", "jsonl", *arguments)
+
+    def report(self, table: str, folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """The status of `keys`, and its --report with the keys themselves as `out`."""
+        path = folder / "report.json"
+        result = self.keys(table, "--report", str(path), *arguments)
+        return result.status, json.loads(path.read_bytes()) | {"out": result.keys}
 
 
 def hashable(keys: Iterable[Key]) -> list[Any]:

@@ -1,0 +1,133 @@
+"""Read budgets: how fast, and how far, a run may read."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.databases import Database
+from tests.standin.engine import Refused
+from tests.standin.server import Hangup, StandIn
+
+SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
+
+
+@pytest.mark.parametrize("method", ["skip", "scan"])
+def test_the_rate_holds_over_the_whole_run(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, method: str
+) -> None:
+    """As the service would measure it: units of the answers it sent, by its own clock."""
+    strict.collections(table_name, SIZES, filling=3_000)
+    rate = 60.0
+    sent: list[tuple[float, float]] = []
+    answer = stand_in.answer
+
+    def measured(operation: str, request):
+        status, body = answer(operation, request)
+        if operation == "Scan":
+            sent.append((time.monotonic(), body["ConsumedCapacity"]["CapacityUnits"]))
+        return status, body
+
+    stand_in.answer = measured  # type: ignore[method-assign]
+    began = time.monotonic()
+    status, report = strict.report(
+        table_name, tmp_path, "--max-read-rate", str(rate), "--method", method
+    )
+    assert status == 0
+    total = 0.0
+    for moment, units in sent:
+        total += units
+        assert total <= rate * (moment - began) * 1.1 + 1.0
+    assert report["read_units"] == total
+    assert total / rate <= report["seconds"] <= 1.5 * total / rate + 1
+
+
+@pytest.mark.parametrize("method", ["skip", "scan"])
+@pytest.mark.parametrize("allowed", [8, 47.5])
+def test_units_are_not_overspent_and_the_rest_is_resumed(
+    strict: Database,
+    stand_in: StandIn,
+    table_name: str,
+    tmp_path: Path,
+    method: str,
+    allowed: float,
+) -> None:
+    expected = strict.collections(table_name, SIZES, filling=3_000)
+    out = ("--output", str(tmp_path / "out"), "--segments", "4", "--method", method)
+    arguments = [*out, "--max-read-units", str(allowed)]
+    runs = 0
+    while True:
+        before = stand_in.units
+        result = strict.keys(table_name, *arguments)
+        assert stand_in.units - before <= allowed
+        runs += 1
+        if result.status == 0:
+            break
+        assert result.status == 4
+        assert f"Of {allowed:g} read units" in result.err
+        assert "Continue with --output" in result.err
+        if "--resume" not in arguments:
+            arguments.append("--resume")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    assert manifest["keys"] == len(expected)
+    assert manifest["read_units"] == pytest.approx(stand_in.units)
+    assert runs >= stand_in.units / allowed
+
+
+def test_without_a_directory_the_budget_says_that_it_cannot_be_resumed(
+    strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, SIZES, filling=3_000)
+    result = strict.keys(table_name, "--max-read-units", "10")
+    assert result.status == 4
+    assert "Without --output a run cannot be continued" in result.err
+    assert re.search(r"\d+ keys of .* so far", result.err)
+
+
+@pytest.mark.parametrize("limit", [("--max-read-units", "20"), ("--max-read-rate", "20")])
+def test_items_far_larger_than_reported_do_not_break_the_limits(
+    strict: Database, stand_in: StandIn, table_name: str, limit: tuple[str, str]
+) -> None:
+    """The first page is one item, alone; what it cost is believed from then on."""
+    strict.collections(table_name, [40] * 30, filling=60_000)
+    stand_in.service.tables[table_name].reported = (10_000_000, 1_000_000_000)
+    began = time.monotonic()
+    first_second: list[float] = []
+    answer = stand_in.answer
+
+    def measured(operation: str, request):
+        status, body = answer(operation, request)
+        if operation == "Scan" and time.monotonic() - began < 1:
+            first_second.append(body["ConsumedCapacity"]["CapacityUnits"])
+        if sum(first_second) > 0 and time.monotonic() - began > 1 and limit[0].endswith("rate"):
+            raise Refused("ResourceNotFoundException", "enough seen")
+        return status, body
+
+    stand_in.answer = measured  # type: ignore[method-assign]
+    result = strict.keys(table_name, *limit, "--segments", "16")
+    if limit[0].endswith("units"):
+        assert result.status == 4
+        assert stand_in.units <= 20
+    else:
+        assert sum(first_second) <= 20 + 8
+
+
+def test_a_lost_answer_counts_against_the_budget(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    """The service has read the items, and charges for them."""
+    strict.collections(table_name, SIZES, filling=3_000)
+    answer = stand_in.answer
+
+    def lost(operation: str, request):
+        reply = answer(operation, request)
+        if operation == "Scan":
+            raise Hangup
+        return reply
+
+    stand_in.answer = lost  # type: ignore[method-assign]
+    result = strict.keys(table_name, "--max-read-units", "4", "--segments", "16")
+    assert result.status == 4
+    assert stand_in.units <= 4
