@@ -9,8 +9,10 @@ KeyhopError
 │   ├── NoCredentials
 │   └── NotPermitted
 ├── Unreachable            no answer from the endpoint at all
+├── StoreUnavailable       the results' place does not answer; the run can be resumed
 ├── GaveUp                 throttled or failing for too long; the run can be resumed
 ├── BudgetSpent            the next page would cost more than is left; the run can be resumed
+├── KeysMissing            a check found keys that the run did not report
 └── BrokenPromise          the service, or a stored run, contradicts what it promises
 """
 
@@ -51,12 +53,20 @@ class Unreachable(KeyhopError):
     """The endpoint did not answer at all."""
 
 
+class StoreUnavailable(KeyhopError):
+    """The place for the results does not answer, or refuses for the moment."""
+
+
 class GaveUp(KeyhopError):
     """Nothing has succeeded for as long as patience allows."""
 
 
 class BudgetSpent(KeyhopError):
     """The next page would cost more read units than the run may still spend."""
+
+
+class KeysMissing(KeyhopError):
+    """A check of a finished run found keys that it did not report."""
 
 
 class BrokenPromise(KeyhopError):

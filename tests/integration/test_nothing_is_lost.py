@@ -19,7 +19,7 @@ from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Choice, Layout
-from keyhop.enumerate.run import GroupRun, Progress, begin, summed_up
+from keyhop.enumerate.run import GroupRun, Progress, begin, plan_of, summed_up
 from keyhop.enumerate.start import Start
 from keyhop.enumerate.store import Directory
 from keyhop.enumerate.table import describe
@@ -74,7 +74,8 @@ def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0
     start = None
     if plan is None:
         start = Start(Layout(segments, 3), Ledger.for_table(None))
-        plan = begin(log, reader, Choice("skip", "test"), start, "jsonl", 0.0)
+        plan = plan_of(reader, Choice("skip", "test"), start, "jsonl", 0.0)
+        begin(log, plan)
     group = GroupRun(log, plan, 0, reader, 3, Progress(plan.segments))
     group.first_slice_seconds = group.longest_slice_seconds = seconds
     group.run(start)
@@ -157,7 +158,7 @@ def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
         log = RunLog(Directory(path))
         start = Start(Layout(11, 3), Ledger.for_table(None))
         reader = reader_of(strict.url, table_name)
-        begin(log, reader, Choice("skip", "test"), start, "jsonl", 0.0)
+        begin(log, plan_of(reader, Choice("skip", "test"), start, "jsonl", 0.0))
         errors: list[BaseException] = []
 
         def twin(path: Path = path, errors: list = errors) -> None:

@@ -73,7 +73,7 @@ def test_what_cannot_be_hopped_is_scanned_and_refused_for_skip(
     space: KeySpace, index: str | None
 ) -> None:
     assert choose_method(space, index, "auto").method == "scan"
-    with pytest.raises(CannotStart, match="--method skip cannot work here"):
+    with pytest.raises(CannotStart, match="Method skip cannot work here"):
         choose_method(space, index, "skip")
 
 

@@ -197,6 +197,7 @@ def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
         "ended": 2,
         "most_keys": 3,
         "mean_keys": 2.5,
+        "skew": 1.2,
         "keys": [3, 2],
     }
     assert told["seconds"] == 1.5

@@ -13,7 +13,7 @@ from keyhop.cli.session import Stop
 from keyhop.cli.status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.summary import Summary, write_report
 from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.output import Encoder
+from keyhop.enumerate.output import Encoder, Format
 from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import Choice, Wishes, choose_workers
 from keyhop.enumerate.record import RunPlan
@@ -23,6 +23,7 @@ from keyhop.enumerate.run import (
     begin,
     check_resumable,
     conclude,
+    plan_of,
     recover,
     stream,
 )
@@ -133,14 +134,10 @@ class Job:
         start = None
         if plan is None:
             start = prepare(self.reader, self.choice.method, self.wishes)
-            plan = begin(
-                log,
-                self.reader,
-                self.choice,
-                start,
-                self.options.format or "text",
-                time.monotonic() - self.began,
-            )
+            seconds = time.monotonic() - self.began
+            format_: Format = self.options.format or "text"
+            plan = plan_of(self.reader, self.choice, start, format_, seconds)
+            begin(log, plan)
         self.summary.choice = Choice(plan.method, plan.reason)
         workers = start.layout.workers if start else choose_workers(self.wishes, plan.segments)
         progress = self._progress(plan.segments, workers)

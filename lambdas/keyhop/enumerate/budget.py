@@ -61,6 +61,10 @@ class Budget:
         """Most read units that the next page should be expected to cost; may be infinite."""
         return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * PAGE_SECONDS))
 
+    def allow_more(self, units: float) -> None:
+        """From now on `units` more may be spent, and no more."""
+        self.max_units = self.spent + max(0.0, units)
+
     @property
     def is_blind(self) -> bool:
         """Whether there is a limit, and no item yet to tell how large items are."""

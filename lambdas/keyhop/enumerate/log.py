@@ -4,7 +4,9 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Container, Iterator, Sequence
+import zlib
+from collections.abc import Container, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +21,12 @@ PLAN = "run.json"
 MANIFEST = "manifest.json"
 MOST_WAITING_BYTES = 4 << 20
 COMMIT_NAME = re.compile(r"commits/g\d{5,}-s\d{6,}\.json")
-PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)")
+PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?")
+GZIP = 31
+"""zlib's window for one gzip member."""
+
+READERS = 16
+"""Groups whose commits are read at once."""
 
 
 class RunLog:
@@ -54,7 +61,15 @@ class RunLog:
         number = 0
         while (commit := self.commit_of(group, number)) is not None:
             yield commit
+            if commit.finished:
+                return
             number += 1
+
+    def commits_of_all(self, groups: int) -> Iterator[Commit]:
+        """The commits of all of a run's groups; several groups are read at once."""
+        with ThreadPoolExecutor(READERS) as pool:
+            for commits in pool.map(lambda group: list(self.commits(group)), range(groups)):
+                yield from commits
 
     def commit_of(self, group: int, number: int) -> Commit | None:
         """The commit of one slice; None if the slice is not committed."""
@@ -70,23 +85,32 @@ class RunLog:
         """Where the keys of one attempt at a slice go."""
         attempt = uuid.uuid4().hex[:12]
         name = f"parts/g{group:05}-s{number:06}-{attempt}.{SUFFIX[plan.format]}"
-        return PartSink(self.store, name, attempt, Encoder(plan.format, plan.space))
+        encoder = Encoder(plan.format, plan.space)
+        if not plan.gzip:
+            return PartSink(self.store, name, attempt, encoder)
+        packed = zlib.compressobj(wbits=GZIP)
+        return PartSink(self.store, f"{name}.gz", attempt, encoder, packed)
 
     def keys(
         self, plan: RunPlan, part: Part, segments: Container[int] | None = None
     ) -> Iterator[tuple[int, Key]]:
         """The keys of a part with their segments; of `segments` only, if given.
 
-        Raises BrokenPromise if the part is not as it was committed.
+        Raises BrokenPromise, at the end at the latest, if the part is not as it was committed.
         """
-        content = self._content(part)
         encoder = Encoder(plan.format, plan.space)
-        at = part.header
-        for block in part.blocks:
-            if segments is None or block.segment in segments:
-                for key in encoder.decode(content[at : at + block.size]):
-                    yield block.segment, key
-            at += block.size
+        chunks = self._checked(part)
+        lines = _Lines(_unpacked(chunks) if plan.gzip else chunks)
+        try:
+            lines.take(part.header)
+            for block in part.blocks:
+                content = lines.take(block.size)
+                if segments is None or block.segment in segments:
+                    for key in encoder.decode(content):
+                        yield block.segment, key
+            lines.finish()
+        except (zlib.error, ValueError, LookupError, AttributeError) as error:
+            raise _broken(part) from error
 
     def commit_files(self) -> int:
         """How many commits are there, whether or not they follow one another."""
@@ -102,7 +126,8 @@ class RunLog:
     def check_content(self, parts: list[Part]) -> None:
         """Raises BrokenPromise unless all `parts` hold what was committed; reads them all."""
         for part in parts:
-            self._content(part)
+            for _ in self._checked(part):
+                pass
 
     def sweep(self, parts: list[Part]) -> int:
         """Delete the parts that are not among `parts`; returns how many there were."""
@@ -116,11 +141,14 @@ class RunLog:
             self.store.delete(name)
         return len(stray)
 
-    def _content(self, part: Part) -> bytes:
-        content = self.store.read(part.name)
-        if content is None or hashlib.sha256(content).hexdigest() != part.sha256:
+    def _checked(self, part: Part) -> Iterator[bytes]:
+        """A part's bytes; raises BrokenPromise at their end if they are not what was committed."""
+        digest = hashlib.sha256()
+        for chunk in self.store.chunks(part.name):
+            digest.update(chunk)
+            yield chunk
+        if digest.hexdigest() != part.sha256:
             raise _broken(part)
-        return content
 
     def _load(self, name: str) -> Any:
         content = self.store.read(name)
@@ -137,14 +165,18 @@ class PartSink:
 
     Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
     Once a write has failed, so does all that follows: what the file holds then is not known.
+    packed: a compressor for the whole file, if it is to be one.
     """
 
-    def __init__(self, store: Store, name: str, attempt: str, encoder: Encoder) -> None:
+    def __init__(
+        self, store: Store, name: str, attempt: str, encoder: Encoder, packed: Any = None
+    ) -> None:
         self.attempt = attempt
         self.seen: SeenKeys | None = None
         self._store = store
         self._name = name
         self._encoder = encoder
+        self._packed = packed
         self._file: PartFile | None = None
         self._sha256 = hashlib.sha256()
         self._size = 0
@@ -174,6 +206,8 @@ class PartSink:
         if self._file is None:
             return ()
         with self._noting_failure():
+            if self._packed is not None:
+                self._put(self._packed.flush())
             self._file.close()
         digest = self._sha256.hexdigest()
         return (Part(self._name, self._size, digest, len(self._header), tuple(self._blocks)),)
@@ -203,10 +237,45 @@ class PartSink:
             raise
 
     def _append(self, content: bytes) -> None:
+        self._put(content if self._packed is None else self._packed.compress(content))
+
+    def _put(self, content: bytes) -> None:
         assert self._file is not None
         self._file.write(content)
         self._sha256.update(content)
         self._size += len(content)
+
+
+class _Lines:
+    """Pieces of any size, taken apart into blocks of known size."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._waiting = bytearray()
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes; raises ValueError if there are fewer."""
+        while len(self._waiting) < size:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                raise ValueError("the file ends too early")
+            self._waiting += chunk
+        taken = bytes(self._waiting[:size])
+        del self._waiting[:size]
+        return taken
+
+    def finish(self) -> None:
+        """Raises ValueError unless everything has been taken."""
+        if self._waiting or any(self._chunks):
+            raise ValueError("the file is too long")
+
+
+def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(wbits=GZIP)
+    for chunk in chunks:
+        yield unpacker.decompress(chunk)
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("the gzip file is not whole")
 
 
 def _broken(part: Part) -> BrokenPromise:

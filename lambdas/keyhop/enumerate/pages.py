@@ -135,6 +135,11 @@ class PageReader:
         """Mean seconds that a request took; 0 before the first."""
         return self._seconds_answered / self.tally.requests if self.tally.requests else 0.0
 
+    def limit_rate(self, max_rate: float) -> None:
+        """From now on, hold the reads under `max_rate` read units a second."""
+        with self._lock:
+            self.budget.max_rate = max_rate
+
     def count_no_progress(self) -> None:
         """Count a page that brought the walk no further."""
         with self._lock:

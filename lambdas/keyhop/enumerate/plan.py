@@ -35,6 +35,9 @@ REQUESTS_PER_SECOND = 278.0
 MOST_WORKERS = 8
 """Threads that one CPU can keep busy; more gain nothing (bench/)."""
 
+PROCESS_SECONDS = 15.0
+"""A fleet gets another process of MOST_WORKERS threads for as much work as this."""
+
 SCAN_BYTES_PER_SEGMENT = 4 * PAGE_BYTES
 SCAN_SECONDS_PER_BYTE = 1e-7
 
@@ -74,7 +77,7 @@ def choose_method(space: KeySpace, index: str | None, asked: str) -> Choice:
     else:
         why = ""
     if asked == "skip" and why:
-        raise CannotStart(f"--method skip cannot work here: {why}; use --method scan or auto.")
+        raise CannotStart(f"Method skip cannot work here: {why}; use scan or auto.")
     if asked == "scan":
         return Choice("scan", "asked for")
     if why:
@@ -222,12 +225,17 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the user fixed; None leaves the choice to the plan."""
+    """What the user fixed; None leaves the choice to the plan.
+
+    most_workers: segments in flight at most, if `workers` is not fixed; a fleet can have more than
+    one process.
+    """
 
     segments: int | None = None
     workers: int | None = None
     max_rate: float | None = None
     verify_share: float | None = None
+    most_workers: int = MOST_WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +246,15 @@ class Layout:
     workers: int
 
 
-def choose_workers(wishes: Wishes, segments: int) -> int:
-    """Segments in flight: as many as the allowed rate needs, and one CPU can serve."""
+def choose_workers(wishes: Wishes, segments: int, seconds_alone: float = 0.0) -> int:
+    """Segments in flight: as many as the allowed rate needs, and the processes can serve.
+
+    seconds_alone: how long one segment after the other would take.
+    """
     if wishes.workers is not None:
         return min(wishes.workers, segments)
-    useful = MOST_WORKERS
+    useful = max(MOST_WORKERS, math.ceil(seconds_alone / PROCESS_SECONDS))
+    useful = min(useful, wishes.most_workers)
     if wishes.max_rate is not None:
         useful = min(useful, math.ceil(wishes.max_rate / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND)))
     return max(1, min(useful, segments))
@@ -253,11 +265,13 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes) -> Layout:
 
     What is read in a moment is read serially: segments would cost more than they save.
     """
+    requests = keys * per_key.requests_per_key
+    seconds_alone = requests / REQUESTS_PER_SECOND
     if wishes.segments is not None:
-        return Layout(wishes.segments, choose_workers(wishes, wishes.segments))
-    if keys * per_key.requests_per_key <= SERIAL_REQUESTS:
-        return _finish(1, wishes, keys / KEYS_PER_SEGMENT)
-    in_flight = choose_workers(wishes, MOST_SEGMENTS)
+        return Layout(wishes.segments, choose_workers(wishes, wishes.segments, seconds_alone))
+    if requests <= SERIAL_REQUESTS:
+        return _finish(1, wishes, keys / KEYS_PER_SEGMENT, seconds_alone)
+    in_flight = choose_workers(wishes, MOST_SEGMENTS, seconds_alone)
     segments = min(
         MOST_SEGMENTS,
         keys / KEYS_PER_SEGMENT,
@@ -267,26 +281,27 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes) -> Layout:
             keys / (REQUESTS_PER_SECOND * LONGEST_SEGMENT_SECONDS),
         ),
     )
-    return _finish(segments, wishes, keys / KEYS_PER_SEGMENT)
+    return _finish(segments, wishes, keys / KEYS_PER_SEGMENT, seconds_alone)
 
 
 def layout_for_scan(size_bytes: float | None, wishes: Wishes) -> Layout:
     """Segments and workers of a full read of `size_bytes`, None if that is not known."""
-    if wishes.segments is not None:
-        return Layout(wishes.segments, choose_workers(wishes, wishes.segments))
-    enough = SEGMENTS_PER_WORKER * choose_workers(wishes, MOST_SEGMENTS)
-    if size_bytes is None:
-        return _finish(enough, wishes, MOST_SEGMENTS)
     page_seconds = 1 / REQUESTS_PER_SECOND + PAGE_BYTES * SCAN_SECONDS_PER_BYTE
+    seconds_alone = (size_bytes or 0.0) / PAGE_BYTES * page_seconds
+    if wishes.segments is not None:
+        return Layout(wishes.segments, choose_workers(wishes, wishes.segments, seconds_alone))
+    enough = SEGMENTS_PER_WORKER * choose_workers(wishes, MOST_SEGMENTS, seconds_alone)
+    if size_bytes is None:
+        return _finish(enough, wishes, MOST_SEGMENTS, seconds_alone)
     segments = min(
         MOST_SEGMENTS,
         size_bytes / SCAN_BYTES_PER_SEGMENT,
-        max(enough, size_bytes / PAGE_BYTES * page_seconds / LONGEST_SEGMENT_SECONDS),
+        max(enough, seconds_alone / LONGEST_SEGMENT_SECONDS),
     )
-    return _finish(segments, wishes, size_bytes / SCAN_BYTES_PER_SEGMENT)
+    return _finish(segments, wishes, size_bytes / SCAN_BYTES_PER_SEGMENT, seconds_alone)
 
 
-def _finish(segments: float, wishes: Wishes, most_to_verify: float) -> Layout:
+def _finish(segments: float, wishes: Wishes, most_to_verify: float, seconds_alone: float) -> Layout:
     """most_to_verify: the check's segments should not be smaller than a table of as many has."""
     count = int(segments)
     if count < FEWEST_SEGMENTS:
@@ -295,7 +310,7 @@ def _finish(segments: float, wishes: Wishes, most_to_verify: float) -> Layout:
         # The check draws whole segments, so there must be enough of them to choose from.
         wanted = min(VERIFY_SEGMENTS / wishes.verify_share, most_to_verify, MOST_SEGMENTS)
         count = max(count, FEWEST_TO_VERIFY, math.ceil(wanted))
-    return Layout(count, choose_workers(wishes, count))
+    return Layout(count, choose_workers(wishes, count, seconds_alone))
 
 
 def is_nearly_done(item_count: int, items_read: int, keys_per_page: float) -> bool:
@@ -363,6 +378,11 @@ def _stride(segments: int) -> int:
     while math.gcd(stride, segments) != 1:
         stride += 1
     return stride
+
+
+def group_of(segment: int, segments: int, groups: int) -> int:
+    """The group that holds a segment."""
+    return segment * pow(_stride(segments), -1, segments) % segments % groups
 
 
 def group_order(group: int, groups: int, segments: int, begun: int = 0) -> Iterator[int]:

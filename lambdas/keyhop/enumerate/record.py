@@ -23,14 +23,16 @@ from keyhop.errors import BrokenPromise
 from keyhop.keyspace import KeyAttribute, KeySpace
 from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What a run does; fixed when it begins, as segments must not change within a run.
 
-    planning, planning_seconds: what the first look at the table cost.
+    planning, planning_seconds: what the first look at the table cost. at_once: groups that are
+    worked at the same time. gzip: whether parts are compressed. begun_by: what began the run, so
+    that it knows its own run again. ledger: what the first look taught; None for nothing.
     """
 
     id: str
@@ -46,6 +48,10 @@ class RunPlan:
     started: str
     planning: Tally = field(default_factory=Tally)
     planning_seconds: float = 0.0
+    at_once: int = 1
+    gzip: bool = False
+    begun_by: str = ""
+    ledger: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -79,6 +85,10 @@ class RunPlan:
             started=state["started"],
             planning=Tally.from_json(state["planning"]),
             planning_seconds=state["planning_seconds"],
+            at_once=state["at_once"],
+            gzip=state["gzip"],
+            begun_by=state["begun_by"],
+            ledger=state["ledger"],
         )
 
     @property
@@ -169,7 +179,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one slice did. ended: how many segments it finished. finished: so the group is."""
+    """What one slice did. ended: how many segments it finished. finished: so the group is.
+
+    worker: the process that worked it, by a name that tells it from others.
+    """
 
     group: int
     slice: int
@@ -180,6 +193,7 @@ class Commit:
     seconds: float
     checkpoint: Checkpoint
     finished: bool
+    worker: str = ""
 
     @property
     def keys(self) -> int:
@@ -198,6 +212,7 @@ class Commit:
             "seconds": round(self.seconds, 3),
             "checkpoint": self.checkpoint.to_json(),
             "finished": self.finished,
+            "worker": self.worker,
         }
 
     @classmethod
@@ -213,6 +228,7 @@ class Commit:
             seconds=state["seconds"],
             checkpoint=Checkpoint.from_json(state["checkpoint"]),
             finished=state["finished"],
+            worker=state["worker"],
         )
 
 
@@ -227,7 +243,9 @@ class Totals:
     seconds: float = 0.0
     parts: list[Part] = field(default_factory=list)
     commits: int = 0
-    finished_groups: int = 0
+    workers: set[str] = field(default_factory=set)
+    spent_by_group: dict[int, float] = field(default_factory=dict)
+    finished: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, plan: RunPlan, commits: Iterable[Commit]) -> "Totals":
@@ -241,7 +259,11 @@ class Totals:
             totals.seconds += commit.seconds
             totals.tally.add(commit.tally)
             totals.parts.extend(commit.parts)
-            totals.finished_groups += commit.finished
+            totals.workers.add(commit.worker)
+            spent = totals.spent_by_group.get(commit.group, 0.0)
+            totals.spent_by_group[commit.group] = spent + commit.tally.units
+            if commit.finished:
+                totals.finished.add(commit.group)
             for part in commit.parts:
                 for block in part.blocks:
                     totals.segments[block.segment] += block.keys
@@ -249,10 +271,10 @@ class Totals:
 
     def check_whole(self, plan: RunPlan) -> None:
         """Raises BrokenPromise unless every segment was ended exactly once."""
-        if self.ended != plan.segments or self.finished_groups != plan.groups:
+        if self.ended != plan.segments or len(self.finished) != plan.groups:
             raise BrokenPromise(
                 f"The run claims to be finished, but {self.ended} of {plan.segments} segments "
-                f"ended in {self.finished_groups} of {plan.groups} groups: do not use its result."
+                f"ended in {len(self.finished)} of {plan.groups} groups: do not use its result."
             )
 
 
@@ -277,6 +299,7 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
             "ended": totals.ended,
             "most_keys": max(totals.segments),
             "mean_keys": round(totals.keys / plan.segments, 3),
+            "skew": round(max(totals.segments) * plan.segments / max(1, totals.keys), 3),
             "keys": totals.segments,
         },
         "parts": [

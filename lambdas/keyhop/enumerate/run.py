@@ -1,5 +1,6 @@
 """A run, once it is laid out (start.py): begin, work slices, commit them, sum up."""
 
+import math
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -29,17 +30,12 @@ LONGEST_SLICE_SECONDS = 10.0
 even a run that is killed again and again moves on."""
 
 
-def begin(
-    log: RunLog,
-    reader: PageReader,
-    choice: Choice,
-    start: Start,
-    format_: Format,
-    seconds: float,
+def plan_of(
+    reader: PageReader, choice: Choice, start: Start, format_: Format, seconds: float
 ) -> RunPlan:
-    """Write down what the run will do; `seconds`: how long `prepare` took. Raises RunConflict."""
+    """What a run in one process will do; `seconds`: how long `prepare` took."""
     target = reader.target
-    plan = RunPlan(
+    return RunPlan(
         id=uuid.uuid4().hex,
         table=target.name,
         index=target.index,
@@ -54,10 +50,13 @@ def begin(
         planning=deepcopy(reader.tally),
         planning_seconds=seconds,
     )
+
+
+def begin(log: RunLog, plan: RunPlan) -> None:
+    """Write down what the run will do; raises RunConflict."""
     if not log.begin(plan):
         raise RunConflict("Another run was begun in the same place at the same moment.")
-    log.write_manifest(summed_up(log, plan)[1])
-    return plan
+    log.write_manifest(manifest(plan, Totals.of(plan, ()), False, now()))
 
 
 def check_resumable(log: RunLog, plan: RunPlan, target: Target, where: str) -> None:
@@ -148,6 +147,8 @@ class GroupRun:
 
     copy: gets the keys too, as they are found; they may be found again after a lost commit.
     A slice lasts `first_slice_seconds`, the next ones twice as long each, up to the longest.
+    allowance: read units that the group may spend in all, commits of earlier starts included.
+    worker: names this process in its commits.
     """
 
     log: RunLog
@@ -160,29 +161,46 @@ class GroupRun:
     copy: Sink | None = None
     first_slice_seconds: float = FIRST_SLICE_SECONDS
     longest_slice_seconds: float = LONGEST_SLICE_SECONDS
+    allowance: float | None = None
+    worker: str = ""
     clock: Callable[[], float] = time.monotonic
+    keys: int = 0
+    commits: int = 0
     _seen: SeenKeys | None = field(default=None)
     _booked: Tally = field(default_factory=Tally)
     _booked_at: float = 0.0
 
-    def run(self, start: Start | None = None) -> None:
-        """Go on until the group is finished or the reader is told to stop.
+    def run(self, start: Start | None = None, seconds: float = math.inf) -> bool:
+        """Go on until the group is finished, `seconds` are over, or the reader is told to stop.
 
-        Raises what ended a slice, after committing what the slice had done. start: for a new run.
+        Returns whether the group is finished. Raises what ended a slice, after committing what the
+        slice had done. start: for a new run.
         """
+        over_at = self.clock() + seconds
         self._book()
         checkpoint, number = self._replay()
-        ledger = start.ledger if start else Ledger.for_table(self.reader.target.mean_item_bytes)
-        if checkpoint.ledger is not None:
-            ledger = Ledger.from_json(dict(checkpoint.ledger))
+        ledger = self._ledger(checkpoint, start)
         if number == 0 and start is not None and start.opening is not None:
             checkpoint, number = self._commit_opening(start.opening, ledger)
-        seconds = self.first_slice_seconds
+        slice_seconds = self.first_slice_seconds
         while not checkpoint.is_end(self._segments) and not self.reader.stop.is_set():
-            checkpoint, number = self._slice(checkpoint, number, ledger, seconds)
-            seconds = min(self.longest_slice_seconds, 2 * seconds)
+            left = over_at - self.clock()
+            if left <= 0:
+                break
+            checkpoint, number = self._slice(checkpoint, number, ledger, min(slice_seconds, left))
+            slice_seconds = min(self.longest_slice_seconds, 2 * slice_seconds)
         if self._seen is not None:
             self._seen.close()
+        return checkpoint.is_end(self._segments)
+
+    def _ledger(self, checkpoint: Checkpoint, start: Start | None) -> Ledger:
+        """What is known of the table: by the group's last slice, the first look, or its size."""
+        learnt = checkpoint.ledger or self.plan.ledger
+        if start is not None and checkpoint.ledger is None:
+            return start.ledger
+        if learnt is not None:
+            return Ledger.from_json(dict(learnt))
+        return Ledger.for_table(self.reader.target.mean_item_bytes)
 
     @property
     def _segments(self) -> int:
@@ -192,16 +210,21 @@ class GroupRun:
         """Where the commits leave off, and how many there are."""
         checkpoint = Checkpoint()
         number = keys = ended = 0
+        spent = 0.0
         self._seen = SeenKeys() if self.plan.index else None
         for commit in self.log.commits(self.group):
             number += 1
             keys += commit.keys
             ended += commit.ended
+            spent += commit.tally.units
             checkpoint = commit.checkpoint
             if self._seen is not None:
                 for part in commit.parts:
                     self._seen.new_among(key for _, key in self.log.keys(self.plan, part))
         self.progress.settle(keys, ended)
+        if self.allowance is not None:
+            unbooked = (self.reader.tally - self._booked).units
+            self.reader.budget.allow_more(self.allowance - spent - unbooked)
         return checkpoint, number
 
     def _commit_opening(self, opening: Opening, ledger: Ledger) -> tuple[Checkpoint, int]:
@@ -228,7 +251,6 @@ class GroupRun:
         failed_for_good = outcome.error is not None and read != Tally()
         if read.requests or outcome.ended or failed_for_good:
             stands = self._commit(number, sink, outcome, read, self.clock() - self._booked_at)
-            self._book()
         if outcome.error is not None:
             raise outcome.error
         if not outcome.cut_short and not outcome.checkpoint.is_end(self._segments):
@@ -262,9 +284,14 @@ class GroupRun:
             seconds=seconds,
             checkpoint=outcome.checkpoint,
             finished=outcome.checkpoint.is_end(self._segments),
+            worker=self.worker,
         )
         if not self.log.commit(commit):
+            # What was read stays unbooked: the next commit of this process names it.
             return self._replay()
+        self._book()
+        self.keys += commit.keys
+        self.commits += 1
         self.progress.add(outcome.keys, outcome.ended)
         return outcome.checkpoint, number + 1
 
@@ -287,14 +314,14 @@ def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
     A finished run is checked to be whole.
     """
     listed = log.commit_files()  # before they are read: a twin may be adding to them
-    totals = Totals.of(plan, (c for group in range(plan.groups) for c in log.commits(group)))
+    totals = Totals.of(plan, log.commits_of_all(plan.groups))
     if listed > totals.commits:
         raise BrokenPromise(
             f"Only {totals.commits} of {listed} commits follow one another, so keys are lost: run "
             f"again into another place."
         )
     log.check_sizes(totals.parts)
-    finished = totals.finished_groups == plan.groups
+    finished = len(totals.finished) == plan.groups
     if finished:
         totals.check_whole(plan)
     return totals, manifest(plan, totals, finished, now())

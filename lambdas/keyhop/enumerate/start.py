@@ -8,6 +8,8 @@ from keyhop.enumerate.forecast import forecast
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import (
+    KEYS_PER_SEGMENT,
+    REQUESTS_PER_SECOND,
     SCAN_BYTES_PER_SEGMENT,
     Layout,
     Method,
@@ -69,7 +71,9 @@ def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
 
 def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
     if wishes.segments is not None:
-        workers = choose_workers(wishes, wishes.segments)
+        # Whoever fixes the segments is taken to want them of the size that a plan gives them.
+        seconds_alone = wishes.segments * KEYS_PER_SEGMENT / REQUESTS_PER_SECOND
+        workers = choose_workers(wishes, wishes.segments, seconds_alone)
         return Start(Layout(wishes.segments, workers), ledger)
     chance = random.Random()
     opening: Opening | None = None

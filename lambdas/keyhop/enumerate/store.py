@@ -7,6 +7,7 @@ that create the same name, one succeeds, and no reader ever sees half of what it
 import errno
 import os
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -18,6 +19,7 @@ except ImportError:  # not on Windows; there, two runs over one directory are no
     fcntl = None  # type: ignore[assignment]
 
 
+CHUNK_BYTES = 1 << 20
 LOCK = ".lock"
 ASIDE = ".keyhop-tmp"
 NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -34,6 +36,9 @@ class Store(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """A file's content; None if there is no such file."""
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """A file's content bit by bit; nothing if there is no such file."""
 
     def open_part(self, name: str) -> "PartFile":
         """A new file, to be written bit by bit."""
@@ -130,6 +135,15 @@ class Directory:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Store.chunks."""
+        try:
+            with (self.path / name).open("rb") as file:
+                while chunk := file.read(CHUNK_BYTES):
+                    yield chunk
+        except FileNotFoundError:
+            return
 
     def open_part(self, name: str) -> "_LocalPart":
         """Store.open_part."""

@@ -14,7 +14,7 @@ missing at first and gone at the second look was deleted meanwhile, and is count
 
 import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import group_of
 from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
 from keyhop.keyspace import Key, to_json
@@ -32,8 +33,9 @@ EXAMPLES = 10
 
 @dataclass(slots=True)
 class Verdict:
-    """What a check found. share: of the hash space that was really read."""
+    """What a check found. share: of the hash space, that the `drawn` segments are."""
 
+    drawn: int
     share: float
     segments: int = 0
     keys: int = 0
@@ -50,9 +52,20 @@ class Verdict:
             named = self.examples.setdefault(kind, [])
             named.extend(json.loads(key) for key in found[: EXAMPLES - len(named)])
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all drawn segments have been checked."""
+        return self.segments == self.drawn
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> "Verdict":
+        """The inverse of `to_json`."""
+        return cls(**state)
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON; it names up to EXAMPLES keys of each kind."""
         return {
+            "drawn": self.drawn,
             "share": self.share,
             "segments": self.segments,
             "keys": self.keys,
@@ -71,14 +84,22 @@ def verify(
     workers: int,
     chance: random.Random,
     idle: Callable[[int, int], None] = lambda done, of: None,
+    verdict: Verdict | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Verdict:
-    """Check a finished run; raises what reading can raise, and BrokenPromise for a damaged part."""
+    """Check a finished run; raises what reading can raise, and BrokenPromise for a damaged part.
+
+    verdict: of an earlier call with the same share and chance, to go on from. is_over: asked every
+    few segments whether to stop; then `Verdict.is_whole` tells that segments are left.
+    """
     count = max(1, round(share * plan.segments))
     drawn = chance.sample(range(plan.segments), count)
-    verdict = Verdict(share=count / plan.segments)
+    verdict = verdict or Verdict(drawn=count, share=count / plan.segments)
     with ThreadPoolExecutor(workers) as pool:
         # A few segments at a time, so that memory holds the keys of those only.
-        for at in range(0, count, workers):
+        for at in range(verdict.segments, count, workers):
+            if is_over():
+                break
             batch = drawn[at : at + workers]
             reported = _reported(log, plan, set(batch))
             read = pool.map(lambda segment: _read_through(reader, plan, segment), batch)
@@ -112,7 +133,7 @@ def _compare(
 
 def _reported(log: RunLog, plan: RunPlan, segments: set[int]) -> dict[int, set[str]]:
     keys: dict[int, set[str]] = {segment: set() for segment in segments}
-    for group in range(plan.groups):
+    for group in {group_of(segment, plan.segments, plan.groups) for segment in segments}:
         for commit in log.commits(group):
             for part in commit.parts:
                 if any(block.segment in segments for block in part.blocks):

@@ -1,0 +1,107 @@
+"""State FinishRun: from the commits of all groups to the manifest, or to another round."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from keyhop.enumerate.fleet.costs import Worker, run_cost
+from keyhop.enumerate.fleet.runs import Execution, Runs, groups_of, unfinished
+from keyhop.enumerate.fleet.shares import allowances
+from keyhop.enumerate.record import RunPlan, Totals
+from keyhop.enumerate.run import now, summed_up
+from keyhop.errors import BrokenPromise, BudgetSpent
+
+
+def finish_run(
+    state: Mapping[str, Any], execution: Execution, runs: Runs, worker: Worker
+) -> dict[str, Any]:
+    """Sum a run up; returns the state for what follows: a check, the end, or another round.
+
+    May be called again. Raises BrokenPromise if the result is not whole, and BudgetSpent if groups
+    are left that nothing may be read for.
+    """
+    log, plan = runs.begun(state["run"])
+    totals, manifest = summed_up(log, plan)
+    manifest |= figures(plan, totals, worker, manifest["ended"])
+    if not manifest["finished"]:
+        log.write_manifest(manifest)
+        return _another_round(state, execution, runs, plan, totals)
+    # No slice can be committed any more, so what no commit names now, none ever will.
+    log.sweep(totals.parts)
+    log.write_manifest(manifest)
+    return {
+        **state,
+        "next": "verify" if state["verifyShare"] is not None else "end",
+        "readUnitsBefore": totals.tally.units,
+        "result": result(runs, plan, manifest),
+    }
+
+
+def figures(plan: RunPlan, totals: Totals, worker: Worker, ended: str) -> dict[str, Any]:
+    """What the manifest of a fleet has on top: time by the clock and of all workers, dollars."""
+    invocations = len(totals.workers)
+    wall = datetime.fromisoformat(ended) - datetime.fromisoformat(plan.started)
+    return {
+        "seconds": wall.total_seconds() + plan.planning_seconds,
+        "worker_seconds": round(totals.seconds, 3),
+        "groups": plan.groups,
+        "invocations": invocations,
+        "cost": run_cost(
+            worker,
+            totals.tally.units,
+            totals.seconds,
+            invocations,
+            plan.groups,
+            totals.commits,
+        ),
+    }
+
+
+def result(runs: Runs, plan: RunPlan, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The execution's output: where things are, and the totals. It holds no keys."""
+    store = runs.store(plan.id)
+    copied = ("run", "finished", "table", "index", "method", "format", "keys", "requests")
+    more = ("read_units", "seconds", "throttles", "cost")
+    segments = {name: count for name, count in manifest["segments"].items() if name != "keys"}
+    return {
+        **{name: manifest[name] for name in (*copied, *more)},
+        "segments": segments,
+        "manifest": store.url("manifest.json"),
+        "parts": store.url("parts/"),
+    }
+
+
+def _another_round(
+    state: Mapping[str, Any], execution: Execution, runs: Runs, plan: RunPlan, totals: Totals
+) -> dict[str, Any]:
+    waiting = unfinished(plan.groups, totals.finished)
+    limit = state["readUnitsLimit"]
+    if limit is None:
+        raise BrokenPromise(
+            f"{len(waiting)} of {plan.groups} groups are not finished, though their workers ended: "
+            f"please report it."
+        )
+    shares = allowances(limit - totals.tally.units, totals.spent_by_group, waiting)
+    if not shares or totals.tally.units <= state["readUnitsBefore"]:
+        raise BudgetSpent(
+            f"Of maxReadUnits, too little is left for the next pages: {totals.ended:,} of "
+            f"{plan.segments:,} segments are done, with {totals.keys:,} keys for "
+            f"{totals.tally.units:,.1f} read units."
+        )
+    round_ = state["groups"]["round"] + 1
+    return {
+        **state,
+        "next": "scan",
+        "readUnitsBefore": totals.tally.units,
+        "maxConcurrency": min(state["maxConcurrency"], len(shares)),
+        **groups_of(runs, plan.id, execution, round_, dict(shares)),
+    }
+
+
+def unfinished_manifest(runs: Runs, run: str, worker: Worker) -> tuple[Totals, RunPlan]:
+    """Write what a run that failed has come to so far; raises BrokenPromise, RunConflict."""
+    log, plan = runs.begun(run)
+    totals, manifest = summed_up(log, plan)
+    manifest |= figures(plan, totals, worker, now())
+    log.write_manifest(manifest)
+    return totals, plan

@@ -1,0 +1,197 @@
+"""State PlanRun: from the execution's input to groups of segments, or to an estimate."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.estimate import DEFAULT_UNITS, estimate
+from keyhop.enumerate.fleet.costs import Worker, run_cost
+from keyhop.enumerate.fleet.request import Request, allowed
+from keyhop.enumerate.fleet.runs import Execution, Runs, dynamodb_for, groups_of, unfinished
+from keyhop.enumerate.fleet.shares import Fleet, allowances, fleet_of, fleet_wishes
+from keyhop.enumerate.ledger import FIRST_DEPOSIT, Ledger
+from keyhop.enumerate.log import RunLog
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import MOST_WORKERS, Choice, Wishes, choose_method
+from keyhop.enumerate.record import RunPlan, Totals
+from keyhop.enumerate.run import GroupRun, Progress, begin, check_resumable, plan_of, summed_up
+from keyhop.enumerate.start import Start, prepare
+from keyhop.enumerate.table import Target, describe
+from keyhop.enumerate.tally import Tally
+from keyhop.errors import BudgetSpent, RunConflict
+
+CONNECTIONS = 16
+PATIENCE_SECONDS = 300.0
+
+
+def plan_run(
+    request: Request, execution: Execution, runs: Runs, tables: list[str], worker: Worker
+) -> tuple[dict[str, Any], Tally]:
+    """Begin a run, go on with one, or estimate; returns the next state, and what was read.
+
+    May be called again for the same execution: then it finds its own run. Raises CannotStart and
+    its kin before anything is read; BudgetSpent; what reading can raise.
+    """
+    table = allowed(request.table, tables)
+    client, endpoint = dynamodb_for(table, tables, CONNECTIONS)
+    target = describe(client, endpoint, table, request.index, PATIENCE_SECONDS)
+    budget = Budget(request.max_read_rate, request.max_read_units)
+    reader = PageReader(client, target, budget, endpoint=endpoint, patience=PATIENCE_SECONDS)
+    if request.plan_only:
+        return _estimate(request, execution, runs, reader, worker), reader.tally
+    if request.resume is not None:
+        log, plan = _resumed(request, request.resume, runs, target)
+    else:
+        log, plan = _begun(request, execution, runs, reader)
+    totals = summed_up(log, plan)[0]
+    return _state(request, execution, runs, plan, totals), reader.tally
+
+
+def _estimate(
+    request: Request, execution: Execution, runs: Runs, reader: PageReader, worker: Worker
+) -> dict[str, Any]:
+    target = reader.target
+    choice = choose_method(target.space, request.index, request.method)
+    found = estimate(reader, choice, _wishes(request), request.max_read_units or DEFAULT_UNITS)
+    fleet = fleet_of(found.layout, target.index is not None)
+    cost = found.costs[choice.method]
+    threads = min(MOST_WORKERS * fleet.at_once, found.layout.workers)
+    told = found.to_json()
+    told["workers"] = fleet.at_once
+    told["groups"] = fleet.groups
+    told["cost"] = run_cost(
+        worker,
+        cost.units.mean,
+        seconds=cost.seconds * fleet.at_once,
+        invocations=fleet.groups,
+        groups=fleet.groups,
+        commits=fleet.groups,
+    )
+    told["threads"] = threads
+    name = f"estimate-{execution.name}.json"
+    store = runs.store(execution.name)
+    store.replace(name, json.dumps(told).encode())
+    return {"planOnly": True, "estimate": {**told, "file": store.url(name)}}
+
+
+def _wishes(request: Request) -> Wishes:
+    return fleet_wishes(
+        request.segments,
+        request.max_concurrency,
+        request.max_read_rate,
+        request.verify_share,
+        request.index is not None,
+    )
+
+
+def _begun(
+    request: Request, execution: Execution, runs: Runs, reader: PageReader
+) -> tuple[RunLog, RunPlan]:
+    """The run of this execution: begun now, or by an earlier attempt at this very call."""
+    log = runs.log(execution.name)
+    plan = log.plan()
+    if plan is None:
+        choice = choose_method(reader.target.space, request.index, request.method)
+        began = time.monotonic()
+        start = prepare(reader, choice.method, _wishes(request))
+        plan = _plan(request, execution, reader, choice, start, time.monotonic() - began)
+        try:
+            begin(log, plan)
+        except RunConflict:
+            plan = log.plan()  # a first attempt that was given up, and that was quicker after all
+        else:
+            # What the first look has found is the first slice of group 0.
+            GroupRun(log, plan, 0, reader, 1, Progress(plan.segments)).run(start, seconds=0)
+    if plan is None or plan.begun_by != execution.key:
+        raise RunConflict(
+            f"There is a run named {execution.name!r} already: start with another name, or give "
+            f'"resume": "{execution.name}" to go on with it.'
+        )
+    return log, plan
+
+
+def _plan(
+    request: Request,
+    execution: Execution,
+    reader: PageReader,
+    choice: Choice,
+    start: Start,
+    seconds: float,
+) -> RunPlan:
+    fleet: Fleet = fleet_of(start.layout, request.index is not None)
+    return replace(
+        plan_of(reader, choice, start, request.format or "jsonl", seconds),
+        id=execution.name,
+        groups=fleet.groups,
+        at_once=fleet.at_once,
+        gzip=True,
+        begun_by=execution.key,
+        ledger=_learnt(start.ledger),
+    )
+
+
+def _learnt(ledger: Ledger) -> Mapping[str, Any]:
+    """What each group begins with: all that was learnt, and credit as for one process."""
+    state = ledger.to_json()
+    state["bank"] = min(state["bank"], FIRST_DEPOSIT * MOST_WORKERS)
+    return state
+
+
+def _resumed(request: Request, run: str, runs: Runs, target: Target) -> tuple[RunLog, RunPlan]:
+    log, plan = runs.begun(run)
+    check_resumable(log, plan, target, f"runs/{run}")
+    asked = {
+        "method": (plan.method if request.method == "auto" else request.method, plan.method),
+        "segments": (request.segments or plan.segments, plan.segments),
+        "format": (request.format or plan.format, plan.format),
+    }
+    for name, (wanted, begun) in asked.items():
+        if wanted != begun:
+            raise RunConflict(
+                f"The run {run!r} was begun with {name} {begun}, not {wanted}: leave it out."
+            )
+    return log, plan
+
+
+def _state(
+    request: Request, execution: Execution, runs: Runs, plan: RunPlan, totals: Totals
+) -> dict[str, Any]:
+    waiting = unfinished(plan.groups, totals.finished)
+    limit = None
+    items: dict[int, float | None] = dict.fromkeys(waiting)
+    if request.max_read_units is not None:
+        # What this start has read counts; what earlier starts have read does not.
+        before = totals.tally.units if request.resume else 0.0
+        limit = before + request.max_read_units
+        shares = allowances(limit - totals.tally.units, totals.spent_by_group, waiting)
+        if waiting and not shares:
+            raise BudgetSpent(
+                f"The first look has cost {totals.tally.units:g} read units, and nothing is left "
+                f"of maxReadUnits: start again with more."
+            )
+        items = dict(shares)
+    at_once = plan.at_once if request.max_concurrency is None else request.max_concurrency
+    if plan.index is not None:
+        at_once = 1
+    return {
+        "planOnly": False,
+        "run": plan.id,
+        "execution": execution.id,
+        "table": plan.table,
+        "plan": {
+            "method": plan.method,
+            "reason": plan.reason,
+            "segments": plan.segments,
+            "groups": plan.groups,
+        },
+        "maxConcurrency": max(1, min(at_once, len(items))),
+        "maxReadRate": request.max_read_rate,
+        "readUnitsLimit": limit,
+        "readUnitsBefore": totals.tally.units,
+        "verifyShare": request.verify_share,
+        # A map needs an item: a group that is finished is told so at once.
+        **groups_of(runs, plan.id, execution, 0, items or {0: None}),
+    }

@@ -1,0 +1,97 @@
+"""How a run is shared out among the workers of a fleet. Pure.
+
+A worker is one process with MOST_WORKERS threads. It works one group of segments at a time, of as
+many as there are. Read units a second are shared by how many workers run at once; read units in all
+are shared by group, and what some groups leave over is shared out again.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from keyhop.enumerate.plan import MOST_WORKERS, REQUESTS_PER_SECOND, Layout, Wishes
+from keyhop.units import UNITS_PER_BLOCK
+
+ASSUMED_RATE = 12_000.0
+"""Read units a second that a new on-demand table serves; a fleet is made no larger for more."""
+
+SEGMENTS_PER_GROUP = 32
+"""Keeps Step Functions' part of the price to a few hundredths (skip-scan.md)."""
+
+LEAST_SHARE = 10.0
+"""Read units below which a group is not begun, if others can have them."""
+
+LEAST_POLL_SECONDS = 10.0
+POLLS_PER_SECOND = 0.5
+"""Of the whole fleet: Step Functions allows one DescribeMapRun a second."""
+
+
+def fleet_wishes(
+    segments: int | None,
+    max_concurrency: int | None,
+    max_rate: float | None,
+    verify_share: float | None,
+    is_index: bool,
+) -> Wishes:
+    """What a plan needs to know of a fleet. An index has one worker: only that knows all keys."""
+    in_flight = math.ceil((max_rate or ASSUMED_RATE) / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND))
+    workers = None if max_concurrency is None else MOST_WORKERS * max_concurrency
+    if is_index:
+        in_flight = MOST_WORKERS
+        workers = None
+    most = max(MOST_WORKERS, in_flight)
+    return Wishes(segments, workers, max_rate, verify_share, most_workers=most)
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """How a run is spread: segments by groups, and how many groups are worked at once."""
+
+    segments: int
+    groups: int
+    at_once: int
+
+
+def fleet_of(layout: Layout, is_index: bool) -> Fleet:
+    """The fleet for a layout, whose `workers` are threads of all processes together."""
+    if is_index:
+        return Fleet(layout.segments, 1, 1)
+    at_once = math.ceil(layout.workers / MOST_WORKERS)
+    groups = max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), min(at_once, layout.segments))
+    return Fleet(layout.segments, groups, min(at_once, groups))
+
+
+def rate_share(max_rate: float, limit: int, running: int) -> float:
+    """One worker's part of `max_rate` read units a second.
+
+    limit: how many the map may run at once, 0 for no limit; running: how many it runs. A limit that
+    was lowered stops nobody who runs already, so the greater of the two counts.
+    """
+    return max_rate / max(1, limit, running)
+
+
+def poll_seconds(at_once: int) -> float:
+    """How often a worker of `at_once` should ask how many there are."""
+    return max(LEAST_POLL_SECONDS, at_once / POLLS_PER_SECOND)
+
+
+def must_wait_for_others(planned: int, limit: int, running: int) -> bool:
+    """Whether a group must wait for one `poll_seconds` before it reads.
+
+    If more run at once than planned, those that began earlier may not have heard of it yet, and
+    still take larger shares.
+    """
+    return max(limit, running) > planned
+
+
+def allowances(left: float, spent: Mapping[int, float], groups: Iterable[int]) -> dict[int, float]:
+    """Share `left` read units out among unfinished `groups`: what each may spend in all.
+
+    spent: what groups have spent so far. Some groups get nothing for now if there is too little for
+    all; none is named if nothing can be done with what is left.
+    """
+    waiting = list(groups)
+    if left < UNITS_PER_BLOCK or not waiting:
+        return {}
+    served = waiting[: max(1, int(left / LEAST_SHARE))]
+    return {group: spent.get(group, 0.0) + left / len(served) for group in served}
