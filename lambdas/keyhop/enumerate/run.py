@@ -314,11 +314,11 @@ def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
     A finished run is checked to be whole.
     """
     listed = log.commit_files()  # before they are read: a twin may be adding to them
-    totals = Totals.of(plan, log.commits_of_all(plan.groups))
-    if listed > totals.commits:
+    totals = Totals.of(plan, log.commits_of(sorted(listed)))
+    if listed.total() > totals.commits:
         raise BrokenPromise(
-            f"Only {totals.commits} of {listed} commits follow one another, so keys are lost: run "
-            f"again into another place."
+            f"Only {totals.commits} of {listed.total()} commits follow one another, so keys are "
+            f"lost: run again into another place."
         )
     log.check_sizes(totals.parts)
     finished = len(totals.finished) == plan.groups

@@ -154,7 +154,12 @@ class Directory:
         path = self.path / folder
         if not path.is_dir():
             return {}
-        return {f"{folder}/{entry.name}": entry.stat().st_size for entry in path.iterdir()}
+        sizes = {}
+        for entry in path.iterdir():
+            # Files that are being written aside come and go.
+            if not entry.name.endswith(ASIDE):
+                sizes[f"{folder}/{entry.name}"] = entry.stat().st_size
+        return sizes
 
     def delete(self, name: str) -> None:
         """Store.delete."""

@@ -39,14 +39,13 @@ def clean_up(
     What is committed stays, for a later start; a manifest says how far it is.
     """
     store = runs.store(run)
-    noted = load(store, FAILED)
-    if noted and noted["execution"] == execution.key and execution.redrives > noted["redrives"]:
+    before = load(store, FAILED)
+    note = {"execution": execution.key, "redrives": execution.redrives}
+    store.replace(FAILED, json.dumps(note).encode())
+    if before and before["execution"] == execution.key and execution.redrives > before["redrives"]:
         for name in store.sizes(FAILURES):
             store.delete(name)
         return
-    store.replace(
-        FAILED, json.dumps({"execution": execution.key, "redrives": execution.redrives}).encode()
-    )
     raise RunFailed(_message(run, failure, execution, runs, worker))
 
 

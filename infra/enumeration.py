@@ -1,0 +1,291 @@
+"""A run: the state machine EnumerateKeys and its functions."""
+
+import json
+
+from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from infra.config import Config
+from infra.functions import Functions, Shape, own_log_group
+from infra.layer import ROOT
+from infra.permissions import (
+    acknowledge,
+    allow,
+    allow_objects,
+    allow_reading_keys,
+)
+
+DEFINITION = ROOT / "statemachines" / "enumerate_keys.asl.json"
+MAP_LABEL = "ScanGroups"
+"""The Label of the distributed map in the definition; part of its children's ARNs."""
+
+VCPU_MB = 1769
+"""The memory at which a function has one whole vCPU."""
+SUMMING_UP_MB = 3008
+"""FinishRun and CleanUp hold the counts of up to a million segments."""
+INDEX_DISK_MB = 4096
+"""The keys of an index are made distinct on disk."""
+
+_READ = "GetObject"
+_WRITE = "PutObject"
+
+
+class Enumeration(Construct):
+    """The state machine and its five functions."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, config: Config, bucket: s3.IBucket
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._config = config
+        self._bucket = bucket
+        self._name = f"{config.stack_name}-EnumerateKeys"
+        self._add = Functions(self, config).add
+        self.plan_run = self._plan_run()
+        self.scan_segments = self._scan_segments()
+        self.finish_run = self._finish_run()
+        self.verify_run = self._verify_run()
+        self.clean_up = self._clean_up()
+        self.functions = {
+            "PlanRun": self.plan_run,
+            "ScanSegments": self.scan_segments,
+            "FinishRun": self.finish_run,
+            "VerifyRun": self.verify_run,
+            "CleanUp": self.clean_up,
+        }
+        self.state_machine = self._state_machine()
+
+    def _plan_run(self) -> lambda_.Function:
+        function, role = self._add(
+            "PlanRun",
+            "plan_run",
+            Shape("Checks a run's input, samples the table, writes the plan", VCPU_MB),
+            {**self._where(), **self._which_tables(), **self._prices()},
+        )
+        allow_reading_keys(role, self._config.tables)
+        allow_objects(role, self._bucket, "WriteThePlanAndReadTheRunToResume", _READ, _WRITE)
+        return function
+
+    def _scan_segments(self) -> lambda_.Function:
+        worker = self._config.worker
+        function, role = self._add(
+            "ScanSegments",
+            "scan_segments",
+            Shape(
+                "Reads the keys of a group of segments, a slice at a time",
+                worker.memory_mb,
+                worker.timeout_seconds,
+                INDEX_DISK_MB,
+                worker.reserved_concurrency,
+            ),
+            {**self._where(), **self._which_tables()},
+        )
+        allow_reading_keys(role, self._config.tables)
+        allow_objects(
+            role,
+            self._bucket,
+            "WritePartsAndCommitsAndReadTheCommitsBefore",
+            _READ,
+            _WRITE,
+            "AbortMultipartUpload",
+        )
+        # UpdateMapRun may change how many workers run at once, while they run: each asks for the
+        # present number and keeps to its share of maxReadRate.
+        live = "The ids of executions and of map runs are known only when a run is started."
+        allow(
+            role,
+            "FindTheMapRunThatItBelongsTo",
+            ["states:ListMapRuns"],
+            [self._arn("execution", f"{self._name}:*")],
+            wildcard=live,
+        )
+        allow(
+            role,
+            "AskHowManyWorkersRunAtOnce",
+            ["states:DescribeMapRun"],
+            [self._arn("mapRun", f"{self._name}/{MAP_LABEL}:*")],
+            wildcard=live,
+        )
+        return function
+
+    def _finish_run(self) -> lambda_.Function:
+        function, role = self._add(
+            "FinishRun",
+            "finish_run",
+            Shape("Builds the manifest from the commits, sweeps the rest", SUMMING_UP_MB),
+            {**self._where(), **self._prices()},
+        )
+        allow_objects(
+            role,
+            self._bucket,
+            "ReadTheCommitsWriteTheManifestSweepTheRest",
+            _READ,
+            _WRITE,
+            "DeleteObject",
+        )
+        return function
+
+    def _verify_run(self) -> lambda_.Function:
+        function, role = self._add(
+            "VerifyRun",
+            "verify_run",
+            Shape("Compares a share of the segments with plain Scans", VCPU_MB),
+            {**self._where(), **self._which_tables()},
+        )
+        allow_reading_keys(role, self._config.tables)
+        allow_objects(role, self._bucket, "ReadThePartsAndWriteTheComparison", _READ, _WRITE)
+        return function
+
+    def _clean_up(self) -> lambda_.Function:
+        function, role = self._add(
+            "CleanUp",
+            "clean_up",
+            Shape("Sums up a run that failed, and says what to do", SUMMING_UP_MB),
+            {**self._where(), **self._prices()},
+        )
+        allow_objects(
+            role,
+            self._bucket,
+            "ReadTheCommitsAndFailuresWriteTheSummarySweepTheRest",
+            _READ,
+            _WRITE,
+            "DeleteObject",
+        )
+        return function
+
+    def _where(self) -> dict[str, str]:
+        return {"KEYHOP_BUCKET": self._bucket.bucket_name}
+
+    def _which_tables(self) -> dict[str, str]:
+        return {"KEYHOP_TABLES": json.dumps([table.given for table in self._config.tables])}
+
+    def _prices(self) -> dict[str, str]:
+        return {
+            "KEYHOP_WORKER_MEMORY_MB": str(self._config.worker.memory_mb),
+            "KEYHOP_ARCHITECTURE": self._config.architecture,
+        }
+
+    def _state_machine(self) -> sfn.StateMachine:
+        role = self._state_machine_role()
+        state_machine = sfn.StateMachine(
+            self,
+            "EnumerateKeys",
+            state_machine_name=self._name,
+            state_machine_type=sfn.StateMachineType.STANDARD,
+            # From a string, so that tests see the definition and its substitutions in the template.
+            definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text()),
+            definition_substitutions={
+                "Partition": Aws.PARTITION,
+                "ResultsBucket": self._bucket.bucket_name,
+                **{f"{name}Arn": one.function_arn for name, one in self.functions.items()},
+            },
+            role=role,
+            tracing_enabled=True,
+            logs=sfn.LogOptions(
+                # Groups of this prefix need no entry in the log resource policy, whose length is
+                # limited.
+                destination=own_log_group(
+                    self,
+                    "EnumerateKeysLogs",
+                    f"/aws/vendedlogs/states/{self._name}",
+                    self._config,
+                ),
+                level=sfn.LogLevel.ERROR,
+                # Keys can be personal data: none of them in a log.
+                include_execution_data=False,
+            ),
+        )
+        acknowledge(
+            state_machine,
+            "Each of up to a million children would log every event; the history of an execution "
+            "has them all, and the log has the errors.",
+            "AwsSolutions-SF1",
+        )
+        return state_machine
+
+    def _state_machine_role(self) -> iam.Role:
+        role = iam.Role(
+            self,
+            "EnumerateKeysRole",
+            assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
+            description=f"What {self._name} may do",
+        )
+        allow(
+            role,
+            "InvokeTheFunctionOfEachState",
+            ["lambda:InvokeFunction"],
+            [function.function_arn for function in self.functions.values()],
+        )
+        run = "A run's id, and so the names of its objects, are known only when it is started."
+        allow(
+            role,
+            "ReadTheGroupsOfAPlan",
+            ["s3:GetObject"],
+            [self._bucket.arn_for_objects("runs/*/groups/*")],
+            wildcard=run,
+        )
+        allow(
+            role,
+            "NoteWhyAGroupFailed",
+            ["s3:PutObject"],
+            [self._bucket.arn_for_objects("runs/*/failures/*")],
+            wildcard=run,
+        )
+        allow(
+            role,
+            "WriteTheMapsOwnResults",
+            [
+                *("s3:GetObject", "s3:PutObject"),
+                *("s3:ListMultipartUploadParts", "s3:AbortMultipartUpload"),
+            ],
+            [self._bucket.arn_for_objects("runs/*/map-results/*")],
+            wildcard=run,
+        )
+        # The machine's name is fixed, so its ARN is known here without a reference to it: a
+        # reference would make a cycle of role and machine.
+        allow(
+            role,
+            "StartTheChildrenOfTheMap",
+            ["states:StartExecution"],
+            [self._arn("stateMachine", self._name)],
+        )
+        children = [
+            self._arn("execution", f"{self._name}:*"),
+            self._arn("execution", f"{self._name}/{MAP_LABEL}:*"),
+        ]
+        ids = "Step Functions names the children of a map when it starts them."
+        allow(
+            role,
+            "FollowAndStopTheChildrenOfTheMap",
+            ["states:DescribeExecution", "states:StopExecution"],
+            children,
+            wildcard=ids,
+        )
+        # The CDK itself adds what tracing and logging need.
+        acknowledge(
+            role,
+            "The actions of X-Ray and of log delivery know no resources: the services take no "
+            "other than *.",
+            "AwsSolutions-IAM5[Resource::*]",
+        )
+        # A redrive of the run redrives its failed children.
+        allow(
+            role,
+            "RedriveTheChildrenOfTheMap",
+            ["states:RedriveExecution"],
+            children[1:],
+            wildcard=ids,
+        )
+        return role
+
+    def _arn(self, resource: str, name: str) -> str:
+        return Stack.of(self).format_arn(
+            service="states",
+            resource=resource,
+            resource_name=name,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )

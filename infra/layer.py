@@ -1,0 +1,88 @@
+"""The layer with the functions' third-party packages, built by pip, without docker.
+
+Built once for each content of lambdas/requirements.txt, into .cache/layers/<hash>.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
+CACHE = ROOT / ".cache" / "layers"
+PATIENCE_SECONDS = 300
+
+_PURE_PYTHON_ONLY = (
+    *("--no-deps", "--no-compile", "--only-binary=:all:"),
+    *("--platform", "any", "--implementation", "py", "--abi", "none"),
+    *("--python-version", "3.13"),
+)
+_NEVER_IMPORTED = ("bin", "wrapt-stubs")
+"""Scripts carry the path of the Python that installed them; stubs are for type checkers."""
+
+
+class LayerError(Exception):
+    """The layer cannot be built; the message says what failed."""
+
+
+def fingerprint(requirements: Path = REQUIREMENTS) -> str:
+    """What the layer is made from, as a hash."""
+    recipe = repr((_PURE_PYTHON_ONLY, _NEVER_IMPORTED)).encode() + requirements.read_bytes()
+    return hashlib.sha256(recipe).hexdigest()
+
+
+def built(requirements: Path = REQUIREMENTS, cache: Path = CACHE) -> Path:
+    """The folder of the layer (it holds `python/`), built if it is not there yet."""
+    ready = cache / fingerprint(requirements)
+    if ready.is_dir():
+        return ready
+    cache.mkdir(parents=True, exist_ok=True)
+    # Two synths at once each build their own; the first rename wins.
+    with tempfile.TemporaryDirectory(prefix="building-", dir=cache) as folder:
+        building = Path(folder) / "layer"
+        _install(requirements, building / "python")
+        try:
+            building.rename(ready)
+        except OSError:
+            if not ready.is_dir():
+                raise
+    return ready
+
+
+def _install(requirements: Path, target: Path) -> None:
+    command = [
+        *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+        *_PURE_PYTHON_ONLY,
+        *("--target", str(target), "--requirement", str(requirements)),
+    ]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
+    except subprocess.TimeoutExpired as late:
+        raise LayerError(
+            f"pip did not install {_shown(requirements)} within {PATIENCE_SECONDS} seconds; "
+            "look at the connection to the package index, then try again."
+        ) from late
+    if done.returncode:
+        raise LayerError(
+            f"pip cannot install {_shown(requirements)} for the functions (each package needs a "
+            f"pure Python wheel): {_reason(done.stderr)}"
+        )
+    for name in _NEVER_IMPORTED:
+        shutil.rmtree(target / name, ignore_errors=True)
+
+
+def _shown(requirements: Path) -> str:
+    try:
+        return str(requirements.relative_to(ROOT))
+    except ValueError:
+        return requirements.name
+
+
+def _reason(output: str) -> str:
+    errors = [line.strip() for line in output.splitlines() if "ERROR" in line]
+    return " ".join(errors or output.strip().splitlines()[-1:]) or "pip says nothing more."

@@ -1,0 +1,108 @@
+"""Where the results lie, and the table by which Athena reads them."""
+
+from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.config import Config
+from infra.permissions import acknowledge
+
+BY_CONTROL_A = "1"
+"""Fields end at the character U+0001, Hive's default: JSON escapes it, so a line stays whole."""
+
+
+class Results(Construct):
+    """The bucket of all runs, with a Glue table over their parts."""
+
+    def __init__(self, scope: Construct, construct_id: str, config: Config) -> None:
+        super().__init__(scope, construct_id)
+        # SSE-S3 and not SSE-KMS: a key of one's own would cost a request for each of many small
+        # objects, and everybody who reads results would need a grant on it besides the bucket's.
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            versioned=False,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="ForgetOldRuns",
+                    prefix="runs/",
+                    expiration=Duration.days(config.results.retention_days),
+                ),
+                s3.LifecycleRule(
+                    id="DropUnfinishedUploads",
+                    abort_incomplete_multipart_upload_after=Duration.days(2),
+                ),
+            ],
+            # Not emptied when it goes: that needs a function of the CDK's own, in another runtime.
+            removal_policy=RemovalPolicy.RETAIN if config.results.keep else RemovalPolicy.DESTROY,
+        )
+        acknowledge(
+            self.bucket,
+            "Access logs would double the objects of a run; who needs them turns on CloudTrail "
+            "data events for the bucket, which also name the caller.",
+            "AwsSolutions-S1",
+        )
+        self.database_name = config.stack_name.lower().replace("-", "_")
+        self.table_name = "keys"
+        database = glue.CfnDatabase(
+            self,
+            "Database",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_input=glue.CfnDatabase.DatabaseInputProperty(
+                name=self.database_name,
+                description=f"The partition keys that {config.stack_name} found",
+            ),
+        )
+        self._keys_table().add_resource_dependency(database)
+
+    def _keys_table(self) -> glue.CfnTable:
+        """One line a key, as DynamoDB-typed JSON; the attribute's name differs by table.
+
+        So the column is the line, and a query takes it apart: json_extract_scalar(line, '$.pk.S').
+        """
+        parts = f"s3://{self.bucket.bucket_name}/runs/${{run}}/parts/"
+        return glue.CfnTable(
+            self,
+            "Keys",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_name=self.database_name,
+            table_input=glue.CfnTable.TableInputProperty(
+                name=self.table_name,
+                description="The parts of the runs with format jsonl: one key a line, as JSON",
+                table_type="EXTERNAL_TABLE",
+                partition_keys=[
+                    glue.CfnTable.ColumnProperty(
+                        name="run", type="string", comment="The run's id; a query must name it"
+                    )
+                ],
+                parameters={
+                    "EXTERNAL": "TRUE",
+                    "compressionType": "gzip",
+                    # Projected: a new run is there at once, without a crawler.
+                    "projection.enabled": "true",
+                    "projection.run.type": "injected",
+                    "storage.location.template": parts,
+                },
+                storage_descriptor=glue.CfnTable.StorageDescriptorProperty(
+                    columns=[
+                        glue.CfnTable.ColumnProperty(
+                            name="line", type="string", comment='As {"customer": {"S": "a"}}'
+                        )
+                    ],
+                    location=f"s3://{self.bucket.bucket_name}/runs/",
+                    compressed=True,
+                    input_format="org.apache.hadoop.mapred.TextInputFormat",
+                    output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+                    serde_info=glue.CfnTable.SerdeInfoProperty(
+                        serialization_library="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+                        parameters={"serialization.format": BY_CONTROL_A},
+                    ),
+                ),
+            ),
+        )

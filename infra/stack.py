@@ -1,0 +1,50 @@
+"""Composes the deployment; defines nothing itself."""
+
+from typing import Any
+
+from aws_cdk import Annotations, CfnOutput, Stack
+from constructs import Construct
+
+from infra.config import Config
+from infra.enumeration import Enumeration
+from infra.monitoring import Monitoring
+from infra.results import Results
+
+
+class KeyhopStack(Stack):
+    """Everything that one deployment is."""
+
+    def __init__(self, scope: Construct, config: Config, **options: Any) -> None:
+        super().__init__(
+            scope,
+            config.stack_name,
+            description="Keyhop: the partition keys of DynamoDB tables",
+            **options,
+        )
+        results = Results(self, "Results", config)
+        runs = Enumeration(self, "Enumeration", config, results.bucket)
+        watch = Monitoring(self, "Monitoring", config, runs.state_machine, runs.functions)
+        _say_what_is_open(self, config)
+        for name, value, description in (
+            (
+                "StateMachineArn",
+                runs.state_machine.state_machine_arn,
+                'Start an execution of it with {"table": "..."}',
+            ),
+            ("ResultsBucketName", results.bucket.bucket_name, "Each run lies in runs/<its id>/"),
+            ("DashboardUrl", watch.dashboard_url, "Keys found, read rate, throttles, errors, cost"),
+            ("GlueDatabase", results.database_name, "The database of Athena's table"),
+            ("GlueTable", results.table_name, "Athena's table over the parts of the runs"),
+        ):
+            CfnOutput(self, name, value=value, description=description)
+
+
+def _say_what_is_open(stack: Stack, config: Config) -> None:
+    unnamed = [table.given for table in config.tables if not table.key_attributes]
+    if unnamed:
+        Annotations.of(stack).add_warning_v2(
+            "keyhop:keyAttributes",
+            "IAM lets the functions Scan for any named attributes of "
+            f"{', '.join(unnamed)}; name the key attributes of tables and indexes in the context "
+            "field keyAttributes to limit it to them.",
+        )

@@ -1,0 +1,34 @@
+"""State CleanUp: say why a run failed and what to do; or let a redriven one go on."""
+
+import os
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.enumerate.fleet.failing import RunFailed, clean_up
+from keyhop.enumerate.fleet.runs import Execution
+
+from handlers.settings import CleanUpSettings, runs_in
+from handlers.telemetry import count
+
+logger = Logger()
+metrics = Metrics()
+tracer = Tracer()
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Fails with RunFailed on purpose: so ends the execution, with a cause for people."""
+    settings = CleanUpSettings.from_env(os.environ)
+    execution = Execution.from_context(event["execution"])
+    runs = runs_in(settings.bucket)
+    try:
+        clean_up(event["run"], event["failure"], execution, runs, settings.worker)
+    except RunFailed as failed:
+        count(metrics, RunsFailed=1)
+        logger.error("failed", run=event["run"], cause=str(failed))
+        raise
+    logger.info("redriven", run=event["run"])
+    return {}

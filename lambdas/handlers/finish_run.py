@@ -1,0 +1,33 @@
+"""State FinishRun: sum the run up, or send groups round again."""
+
+import os
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.enumerate.fleet.finishing import finish_run
+from keyhop.enumerate.fleet.runs import Execution
+
+from handlers.settings import FinishSettings, runs_in
+from handlers.telemetry import count
+
+logger = Logger()
+metrics = Metrics()
+tracer = Tracer()
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """From the state of ScanGroups to the state for a check, another round, or the end."""
+    settings = FinishSettings.from_env(os.environ)
+    execution = Execution.from_context(event["execution"])
+    runs = runs_in(settings.bucket)
+    state = finish_run(event["state"], execution, runs, settings.worker)
+    if state["next"] != "scan":
+        told = state["result"]
+        count(metrics, RunsFinished=1)
+        count(metrics, RunSeconds=told["seconds"], RunDollars=told["cost"]["total"])
+    logger.info("summed up", run=state["run"], following=state["next"])
+    return state

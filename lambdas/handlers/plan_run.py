@@ -1,0 +1,33 @@
+"""State PlanRun: check the input, look at the table, plan the run."""
+
+import os
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.enumerate.fleet.planning import plan_run
+from keyhop.enumerate.fleet.request import parse
+from keyhop.enumerate.fleet.runs import Execution
+
+from handlers.settings import PlanSettings, runs_in
+from handlers.telemetry import count, count_reads
+
+logger = Logger()
+metrics = Metrics()
+tracer = Tracer()
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """From the execution's input to the state for ScanGroups, or for the end."""
+    settings = PlanSettings.from_env(os.environ)
+    execution = Execution.from_context(event["execution"])
+    request = parse(event["input"])
+    runs = runs_in(settings.bucket)
+    state, tally = plan_run(request, execution, runs, settings.tables, settings.worker)
+    count_reads(metrics, tally)
+    count(metrics, RunsPlanned=1)
+    logger.info("planned", run=state.get("run"), table=request.table, plan=state.get("plan"))
+    return state

@@ -1,0 +1,38 @@
+"""State ScanSegments: work a group of segments until it is done or the time is nearly over."""
+
+import os
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.enumerate.fleet.working import GroupWork, scan_segments
+
+from handlers.settings import ScanSettings, runs_in
+from handlers.telemetry import count, count_reads
+
+logger = Logger()
+metrics = Metrics()
+tracer = Tracer()
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """From an item of the map, and a checkpoint if there is one, to the next checkpoint."""
+    settings = ScanSettings.from_env(os.environ)
+    work = GroupWork.from_state(event)
+    logger.append_keys(run=work.run, group=work.group)
+    worked = scan_segments(
+        work,
+        runs_in(settings.bucket),
+        settings.tables,
+        context.get_remaining_time_in_millis() / 1000,
+        worker=context.aws_request_id,
+    )
+    count_reads(metrics, worked.tally)
+    count(metrics, KeysFound=worked.keys, Slices=worked.commits)
+    if work.max_read_rate is not None:
+        count(metrics, ReadBudget=work.max_read_rate)
+    logger.info("worked", done=worked.done, keys=worked.keys, **worked.tally.to_json())
+    return worked.to_state()

@@ -1,0 +1,73 @@
+"""What each function reads from its environment, once, by name."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keyhop.enumerate.bucket import s3_client
+from keyhop.enumerate.fleet.costs import Worker
+from keyhop.enumerate.fleet.runs import Runs
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """Of PlanRun. tables: names and ARNs that this deployment may touch."""
+
+    bucket: str
+    tables: list[str]
+    worker: Worker
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "PlanSettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        return cls(env["KEYHOP_BUCKET"], _tables(env), _worker(env))
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSettings:
+    """Of ScanSegments."""
+
+    bucket: str
+    tables: list[str]
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "ScanSettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        return cls(env["KEYHOP_BUCKET"], _tables(env))
+
+
+class VerifySettings(ScanSettings):
+    """Of VerifyRun."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishSettings:
+    """Of FinishRun."""
+
+    bucket: str
+    worker: Worker
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "FinishSettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        return cls(env["KEYHOP_BUCKET"], _worker(env))
+
+
+class CleanUpSettings(FinishSettings):
+    """Of CleanUp."""
+
+
+def runs_in(bucket: str) -> Runs:
+    """The runs in the results bucket."""
+    return Runs(s3_client(), bucket)
+
+
+def _tables(env: Mapping[str, str]) -> list[str]:
+    tables = json.loads(env["KEYHOP_TABLES"])
+    if not isinstance(tables, list) or not all(isinstance(table, str) for table in tables):
+        raise ValueError("KEYHOP_TABLES must be a JSON list of names and ARNs")
+    return tables
+
+
+def _worker(env: Mapping[str, str]) -> Worker:
+    return Worker(int(env["KEYHOP_WORKER_MEMORY_MB"]), env["KEYHOP_ARCHITECTURE"])

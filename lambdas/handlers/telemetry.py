@@ -1,0 +1,34 @@
+"""Logs and metrics that several functions write. Neither ever holds a key of a table."""
+
+from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
+from keyhop.enumerate.tally import Tally
+
+UNKNOWN_REASON = "Unknown"
+
+
+def count(metrics: Metrics, **values: float) -> None:
+    """Add counts to a function's metrics, by name."""
+    for name, value in values.items():
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+
+
+def count_reads(metrics: Metrics, tally: Tally) -> None:
+    """What reading has come to, with throttles by the service's reasons."""
+    count(
+        metrics,
+        ReadUnits=tally.units,
+        Requests=tally.requests,
+        Retries=tally.retries,
+        Throttles=sum(tally.throttles.values()),
+    )
+    for reason, times in tally.throttles.items():
+        with single_metric(
+            name="Throttles",
+            unit=MetricUnit.Count,
+            value=times,
+            default_dimensions={
+                "service": metrics.service or "",
+                "Reason": reason or UNKNOWN_REASON,
+            },
+        ):
+            pass

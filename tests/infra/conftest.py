@@ -1,0 +1,48 @@
+"""The stack, synthesized once for a test session, with the real layer and code."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, assertions
+
+from infra.config import Config
+from infra.stack import KeyhopStack
+from tests.infra.template import Deployed
+
+FOREIGN_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Bestellungen"
+CONTEXT: dict[str, Any] = {
+    "tables": ["Flights", "Orders", FOREIGN_TABLE],
+    "keyAttributes": {"Orders": ["customer", "order"]},
+    "alarmEmail": "keeper@example.com",
+    "reservedConcurrency": 200,
+}
+WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
+"""What the CDK sets where nothing needs to be built."""
+
+
+def stack_of(context: dict[str, Any], **app_options: Any) -> KeyhopStack:
+    """A stack of its own app, without the layer."""
+    app = App(context=WITHOUT_ASSETS, stack_traces=False, **app_options)
+    return KeyhopStack(app, Config.from_context(context))
+
+
+def deployed(stack: KeyhopStack) -> Deployed:
+    """What the template says."""
+    return Deployed(assertions.Template.from_stack(stack).to_json())
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with template and assets that the CDK's command would deploy."""
+    folder = tmp_path_factory.mktemp("cdk.out")
+    app = App(outdir=str(folder), stack_traces=False)
+    KeyhopStack(app, Config.from_context(CONTEXT))
+    app.synth()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def template(assembly: Path) -> Deployed:
+    return Deployed(json.loads((assembly / "Keyhop.template.json").read_text()))

@@ -1,0 +1,164 @@
+"""A template as the account would see it: references resolved, roles asked what they allow.
+
+Pseudo parameters have made-up values, and the bucket a made-up name.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+REGION, ACCOUNT = "eu-west-1", "111122223333"
+PSEUDO = {
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::AccountId": ACCOUNT,
+    "AWS::URLSuffix": "amazonaws.com",
+    "AWS::StackName": "Keyhop",
+}
+BUCKET = "the-results"
+BUCKET_ARN = f"arn:aws:s3:::{BUCKET}"
+FUNCTIONS = ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp")
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A template, with the few questions that the tests ask."""
+
+    body: Mapping[str, Any]
+
+    def of_type(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """The resources of a type, by logical id."""
+        return {
+            name: resource
+            for name, resource in self.body["Resources"].items()
+            if resource["Type"] == kind
+        }
+
+    def only(self, kind: str) -> Mapping[str, Any]:
+        """The one resource of a type."""
+        (resource,) = self.of_type(kind).values()
+        return resource
+
+    def function(self, name: str) -> Mapping[str, Any]:
+        """A function's properties, resolved."""
+        for function in self.of_type("AWS::Lambda::Function").values():
+            properties = self.resolve(function["Properties"])
+            if properties["FunctionName"].endswith(f"-{name}"):
+                return properties
+        raise AssertionError(f"there is no function {name}")
+
+    @property
+    def state_machine(self) -> Mapping[str, Any]:
+        """The state machine's properties, resolved."""
+        return self.resolve(self.only("AWS::StepFunctions::StateMachine")["Properties"])
+
+    def statements(self, owner: str) -> list[dict[str, Any]]:
+        """All statements on the role of a function, or of the state machine (EnumerateKeys)."""
+        role = (
+            self.only("AWS::StepFunctions::StateMachine")["Properties"]["RoleArn"]
+            if owner == "EnumerateKeys"
+            else self._raw_function(owner)["Role"]
+        )["Fn::GetAtt"][0]
+        return [
+            {
+                **self.resolve(statement),
+                "Action": _listed(statement["Action"]),
+                "Resource": [self.resolve(one) for one in _listed(statement["Resource"])],
+            }
+            for policy in self.of_type("AWS::IAM::Policy").values()
+            if {"Ref": role} in policy["Properties"]["Roles"]
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        ]
+
+    def allows(self, owner: str, action: str, resource: str, **context: Any) -> bool:
+        """Whether the role may, as IAM would decide; context: values by condition key.
+
+        A condition key is written with `__` for its colon: dynamodb__Select="COUNT".
+        """
+        asked = {key.replace("__", ":"): value for key, value in context.items()}
+        return any(
+            statement["Effect"] == "Allow"
+            and any(fnmatchcase(action, pattern) for pattern in statement["Action"])
+            and any(fnmatchcase(resource, pattern) for pattern in statement["Resource"])
+            and _met(statement.get("Condition", {}), asked)
+            for statement in self.statements(owner)
+        )
+
+    def resolve(self, value: Any) -> Any:
+        """Intrinsic functions replaced by what they would be."""
+        if isinstance(value, list):
+            return [self.resolve(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        if set(value) == {"Ref"}:
+            return self._reference(value["Ref"])
+        if set(value) == {"Fn::GetAtt"}:
+            logical_id, attribute = value["Fn::GetAtt"]
+            assert attribute in ("Arn", "TopicName"), attribute
+            return self._arn(logical_id)
+        if set(value) == {"Fn::Join"}:
+            separator, parts = value["Fn::Join"]
+            return separator.join(self.resolve(part) for part in parts)
+        return {key: self.resolve(one) for key, one in value.items()}
+
+    def _reference(self, name: str) -> str:
+        if name in PSEUDO:
+            return PSEUDO[name]
+        if self.body["Resources"][name]["Type"] == "AWS::S3::Bucket":
+            return BUCKET
+        return name
+
+    def _arn(self, logical_id: str) -> str:
+        resource = self.body["Resources"][logical_id]
+        if resource["Type"] == "AWS::S3::Bucket":
+            return BUCKET_ARN
+        if resource["Type"] == "AWS::Lambda::Function":
+            name = resource["Properties"]["FunctionName"]
+            return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+        return f"arn:of:{logical_id}"
+
+    def _raw_function(self, name: str) -> Mapping[str, Any]:
+        for function in self.of_type("AWS::Lambda::Function").values():
+            if function["Properties"]["FunctionName"].endswith(f"-{name}"):
+                return function["Properties"]
+        raise AssertionError(f"there is no function {name}")
+
+
+def table_arn(name: str) -> str:
+    """A table of the account and region that the template is deployed to."""
+    return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+
+def states_arn(resource: str) -> str:
+    return f"arn:aws:states:{REGION}:{ACCOUNT}:{resource}"
+
+
+def states_in(definition: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each state of a definition, those of a map's children as well."""
+    for name, state in definition["States"].items():
+        yield name, state
+        if "ItemProcessor" in state:
+            yield from states_in(state["ItemProcessor"])
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _met(conditions: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]) -> bool:
+    for operator, wanted in conditions.items():
+        for key, allowed in wanted.items():
+            given = asked.get(key)
+            patterns = _listed(allowed)
+            if operator == "StringEquals":
+                met = given in patterns
+            elif operator == "StringLikeIfExists":
+                met = given is None or any(fnmatchcase(given, pattern) for pattern in patterns)
+            elif operator == "ForAllValues:StringEquals":
+                met = all(one in patterns for one in given or ())
+            else:
+                raise AssertionError(f"{operator} is not known here")
+            if not met:
+                return False
+    return True

@@ -1,0 +1,152 @@
+"""The app as a user meets it: through the CDK's own command, without an account."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Annotations, Match
+
+import app
+from infra import layer
+from infra.config import Config
+from tests.infra.conftest import FOREIGN_TABLE, deployed, stack_of
+from tests.infra.template import Deployed, table_arn
+
+ROOT = Path(__file__).parents[2]
+CDK = ROOT / "node_modules" / ".bin" / "cdk"
+NO_NETWORK = "http://127.0.0.1:9"
+PHYSICAL_NAMES = {
+    "AWS::Lambda::Function": "FunctionName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::StepFunctions::StateMachine": "StateMachineName",
+    "AWS::CloudWatch::Alarm": "AlarmName",
+    "AWS::CloudWatch::Dashboard": "DashboardName",
+}
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> dict[str, str]:
+    """An environment with no account, no network and a home of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "CDK_HOME": str(home),
+        # Else the CDK's library is unpacked once more into the new home: ten seconds.
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache/aws/jsii/package-cache"),
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NO_NETWORK),
+    }
+
+
+def run_app(environment: dict[str, str], context: dict[str, Any]) -> subprocess.CompletedProcess:
+    """app.py as the CDK runs it."""
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={**environment, "CDK_CONTEXT_JSON": json.dumps(context)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.usefixtures("assembly")
+def test_synth_needs_no_account_and_no_network(alone: dict[str, str], tmp_path: Path):
+    """The fixture `assembly` has built the layer, which is all that is ever fetched."""
+    output = tmp_path / "cdk.out"
+    command = [str(CDK), "synth", "--quiet", "--output", str(output), "-c", "tables=Flights,Orders"]
+    done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    synthesized = Deployed(json.loads((output / "Keyhop.template.json").read_text()))
+    assert synthesized.allows(
+        "ScanSegments",
+        "dynamodb:Scan",
+        table_arn("Orders"),
+        dynamodb__Select="SPECIFIC_ATTRIBUTES",
+    )
+    assert str(ROOT) not in (output / "Keyhop.template.json").read_text()
+
+
+def test_cdk_json_names_only_fields_that_exist(alone: dict[str, str]):
+    settings = json.loads((ROOT / "cdk.json").read_text())
+    assert settings["app"] == ".venv/bin/python app.py"
+    stack_of(settings["context"])
+
+
+def test_a_wrong_context_is_one_sentence_and_no_traceback(alone: dict[str, str]):
+    done = run_app(alone, {"tables": "Flights", "workerMemoryMb": "9"})
+    assert done.returncode == 1
+    sentence = (
+        'The context field workerMemoryMb is "9"; it must be a whole number from 512 to 10240.'
+    )
+    assert sentence in done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_layer_that_cannot_be_built_is_one_sentence_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def fail() -> Path:
+        raise layer.LayerError("pip cannot install six.")
+
+    config = Config.from_context({"tables": "Flights"})
+    monkeypatch.setattr(layer, "built", fail)
+    monkeypatch.setattr(Config, "from_context", lambda _: config)
+    assert app.main() == 1
+    assert capsys.readouterr().err == "pip cannot install six.\n"
+
+
+def test_tables_of_other_accounts_regions_and_partitions_are_left_as_they_are(
+    template: Deployed,
+):
+    resources = [one for s in template.statements("ScanSegments") for one in s["Resource"]]
+    assert FOREIGN_TABLE in resources
+    assert f"{FOREIGN_TABLE}/index/*" in resources
+    assert table_arn("Flights") in resources
+
+
+def test_two_deployments_in_one_account_do_not_meet():
+    one, two = (
+        deployed(stack_of({"tables": "Flights", "stackName": name}))
+        for name in ("Keyhop", "Second")
+    )
+    for kind, field in PHYSICAL_NAMES.items():
+        names = [
+            {resource["Properties"][field] for resource in template.of_type(kind).values()}
+            for template in (one, two)
+        ]
+        assert all(names), kind
+        assert not names[0] & names[1], kind
+    databases = [
+        template.only("AWS::Glue::Database")["Properties"]["DatabaseInput"]["Name"]
+        for template in (one, two)
+    ]
+    assert databases == ["keyhop", "second"]
+    namespaces = {
+        template.function("ScanSegments")["Environment"]["Variables"][
+            "POWERTOOLS_METRICS_NAMESPACE"
+        ]
+        for template in (one, two)
+    }
+    assert len(namespaces) == 2, "their metrics would mix, and their alarms with them"
+
+
+def test_synth_says_which_tables_are_not_limited_to_their_key_attributes():
+    open_ones = stack_of({"tables": "Flights,Orders", "keyAttributes": '{"Orders": ["customer"]}'})
+    Annotations.from_stack(open_ones).has_warning(
+        "*", Match.string_like_regexp(r"named attributes of Flights; .*keyAttributes")
+    )
+
+
+def test_synth_has_nothing_to_say_where_all_are_limited():
+    closed = stack_of({"tables": "Orders", "keyAttributes": '{"Orders": ["customer"]}'})
+    Annotations.from_stack(closed).has_no_warning("*", Match.any_value())

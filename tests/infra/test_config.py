@@ -1,0 +1,178 @@
+import json
+from typing import Any
+
+import pytest
+from aws_cdk import aws_logs as logs
+
+from infra.config import LOG_RETENTION_DAYS, Config, ConfigError
+
+ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
+
+
+def config(**context: Any) -> Config:
+    return Config.from_context({"tables": ["Orders"], **context})
+
+
+def test_only_the_tables_must_be_given():
+    found = config()
+    assert [table.name for table in found.tables] == ["Orders"]
+    assert (found.stack_name, found.architecture) == ("Keyhop", "arm64")
+    assert (found.results.retention_days, found.results.keep) == (90, True)
+    assert (found.logs.level, found.logs.retention_days) == ("INFO", 30)
+    assert (found.worker.memory_mb, found.worker.timeout_seconds) == (1769, 900)
+    assert found.worker.reserved_concurrency is None
+    assert found.alarm_email is None
+    assert found.dynamodb_endpoint is None
+
+
+def test_the_command_line_knows_only_text():
+    """`cdk deploy -c tables=Orders,Customers -c keepResults=false`."""
+    typed = Config.from_context(
+        {
+            "tables": "Orders, Customers",
+            "keyAttributes": '{"Orders": ["customer", "order"]}',
+            "keepResults": "false",
+            "workerMemoryMb": "3008",
+            "reservedConcurrency": "50",
+        }
+    )
+    written = Config.from_context(
+        {
+            "tables": ["Orders", "Customers"],
+            "keyAttributes": {"Orders": ["customer", "order"]},
+            "keepResults": False,
+            "workerMemoryMb": 3008,
+            "reservedConcurrency": 50,
+        }
+    )
+    assert typed == written
+    assert typed.tables[0].key_attributes == ("customer", "order")
+
+
+def test_a_list_of_tables_may_be_typed_as_json():
+    assert len(config(tables='["Orders", "Customers"]').tables) == 2
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        ARN,
+        "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Orders",
+        "arn:aws-us-gov:dynamodb:us-gov-west-1:123456789012:table/Orders",
+    ],
+)
+def test_a_table_may_lie_in_another_account_region_or_partition(arn: str):
+    (table,) = config(tables=[arn]).tables
+    assert (table.arn, table.name) == (arn, "Orders")
+
+
+def test_empty_text_takes_a_value_of_cdk_json_away():
+    assert config(alarmEmail="").alarm_email is None
+
+
+def test_both_spellings_of_x86_mean_the_same():
+    assert config(architecture="x86-64") == config(architecture="x86_64")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://127.0.0.1:8000", "http://localhost:4566/", "http://[::1]:8000"]
+)
+def test_dynamodb_may_be_on_this_machine(endpoint: str):
+    assert config(dynamodbEndpoint=endpoint).dynamodb_endpoint == endpoint.rstrip("/")
+
+
+def test_what_the_cdk_itself_sets_is_no_mistake():
+    config(
+        **{
+            "@aws-cdk/aws-iam:minimizePolicies": True,
+            "@aws-cdk-containers/ecs-service-extensions:enableDefaultLogDriver": True,
+            "aws:cdk:bundling-stacks": ["**"],
+            "aws-cdk:enableDiffNoFail": "true",
+            "availability-zones:account=1:region=eu-west-1": ["eu-west-1a"],
+            "cdk-migrate": True,
+            "acknowledged-issue-numbers": [19836],
+        }
+    )
+
+
+WRONG = [
+    ("tables", None, "missing"),
+    ("tables", [], "one or more tables"),
+    ("tables", "", "one or more tables"),
+    ("tables", "Orders,", "by its name"),
+    ("tables", ["Or"], "3 to 255"),
+    ("tables", ["Orders/index/ByDate"], "by its name"),
+    ("tables", [f"{ARN}/index/ByDate"], "by its ARN"),
+    ("tables", ["arn:aws:dynamodb:eu-west-1:12:table/Orders"], "by its ARN"),
+    ("tables", ["*"], "by its name"),
+    ("tables", [7], "a list"),
+    ("tables", {"Orders": {}}, "a list"),
+    ("tables", ["Orders", "Orders"], "once"),
+    ("tables", [f"Table{n:05}" for n in range(400)], "400 tables"),
+    ("keyAttributes", ["customer"], "an object"),
+    ("keyAttributes", "customer", "an object"),
+    ("keyAttributes", {"Order": ["customer"]}, "Order is not one of them"),
+    ("keyAttributes", {"Orders": []}, "a list of attributes"),
+    ("keyAttributes", {"Orders": "customer"}, "a list of attributes"),
+    ("keyAttributes", {"Orders": [1]}, "a list of attributes"),
+    ("resultsRetentionDays", 0, "from 1 to 3650"),
+    ("resultsRetentionDays", "ninety", "whole number"),
+    ("resultsRetentionDays", 1.5, "whole number"),
+    ("resultsRetentionDays", True, "whole number"),
+    ("keepResults", "yes", "true or false"),
+    ("keepResults", 1, "true or false"),
+    ("logLevel", "info", "DEBUG, INFO, WARNING, ERROR"),
+    ("logLevel", 20, "DEBUG"),
+    ("logRetentionDays", 31, "30, 60"),
+    ("alarmEmail", "me", "one e-mail address"),
+    ("alarmEmail", "a@example.com,b@example.com", "one e-mail address"),
+    ("architecture", "arm", "arm64, x86_64"),
+    ("architecture", ["arm64"], "arm64"),
+    ("workerMemoryMb", 511, "from 512 to 10240"),
+    ("workerMemoryMb", 10241, "from 512 to 10240"),
+    ("workerTimeoutSeconds", 29, "from 30 to 900"),
+    ("workerTimeoutSeconds", 901, "from 30 to 900"),
+    ("workerTimeoutSeconds", "-60", "from 30 to 900"),
+    ("reservedConcurrency", 0, "from 1 to 1000"),
+    ("stackName", "key_hop", "letters, digits and hyphens"),
+    ("stackName", "K" * 49, "1 to 48"),
+    ("stackName", 7, "letters"),
+    ("dynamodbEndpoint", "http://dynamodb.example.com:8000", "this machine"),
+    ("dynamodbEndpoint", "http://127.0.0.1.example.com:8000", "this machine"),
+    ("dynamodbEndpoint", "http://127.0.0.1", "this machine"),
+    ("dynamodbEndpoint", "http://127.0.0.1:70000", "this machine"),
+    ("dynamodbEndpoint", "https://127.0.0.1:8000", "this machine"),
+    ("table", "Orders", "did you mean tables?"),
+    ("resultRetentionDays", 30, "did you mean resultsRetentionDays?"),
+    ("zone", "a", "known are tables, keyAttributes"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "told"), WRONG)
+def test_a_wrong_value_names_the_field_and_what_is_allowed(field: str, value: Any, told: str):
+    with pytest.raises(ConfigError) as error:
+        config(**{field: value})
+    sentence = str(error.value)
+    assert sentence.startswith(f"The context field {field} ")
+    assert told in sentence
+    assert sentence[-1] in ".?"
+    assert "\n" not in sentence
+
+
+def test_a_wrong_value_is_shown_as_it_was_given():
+    with pytest.raises(ConfigError, match=r'workerMemoryMb is "2GB"; it must be'):
+        config(workerMemoryMb="2GB")
+
+
+def test_the_allow_list_fits_into_the_functions_environment():
+    """All variables of a function share 4,096 bytes."""
+    longest = [f"arn:aws:dynamodb:eu-west-1:123456789012:table/{n:032}" for n in range(36)]
+    assert len(json.dumps(longest)) < 3000
+    assert len(config(tables=longest).tables) == 36
+
+
+def test_every_retention_that_cloudwatch_has_may_be_chosen():
+    finite = [name for name in logs.RetentionDays if name != logs.RetentionDays.INFINITE]
+    assert len(LOG_RETENTION_DAYS) == len(finite)
+    for days in LOG_RETENTION_DAYS:
+        assert config(logRetentionDays=str(days)).logs.retention_days == days

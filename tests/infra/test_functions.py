@@ -1,0 +1,170 @@
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra import layer
+from infra.functions import LAMBDAS
+from tests.infra.conftest import FOREIGN_TABLE, WITHOUT_ASSETS, deployed, stack_of
+from tests.infra.template import BUCKET, FUNCTIONS, Deployed
+
+SETTINGS = {
+    "PlanRun": "PlanSettings",
+    "ScanSegments": "ScanSettings",
+    "FinishRun": "FinishSettings",
+    "VerifyRun": "VerifySettings",
+    "CleanUp": "CleanUpSettings",
+}
+
+
+@pytest.fixture(scope="module")
+def code(assembly: Path, template: Deployed) -> Path:
+    """The code asset, as it would be uploaded."""
+    keys = {
+        template.resolve(function["Properties"]["Code"]["S3Key"])
+        for function in template.of_type("AWS::Lambda::Function").values()
+    }
+    (key,) = keys
+    return assembly / f"asset.{Path(key).stem}"
+
+
+@pytest.fixture(scope="module")
+def packages(assembly: Path, template: Deployed) -> Path:
+    """The layer asset, as it would be uploaded."""
+    key = template.only("AWS::Lambda::LayerVersion")["Properties"]["Content"]["S3Key"]
+    return assembly / f"asset.{Path(key).stem}"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
+    template: Deployed, code: Path, packages: Path, name: str
+):
+    """-S: without this Python's own packages. The command line's part is not uploaded."""
+    module, function = template.function(name)["Handler"].rsplit(".", 1)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import {module}; assert callable({module}.{function})"],
+        env={
+            "PYTHONPATH": f"{code}:{packages / 'python'}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # Powertools asks for these two when it is imported outside of Lambda.
+            "POWERTOOLS_SERVICE_NAME": "test",
+            "POWERTOOLS_TRACE_DISABLED": "true",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_environment_in_the_template_is_what_the_settings_class_needs(
+    template: Deployed, name: str
+):
+    settings = getattr(importlib.import_module("handlers.settings"), SETTINGS[name])
+    environment = template.function(name)["Environment"]["Variables"]
+    assert settings.from_env(environment).bucket == BUCKET
+
+
+@pytest.mark.parametrize("name", ["PlanRun", "ScanSegments", "VerifyRun"])
+def test_who_reads_tables_has_the_same_list_as_its_role(template: Deployed, name: str):
+    environment = template.function(name)["Environment"]["Variables"]
+    assert json.loads(environment["KEYHOP_TABLES"]) == ["Flights", "Orders", FOREIGN_TABLE]
+
+
+@pytest.mark.parametrize("name", ["PlanRun", "FinishRun", "CleanUp"])
+def test_who_reckons_the_cost_knows_what_the_worker_is(template: Deployed, name: str):
+    worker = template.function("ScanSegments")
+    environment = template.function(name)["Environment"]["Variables"]
+    assert int(environment["KEYHOP_WORKER_MEMORY_MB"]) == worker["MemorySize"]
+    assert [environment["KEYHOP_ARCHITECTURE"]] == worker["Architectures"]
+
+
+def test_a_worker_has_one_whole_vcpu_and_disk_for_the_keys_of_an_index(template: Deployed):
+    worker = template.function("ScanSegments")
+    assert worker["MemorySize"] == 1769
+    assert worker["EphemeralStorage"] == {"Size": 4096}
+    assert worker["ReservedConcurrentExecutions"] == 200
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_functions_are_alike_in_what_the_operator_sees(template: Deployed, name: str):
+    function = template.function(name)
+    assert function["Runtime"] == "python3.13"
+    assert function["Architectures"] == ["arm64"]
+    assert function["TracingConfig"] == {"Mode": "Active"}
+    assert function["LoggingConfig"]["LogFormat"] == "JSON"
+    assert function["Timeout"] == 900
+    group = template.body["Resources"][function["LoggingConfig"]["LogGroup"]]
+    assert group["Properties"]["LogGroupName"] == f"/aws/lambda/Keyhop-{name}"
+
+
+def test_every_log_ends(template: Deployed):
+    groups = template.of_type("AWS::Logs::LogGroup").values()
+    assert len(groups) == len(FUNCTIONS) + 1
+    assert {group["Properties"]["RetentionInDays"] for group in groups} == {30}
+
+
+def test_functions_find_dynamodb_by_themselves_but_on_a_laptop(template: Deployed):
+    laptop = deployed(stack_of({"tables": "Flights", "dynamodbEndpoint": "http://127.0.0.1:8000"}))
+    for name in FUNCTIONS:
+        deployed_env = template.function(name)["Environment"]["Variables"]
+        laptop_env = laptop.function(name)["Environment"]["Variables"]
+        assert "AWS_ENDPOINT_URL_DYNAMODB" not in deployed_env
+        assert laptop_env["AWS_ENDPOINT_URL_DYNAMODB"] == "http://127.0.0.1:8000"
+
+
+def test_the_context_shapes_the_worker():
+    shaped = deployed(
+        stack_of(
+            {
+                "tables": "Flights",
+                "workerMemoryMb": "3538",
+                "workerTimeoutSeconds": "60",
+                "architecture": "x86-64",
+                "logLevel": "WARNING",
+                "logRetentionDays": "7",
+            }
+        )
+    )
+    worker = shaped.function("ScanSegments")
+    assert (worker["MemorySize"], worker["Timeout"]) == (3538, 60)
+    assert "ReservedConcurrentExecutions" not in worker
+    for name in FUNCTIONS:
+        function = shaped.function(name)
+        assert function["Architectures"] == ["x86_64"]
+        assert function["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == "WARNING"
+        assert function["LoggingConfig"]["ApplicationLogLevel"] == "WARN"
+    groups = shaped.of_type("AWS::Logs::LogGroup").values()
+    assert {group["Properties"]["RetentionInDays"] for group in groups} == {7}
+
+
+def test_the_code_is_what_functions_need_and_no_more(code: Path):
+    shipped = {path.relative_to(code).as_posix() for path in code.rglob("*")}
+    assert {path.split("/")[0] for path in shipped} == {"handlers", "keyhop"}
+    assert "keyhop/cli" not in shipped
+    assert not [path for path in shipped if "__pycache__" in path or path.endswith(".pyc")]
+    kept = {path.relative_to(LAMBDAS).as_posix() for path in LAMBDAS.glob("keyhop/enumerate/*.py")}
+    assert kept <= shipped
+
+
+def test_the_layer_that_is_uploaded_is_the_one_in_the_cache(packages: Path):
+    uploaded, cached = (
+        sorted(path.relative_to(folder) for path in folder.rglob("*.py"))
+        for folder in (packages, layer.built())
+    )
+    assert uploaded == cached
+
+
+def test_no_layer_is_built_where_nothing_is_deployed(monkeypatch: pytest.MonkeyPatch):
+    """`cdk destroy` and `cdk list` need no package index."""
+
+    def never(*_: object) -> Path:
+        raise AssertionError("the layer was built")
+
+    monkeypatch.setattr(layer, "built", never)
+    assert WITHOUT_ASSETS
+    stack_of({"tables": "Flights"})

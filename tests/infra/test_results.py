@@ -1,0 +1,84 @@
+import pytest
+
+from tests.infra.conftest import deployed, stack_of
+from tests.infra.template import BUCKET, Deployed
+
+
+@pytest.fixture
+def bucket(template: Deployed) -> dict:
+    return template.only("AWS::S3::Bucket")
+
+
+def test_results_are_encrypted_and_not_public(bucket: dict):
+    properties = bucket["Properties"]
+    (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
+    assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
+    (ownership,) = properties["OwnershipControls"]["Rules"]
+    assert ownership == {"ObjectOwnership": "BucketOwnerEnforced"}
+
+
+def test_results_travel_by_tls_only(template: Deployed):
+    statements = template.only("AWS::S3::BucketPolicy")["Properties"]["PolicyDocument"]["Statement"]
+    denied = [statement["Condition"] for statement in statements if statement["Effect"] == "Deny"]
+    assert {"Bool": {"aws:SecureTransport": "false"}} in denied
+    assert {"NumericLessThan": {"s3:TlsVersion": 1.2}} in denied
+    assert all(s["Principal"] in ("*", {"AWS": "*"}) for s in statements)
+    assert not [statement for statement in statements if statement["Effect"] == "Allow"]
+
+
+def test_old_runs_and_unfinished_uploads_go_by_themselves(bucket: dict):
+    rules = {rule["Id"]: rule for rule in bucket["Properties"]["LifecycleConfiguration"]["Rules"]}
+    assert rules["ForgetOldRuns"]["Prefix"] == "runs/"
+    assert rules["ForgetOldRuns"]["ExpirationInDays"] == 90
+    uploads = rules["DropUnfinishedUploads"]["AbortIncompleteMultipartUpload"]
+    assert uploads == {"DaysAfterInitiation": 2}
+    assert {rule["Status"] for rule in rules.values()} == {"Enabled"}
+
+
+def test_a_swept_part_is_gone_and_not_an_older_version(bucket: dict):
+    assert "VersioningConfiguration" not in bucket["Properties"]
+
+
+def test_results_outlive_the_stack(bucket: dict):
+    assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain"
+
+
+def test_results_go_with_the_stack_if_the_context_says_so():
+    stack = deployed(stack_of({"tables": "Flights", "keepResults": "false"}))
+    assert stack.only("AWS::S3::Bucket")["DeletionPolicy"] == "Delete"
+
+
+def test_nothing_empties_the_bucket_behind_ones_back(template: Deployed):
+    """auto_delete_objects brings a function of the CDK's own, in another runtime."""
+    assert not template.of_type("Custom::S3AutoDeleteObjects")
+    runtimes = {
+        f["Properties"]["Runtime"] for f in template.of_type("AWS::Lambda::Function").values()
+    }
+    assert runtimes == {"python3.13"}
+
+
+def test_athena_finds_the_parts_of_a_run_without_a_crawler(template: Deployed):
+    table = template.resolve(template.only("AWS::Glue::Table")["Properties"])["TableInput"]
+    parameters = table["Parameters"]
+    assert parameters["projection.enabled"] == "true"
+    assert parameters["projection.run.type"] == "injected"
+    assert parameters["storage.location.template"] == f"s3://{BUCKET}/runs/${{run}}/parts/"
+    assert [column["Name"] for column in table["PartitionKeys"]] == ["run"]
+
+
+def test_athena_gets_each_line_whole(template: Deployed):
+    """The key attribute's name differs from table to table, so no column can have it."""
+    table = template.only("AWS::Glue::Table")["Properties"]["TableInput"]
+    storage = table["StorageDescriptor"]
+    assert [(c["Name"], c["Type"]) for c in storage["Columns"]] == [("line", "string")]
+    assert storage["SerdeInfo"]["SerializationLibrary"].endswith("LazySimpleSerDe")
+    # Of Hive's separators, "1" is the control character that JSON always escapes.
+    assert storage["SerdeInfo"]["Parameters"] == {"serialization.format": "1"}
+
+
+def test_the_table_waits_for_its_database(template: Deployed):
+    (database,) = template.of_type("AWS::Glue::Database")
+    assert database in template.only("AWS::Glue::Table")["DependsOn"]
+    assert template.body["Outputs"]["GlueDatabase"]["Value"] == "keyhop"
+    assert template.body["Outputs"]["GlueTable"]["Value"] == "keys"

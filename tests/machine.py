@@ -1,0 +1,105 @@
+"""The state machine's path, walked in this process: the fleet's functions, S3 by moto.
+
+It passes JSON from function to function as Step Functions does, with its limit of 256 KiB.
+"""
+
+import json
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyhop.enumerate.fleet.checking import verify_run
+from keyhop.enumerate.fleet.costs import Worker
+from keyhop.enumerate.fleet.finishing import finish_run
+from keyhop.enumerate.fleet.planning import plan_run
+from keyhop.enumerate.fleet.request import parse
+from keyhop.enumerate.fleet.runs import Execution, Runs
+from keyhop.enumerate.fleet.working import GroupWork, scan_segments
+from keyhop.keyspace import Key
+
+MOST_STATE_BYTES = 256 * 1024
+WORKER = Worker(1769, "arm64")
+
+
+def passed_on(state: Any) -> Any:
+    """What the next state sees of a state."""
+    text = json.dumps(state)
+    assert len(text.encode()) <= MOST_STATE_BYTES
+    return json.loads(text)
+
+
+@dataclass
+class Machine:
+    """scan: stands between the map and ScanSegments, so that a test can spoil it."""
+
+    runs: Runs
+    tables: list[str]
+    remaining: float = 900.0
+    scan: Callable[..., Any] = scan_segments
+    invocations: int = field(default=0)
+
+    def start(self, given: Any, name: str | None = None) -> dict[str, Any]:
+        """From the input to the output, or to what a function raises."""
+        execution = self.execution(name)
+        state = self.plan(given, execution)
+        if state["planOnly"]:
+            return state["estimate"]
+        return self.go_on(state, execution)
+
+    def execution(self, name: str | None = None) -> Execution:
+        name = name or f"e-{uuid.uuid4().hex[:12]}"
+        return Execution(f"arn:aws:states:::execution:EnumerateKeys:{name}", name, "2026-11-01")
+
+    def plan(self, given: Any, execution: Execution) -> dict[str, Any]:
+        request = parse(passed_on(given))
+        return passed_on(plan_run(request, execution, self.runs, self.tables, WORKER)[0])
+
+    def go_on(self, state: dict[str, Any], execution: Execution) -> dict[str, Any]:
+        state["next"] = "scan"
+        while True:
+            if state["next"] == "scan":
+                self.map(state)
+                state = passed_on(finish_run(state, execution, self.runs, WORKER))
+            elif state["next"] == "verify":
+                state = passed_on(verify_run(state, self.runs, self.tables, self.remaining)[0])
+            else:
+                return dict(state["result"])
+
+    def map(self, state: dict[str, Any]) -> None:
+        items = json.loads(self.object(state["groups"]["key"]))
+        assert len(items) == state["groups"]["count"]
+        with ThreadPoolExecutor(state["maxConcurrency"]) as pool:
+            list(pool.map(lambda item: self.child(state, item), items))
+
+    def child(self, state: dict[str, Any], item: dict[str, Any]) -> None:
+        selected = {
+            "run": state["run"],
+            "execution": state["execution"],
+            "maxReadRate": state["maxReadRate"],
+            "atOnce": state["maxConcurrency"],
+            "item": item,
+        }
+        done = False
+        while not done:
+            self.invocations += 1
+            work = GroupWork.from_state(passed_on(selected))
+            worker = uuid.uuid4().hex
+            worked = self.scan(work, self.runs, self.tables, self.remaining, worker)
+            selected["slice"] = {"checkpoint": worked.to_state()}
+            done = worked.done
+
+    def object(self, key: str) -> bytes:
+        found: bytes = self.runs.s3.get_object(Bucket=self.runs.bucket, Key=key)["Body"].read()
+        return found
+
+    def manifest(self, run: str) -> dict[str, Any]:
+        return dict(json.loads(self.object(f"runs/{run}/manifest.json")))
+
+    def keys(self, run: str) -> list[Key]:
+        """All keys of the parts that the manifest names, in what order ever."""
+        log, plan = self.runs.begun(run)
+        parts = [part for commit in log.commits_of(range(plan.groups)) for part in commit.parts]
+        assert {part.name for part in parts} == {p["name"] for p in self.manifest(run)["parts"]}
+        return [key for part in parts for _, key in log.keys(plan, part)]

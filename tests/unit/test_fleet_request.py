@@ -1,0 +1,131 @@
+"""The input of an execution: what is taken, and what is said of the rest."""
+
+import pytest
+from keyhop.enumerate.fleet.request import (
+    FIELDS,
+    RUN_ID,
+    InvalidInput,
+    Request,
+    allowed,
+    parse,
+    table_region,
+)
+
+ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
+
+
+def test_the_table_is_enough() -> None:
+    assert parse({"table": "Orders"}) == Request("Orders")
+
+
+def test_every_field_reaches_the_request() -> None:
+    given = {
+        "table": ARN,
+        "index": "by-day",
+        "method": "scan",
+        "segments": 64,
+        "maxConcurrency": 4,
+        "maxReadRate": 500,
+        "maxReadUnits": 1000.5,
+        "format": "csv",
+        "planOnly": False,
+        "verifyShare": 0.01,
+        "resume": "run-1",
+    }
+    assert set(given) == set(FIELDS)
+    assert parse(given) == Request(
+        ARN, "by-day", "scan", 64, 4, 500, 1000.5, "csv", False, 0.01, "run-1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], "must be a JSON object"),
+        ("Orders", "must be a JSON object"),
+        (None, "must be a JSON object"),
+        ({}, "table is missing"),
+        ({"table": "Orders", "segmets": 4}, "unknown: 'segmets'; the fields are table, index"),
+        ({"table": "Orders", "Table": "Orders"}, "unknown: 'Table'"),
+        ({"table": ""}, "table must be the name or the ARN"),
+        ({"table": "a b c"}, "table must be"),
+        ({"table": "../../x"}, "table must be"),
+        ({"table": "Orders\n"}, "table must be"),
+        ({"table": ["Orders"]}, "not an array"),
+        ({"table": {"name": "Orders"}}, "not an object"),
+        ({"table": 5}, "not 5"),
+        ({"table": None}, "not null"),
+        ({"table": "Orders", "index": None}, "index must be the name of an index, not null"),
+        ({"table": "Orders", "method": "hop"}, '"auto", "skip" or "scan", not \'hop\''),
+        ({"table": "Orders", "method": ["skip"]}, "method must be"),
+        ({"table": "Orders", "segments": 0}, "from 1 to 1,000,000, not 0"),
+        ({"table": "Orders", "segments": 1_000_001}, "segments must be"),
+        ({"table": "Orders", "segments": 2.5}, "segments must be"),
+        ({"table": "Orders", "segments": "16"}, "segments must be a whole number"),
+        ({"table": "Orders", "segments": True}, "not true"),
+        ({"table": "Orders", "segments": float("nan")}, "segments must be"),
+        ({"table": "Orders", "maxConcurrency": 0}, "maxConcurrency must be"),
+        ({"table": "Orders", "maxConcurrency": 10_001}, "maxConcurrency must be"),
+        ({"table": "Orders", "maxReadRate": 0}, "maxReadRate must be"),
+        ({"table": "Orders", "maxReadRate": -1}, "maxReadRate must be"),
+        ({"table": "Orders", "maxReadRate": "fast"}, "maxReadRate must be"),
+        ({"table": "Orders", "maxReadRate": float("inf")}, "maxReadRate must be"),
+        ({"table": "Orders", "maxReadUnits": 0.4}, "maxReadUnits must be"),
+        ({"table": "Orders", "format": "text"}, '"jsonl" or "csv"'),
+        ({"table": "Orders", "planOnly": "yes"}, "planOnly must be true or false"),
+        ({"table": "Orders", "planOnly": 1}, "planOnly must be true or false"),
+        ({"table": "Orders", "verifyShare": 0}, "verifyShare must be a number above 0"),
+        ({"table": "Orders", "verifyShare": 1.1}, "verifyShare must be"),
+        ({"table": "Orders", "resume": "a/b"}, "resume must be the id of a run"),
+        ({"table": "Orders", "resume": ".."}, "resume must be"),
+        ({"table": "Orders", "resume": ""}, "resume must be"),
+        ({"table": "Orders", "resume": "r", "planOnly": True}, "cannot be combined"),
+    ],
+)
+def test_what_is_wrong_is_told_by_the_name_of_its_field(given: object, told: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        parse(given)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(InvalidInput) as error:
+        parse({"tabel": "Orders", "segments": -1, "format": 7})
+    for name in ("tabel", "table is missing", "segments", "format"):
+        assert name in str(error.value)
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    with pytest.raises(InvalidInput) as error:
+        parse({"table": "x" * 100_000, "y" * 100_000: 1})
+    assert len(str(error.value)) < 1_000
+
+
+def test_only_tables_of_the_deployment_are_allowed() -> None:
+    assert allowed("Orders", ["Orders"]) == "Orders"
+    assert allowed("Orders", [ARN]) == ARN
+    assert allowed(ARN, [ARN]) == ARN
+    assert allowed(ARN, ["Orders"]) == ARN
+    for table in ("orders", "Order", "Customers", ARN.replace("Orders", "Customers")):
+        with pytest.raises(InvalidInput, match="not one of the tables of this deployment"):
+            allowed(table, ["Orders"])
+    with pytest.raises(InvalidInput, match="not one of"):
+        allowed(ARN.replace("eu-west-1", "us-east-1"), [ARN])
+    with pytest.raises(InvalidInput, match="ambiguous"):
+        allowed("Orders", [ARN, ARN.replace("eu-west-1", "us-east-1")])
+
+
+def test_a_table_by_arn_is_read_in_its_region() -> None:
+    assert table_region(ARN) == "eu-west-1"
+    assert table_region("Orders") is None
+
+
+@pytest.mark.parametrize("name", ["a", "run_1-2.3", "läuft", "x" * 80])
+def test_names_of_executions_are_names_of_runs(name: str) -> None:
+    assert RUN_ID.fullmatch(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "a\x00", "x" * 81, "{}", "a:b"])
+def test_what_no_execution_can_be_called_is_no_run(name: str) -> None:
+    assert not RUN_ID.fullmatch(name)

@@ -1,0 +1,203 @@
+"""How a run is shared out: groups, rate, read units."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keyhop.enumerate.fleet.costs import Worker, run_cost
+from keyhop.enumerate.fleet.shares import (
+    Fleet,
+    allowances,
+    fleet_of,
+    fleet_wishes,
+    must_wait_for_others,
+    poll_seconds,
+    rate_share,
+)
+from keyhop.enumerate.fleet.valve import AtOnce, Valve
+from keyhop.enumerate.forecast import Forecast
+from keyhop.enumerate.plan import Layout, group_of, group_order, layout_for_skip
+
+HALF_A_UNIT_A_KEY = Forecast(0.5, 1.0)
+
+
+def fleet_for(keys: float, **asked) -> Fleet:
+    given_ = {"segments": None, "max_concurrency": None, "max_rate": None, "verify_share": None}
+    wishes = fleet_wishes(**{**given_, **asked}, is_index=False)
+    return fleet_of(layout_for_skip(keys, HALF_A_UNIT_A_KEY, wishes), is_index=False)
+
+
+def test_two_million_keys_take_eleven_workers() -> None:
+    """skip-scan.md: 12,000 read units a second are 87 requests in flight, so 11 workers."""
+    fleet = fleet_for(2_000_000)
+    assert fleet.at_once == 11
+    assert fleet.groups >= 4 * fleet.at_once
+
+
+def test_ten_billion_keys_stay_within_a_million_segments() -> None:
+    fleet = fleet_for(1e10, max_rate=40_000)
+    assert fleet.at_once == 36
+    assert 290_000 < fleet.segments < 310_000
+    assert fleet.groups < 10_000
+
+
+def test_a_small_table_has_one_worker() -> None:
+    assert fleet_for(50) == Fleet(1, 1, 1)
+    assert fleet_for(5_000).at_once == 1
+
+
+def test_a_low_rate_has_few_workers() -> None:
+    assert fleet_for(2_000_000, max_rate=1_000).at_once == 1
+    assert fleet_for(2_000_000, max_rate=2_500).at_once == 3
+
+
+def test_what_the_user_fixes_holds() -> None:
+    assert fleet_for(5_000, max_concurrency=20).at_once <= 20
+    assert fleet_for(2_000_000, max_concurrency=40).at_once == 40
+    fleet = fleet_for(2_000_000, segments=1_000_000, max_concurrency=100)
+    assert fleet == Fleet(1_000_000, 31_250, 100)
+
+
+def test_an_index_is_read_by_one_worker() -> None:
+    wishes = fleet_wishes(100, 50, None, None, is_index=True)
+    assert fleet_of(Layout(100, wishes.most_workers), is_index=True) == Fleet(100, 1, 1)
+
+
+@given(segments=st.integers(1, 5_000), workers=st.integers(1, 500))
+def test_every_segment_is_in_one_group(segments: int, workers: int) -> None:
+    fleet = fleet_of(Layout(segments, min(workers, segments)), is_index=False)
+    assert 1 <= fleet.at_once <= fleet.groups <= segments
+    seen = {}
+    for group in range(fleet.groups):
+        for segment in group_order(group, fleet.groups, segments):
+            assert seen.setdefault(segment, group) == group
+            assert group_of(segment, segments, fleet.groups) == group
+    assert len(seen) == segments
+
+
+def test_shares_of_a_rate_come_to_the_rate_whatever_was_changed() -> None:
+    assert rate_share(1_000, 10, 10) == 100
+    assert rate_share(1_000, 10, 4) == 100  # six more may begin at any moment
+    assert rate_share(1_000, 5, 10) == 100  # the limit was lowered; ten still run
+    assert rate_share(1_000, 0, 3) == pytest.approx(333.33, abs=0.01)
+    assert rate_share(1_000, 0, 0) == 1_000
+
+
+@given(
+    left=st.floats(0, 1e6),
+    spent=st.dictionaries(st.integers(0, 99), st.floats(0, 1e5)),
+    groups=st.sets(st.integers(0, 99)),
+)
+def test_allowances_never_come_to_more_than_is_left(
+    left: float, spent: dict[int, float], groups: set[int]
+) -> None:
+    shares = allowances(left, spent, sorted(groups))
+    more = sum(units - spent.get(group, 0.0) for group, units in shares.items())
+    assert more <= left * 1.000001 + 1e-6
+    assert set(shares) <= groups
+    if left >= 0.5 and groups:
+        assert shares
+        assert more == pytest.approx(left)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class World:
+    """A fleet under one map, whose limit changes; sums what all may read at any moment."""
+
+    def __init__(self, rate: float, planned: int) -> None:
+        self.rate, self.planned = rate, planned
+        self.limit = planned
+        self.clock = Clock()
+        self.shares: dict[int, float] = {}
+        self.valves: dict[int, Valve] = {}
+        self.dumb = False
+
+    def at_once(self) -> AtOnce | None:
+        return None if self.dumb else AtOnce(self.limit, len(self.valves))
+
+    def begin(self, name: int, first: bool = True) -> None:
+        def limit(share: float) -> None:
+            self.shares[name] = share
+
+        def wait(seconds: float) -> None:
+            # It reads nothing while it waits; the others go on, and look at the map in their time.
+            self.shares.pop(name, None)
+            until = self.clock.now + seconds
+            while self.clock.now < until:
+                self.pass_time(1.0)
+
+        valve = Valve(self.rate, self.planned, self.at_once, limit, wait, self.clock)
+        self.valves[name] = valve
+        valve.open(first)
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.now += seconds
+        for name, valve in self.valves.items():
+            if name in self.shares:
+                valve.tick()
+        self.check()
+
+    def check(self) -> None:
+        assert sum(self.shares.values()) <= self.rate * 1.000001
+
+
+def test_the_sum_of_shares_never_exceeds_the_rate_while_concurrency_is_raised() -> None:
+    world = World(1_000, planned=2)
+    for name in range(2):
+        world.begin(name)
+    world.check()
+    world.limit = 8
+    for name in range(2, 8):
+        world.begin(name)
+        world.check()
+    world.pass_time(100)
+    assert sum(world.shares.values()) == pytest.approx(1_000)
+
+
+def test_the_sum_of_shares_never_exceeds_the_rate_while_concurrency_is_lowered() -> None:
+    world = World(1_000, planned=8)
+    for name in range(8):
+        world.begin(name)
+    world.limit = 2
+    world.pass_time(100)
+    for name in range(6):
+        del world.valves[name], world.shares[name]
+        world.pass_time(30)
+    assert sum(world.shares.values()) == pytest.approx(1_000)
+
+
+def test_a_map_that_cannot_be_asked_counts_as_planned() -> None:
+    world = World(1_000, planned=4)
+    world.dumb = True
+    world.begin(0)
+    assert world.shares == {0: 250}
+
+
+def test_a_worker_asks_less_often_the_more_there_are() -> None:
+    """Step Functions allows about one DescribeMapRun a second."""
+    for workers in (1, 36, 1_000, 10_000):
+        assert workers / poll_seconds(workers) <= 0.5
+    assert not must_wait_for_others(4, 4, 4)
+    assert must_wait_for_others(4, 5, 4)
+    assert must_wait_for_others(4, 4, 5)
+
+
+def test_a_cost_is_the_sum_of_its_services() -> None:
+    cost = run_cost(Worker(1769, "arm64"), 1_000_000, 913.0, 44, 44, 88)
+    assert cost["dynamodb"] == pytest.approx(0.125)
+    assert cost["lambda"] == pytest.approx(0.0210, abs=0.0005)
+    assert cost["step_functions"] == pytest.approx((10 + 88 + 88) * 0.000025)
+    services = ("dynamodb", "lambda", "step_functions", "s3")
+    assert cost["total"] == pytest.approx(sum(cost[name] for name in services))
+    assert "2026-08" in cost["prices"]
+    dearer = run_cost(Worker(1769, "x86_64"), 1_000_000, 913.0, 44, 44, 88)
+    assert dearer["lambda"] > cost["lambda"]
