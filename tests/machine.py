@@ -17,6 +17,7 @@ from keyhop.enumerate.fleet.planning import plan_run
 from keyhop.enumerate.fleet.request import parse
 from keyhop.enumerate.fleet.runs import Execution, Runs
 from keyhop.enumerate.fleet.working import GroupWork, scan_segments
+from keyhop.enumerate.tally import Tally
 from keyhop.keyspace import Key
 
 MOST_STATE_BYTES = 256 * 1024
@@ -86,7 +87,7 @@ class Machine:
             self.invocations += 1
             work = GroupWork.from_state(passed_on(selected))
             worker = uuid.uuid4().hex
-            worked = self.scan(work, self.runs, self.tables, self.remaining, worker)
+            worked = self.scan(work, self.runs, self.tables, self.remaining, worker, Tally())
             selected["slice"] = {"checkpoint": worked.to_state()}
             done = worked.done
 

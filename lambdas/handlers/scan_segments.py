@@ -6,6 +6,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.working import GroupWork, scan_segments
+from keyhop.enumerate.tally import Tally
 
 from handlers.settings import ScanSettings, runs_in
 from handlers.telemetry import count, count_reads
@@ -23,16 +24,20 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     settings = ScanSettings.from_env(os.environ)
     work = GroupWork.from_state(event)
     logger.append_keys(run=work.run, group=work.group)
-    worked = scan_segments(
-        work,
-        runs_in(settings.bucket),
-        settings.tables,
-        context.get_remaining_time_in_millis() / 1000,
-        worker=context.aws_request_id,
-    )
-    count_reads(metrics, worked.tally)
+    tally = Tally()
+    try:
+        worked = scan_segments(
+            work,
+            runs_in(settings.bucket),
+            settings.tables,
+            context.get_remaining_time_in_millis() / 1000,
+            context.aws_request_id,
+            tally,
+        )
+    finally:
+        count_reads(metrics, tally)
     count(metrics, KeysFound=worked.keys, Slices=worked.commits)
     if work.max_read_rate is not None:
         count(metrics, ReadBudget=work.max_read_rate)
-    logger.info("worked", done=worked.done, keys=worked.keys, **worked.tally.to_json())
+    logger.info("worked", done=worked.done, keys=worked.keys, **tally.to_json())
     return worked.to_state()

@@ -17,7 +17,6 @@ from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.enumerate.fleet.request import InvalidInput
 from keyhop.enumerate.fleet.runs import Runs
 from keyhop.enumerate.fleet.working import GroupWork, Worked, scan_segments, working_seconds
-from keyhop.enumerate.tally import Tally
 from keyhop.errors import (
     BrokenPromise,
     BudgetSpent,
@@ -478,7 +477,7 @@ def test_a_map_that_ends_with_a_group_unfinished_is_told(
     machine: Machine, strict: Database, table_name: str
 ) -> None:
     strict.collections(table_name, SIZES)
-    machine.scan = lambda *arguments: Worked(True, 0, 0, Tally())
+    machine.scan = lambda *arguments: Worked(True, 0, 0)
     with pytest.raises(BrokenPromise, match="4 of 4 groups are not finished"):
         machine.start({"table": table_name, "segments": 128})
 

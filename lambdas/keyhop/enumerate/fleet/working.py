@@ -61,13 +61,12 @@ class GroupWork:
 class Worked:
     """What an invocation came to. done: whether there is nothing left that the group may do.
 
-    keys, commits, tally: of this invocation only.
+    keys, commits: of this invocation only.
     """
 
     done: bool
     keys: int
     commits: int
-    tally: Tally
 
     def to_state(self) -> dict[str, Any]:
         """The small checkpoint that Step Functions keeps; the real one is in the last commit."""
@@ -86,10 +85,12 @@ def scan_segments(
     tables: list[str],
     remaining_seconds: float,
     worker: str,
+    tally: Tally,
     clock: Callable[[], float] = time.monotonic,
 ) -> Worked:
     """Go on with a group from its commits; worker: a name for this process.
 
+    tally: gets all that is read, also if it ends with an error.
     Raises what reading can raise; GaveUp if nothing has succeeded for most of the time.
     """
     over_at = clock() + working_seconds(remaining_seconds)
@@ -99,6 +100,7 @@ def scan_segments(
     check_same_table(plan, target)
     patience = min(LONGEST_PATIENCE_SECONDS, 0.7 * (over_at - clock()))
     reader = PageReader(client, target, Budget(), endpoint=endpoint, patience=patience)
+    reader.tally = tally
     group = GroupRun(
         log,
         plan,
@@ -126,7 +128,7 @@ def scan_segments(
         done = group.run(seconds=over_at - clock())
     except BudgetSpent:
         done = True  # for now: FinishRun shares out again what other groups leave over
-    return Worked(done, group.keys, group.commits, reader.tally)
+    return Worked(done, group.keys, group.commits)
 
 
 def check_same_table(plan: RunPlan, target: Target) -> None:
