@@ -4,19 +4,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
 
-.PHONY: help demo local test lint format bench setup clean
+.PHONY: help demo laptop local test live lint format bench setup clean
 
 help:
-	@echo "make demo    load real data into DynamoDB Local and list its partition keys"
-	@echo "make local   keep DynamoDB Local up with the demo's data, to try the command on"
-	@echo "make test    run all tests"
+	@echo "make demo    deploy to a laptop cloud, list the partition keys of real data, clean up"
+	@echo "make laptop  the same, and keep it up, to start executions of your own"
+	@echo "make local   only DynamoDB Local with the demo's data, to try the command on"
+	@echo "make test    run all tests, on this machine alone"
+	@echo "make live    test in your AWS account: make live TABLE_PREFIX=..., see README.md"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   compare with the published ways; writes docs/benchmark.*"
 	@echo "make setup   only set up: .venv, DynamoDB Local, the node tools"
 	@echo "make clean   remove what set-up made"
 
-demo: .venv/.ready .cache/dynamodb-local/.ready
+demo: setup
 	$(BIN)/python -m local.demo
+
+laptop: setup
+	$(BIN)/python -m local.laptop
 
 local: .venv/.ready .cache/dynamodb-local/.ready
 	$(BIN)/python -m local.demo --keep

@@ -1,9 +1,11 @@
 """Run a server that ends with its parent: `python -m local.child COMMAND ...`.
 
 The parent holds the other end of this process's standard input. When it goes, however it goes, the
-pipe closes, and the server is stopped.
+pipe closes, and the server is stopped, with all processes that it has started.
 """
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -16,19 +18,26 @@ def main(command: list[str]) -> int:
     """Run `command` until it ends or standard input closes; returns its exit status."""
     # Ctrl-C in a terminal reaches the whole group; the parent decides when the server stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     watcher = threading.Thread(target=_stop_with_parent, args=(server,), daemon=True)
     watcher.start()
-    return server.wait()
+    status = server.wait()
+    _kill_group(server)
+    return status
 
 
 def _stop_with_parent(server: "subprocess.Popen[bytes]") -> None:
     sys.stdin.buffer.read()
     server.terminate()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         server.wait(PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
+    _kill_group(server)
+
+
+def _kill_group(server: "subprocess.Popen[bytes]") -> None:
+    """End what is left of the server's processes; their group is named like the server."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

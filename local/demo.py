@@ -1,16 +1,14 @@
-"""`make demo`: real data in DynamoDB Local, its keys by Keyhop, and what the other ways cost.
+"""`make demo`: the application deployed on this machine, run on real data, and what it costs.
 
-`make local` (`python -m local.demo --keep`) stops after the loading and keeps the database up.
+`make local` (`python -m local.demo --keep`) only loads the data into DynamoDB Local, and keeps that.
 """
 
 import json
 import signal
-import subprocess
 import sys
-import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
@@ -19,39 +17,75 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench.baselines import Reading, full_scan, published
+from local.cloud import Cloud, DeploymentError, laptop_cloud
 from local.flights import TABLE, create_table, flights, load
+from local.follow import Executions
 from local.servers import dynamodb_local, local_client
+from local.show import follow, result_text
 
 ITEMS = 100_000
-SEGMENTS = 128
+COMPARED_SEGMENTS = 128
 """For the comparison: DynamoDB Local gets slow with the position inside a segment."""
 
+INPUT = {"table": TABLE, "segments": 128, "maxConcurrency": 2}
+"""As many workers as this machine is taken to have processors."""
 
-def main(keep: bool = False) -> int:
-    """Load, enumerate, compare; or load and `keep`. Returns an exit status."""
+LONGEST_SECONDS = 180.0
+
+
+def main() -> int:
+    """Deploy, run, compare; returns an exit status."""
     console = Console(highlight=False, soft_wrap=True)
-    with dynamodb_local() as url:
-        client = local_client(url)
-        _load(console, client, url)
-        if keep:
-            console.print(
-                f"\nTry:  .venv/bin/keyhop keys {TABLE} --endpoint-url {url}\n"
-                f"Ctrl-C ends the database, and all that is in it."
-            )
-            signal.pause()
-        with tempfile.TemporaryDirectory() as folder:
-            report = _enumerate(console, url, Path(folder))
-        if report is None:
+    with laptop_cloud() as cloud:
+        try:
+            load_and_deploy(console, cloud)
+        except DeploymentError as error:
+            console.print(str(error), markup=False)
+            return 1
+        result = _run(console, cloud)
+        if result is None:
             return 1
         console.print("For comparison, the same table by the other ways ...")
-        scanned = full_scan(client, TABLE, SEGMENTS)
-        hopped = published(client, TABLE, SEGMENTS)
-    _compare(console, report, scanned, hopped)
-    return 0 if report["keys"] == scanned.keys == hopped.keys else 1
+        client = local_client(cloud.dynamodb)
+        scanned = full_scan(client, TABLE, COMPARED_SEGMENTS)
+        hopped = published(client, TABLE, COMPARED_SEGMENTS)
+    _compare(console, result, scanned, hopped)
+    console.print("All servers are stopped, and nothing of them is left.")
+    return 0 if result["keys"] == scanned.keys == hopped.keys else 1
 
 
-def _load(console: Console, client: Any, url: str) -> None:
-    console.print(f"DynamoDB Local is up at {url}; it ends with this demo.")
+def only_the_data() -> int:
+    """`make local`: DynamoDB Local with the flights, until Ctrl-C."""
+    console = Console(highlight=False, soft_wrap=True)
+    with dynamodb_local() as url:
+        console.print(f"DynamoDB Local is up at {url}.")
+        _load(console, url)
+        console.print(
+            f"\nTry:  .venv/bin/keyhop keys {TABLE} --endpoint-url {url}\n"
+            f"Ctrl-C ends the database, and all that is in it."
+        )
+        signal.pause()
+    return 0
+
+
+def load_and_deploy(console: Console, cloud: Cloud) -> None:
+    """The flights into DynamoDB Local, and the stack into ministack, both at the same time.
+
+    Raises DeploymentError.
+    """
+    console.print(f"DynamoDB Local is up at {cloud.dynamodb}, ministack at {cloud.url}.")
+    console.print(f"$ cdk deploy -c tables={TABLE}   (meanwhile, its data is loaded)")
+    began = time.monotonic()
+    with ThreadPoolExecutor(1) as pool:
+        deployment = pool.submit(cloud.deploy, [TABLE])
+        _load(console, cloud.dynamodb)
+        with console.status("Deploying ..."):
+            outputs = deployment.result()
+    console.print(f"Deployed {outputs['StateMachineArn']} in {time.monotonic() - began:.0f} s.")
+
+
+def _load(console: Console, url: str) -> None:
+    client = local_client(url)
     create_table(client)
     began = time.monotonic()
     columns = (
@@ -70,27 +104,29 @@ def _load(console: Console, client: Any, url: str) -> None:
     )
 
 
-def _enumerate(console: Console, url: str, folder: Path) -> dict[str, Any] | None:
-    path = folder / "report.json"
-    arguments = ["keys", TABLE, "--endpoint-url", url]
-    console.print(f"\n$ keyhop {' '.join(arguments)}")
-    command = [sys.executable, "-m", "keyhop", *arguments, "--report", str(path)]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if ended.returncode:
+def _run(console: Console, cloud: Cloud) -> dict[str, Any] | None:
+    outputs = cloud.outputs
+    executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
+    console.print(f"\nStarting EnumerateKeys with {json.dumps(INPUT)} ...", markup=False)
+    execution = executions.start(INPUT, "demo")
+    ended = follow(console, executions, execution, LONGEST_SECONDS)
+    if ended.status != "SUCCEEDED":
+        console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
         return None
-    keys = ended.stdout.splitlines()
-    console.print(f"{', '.join(keys[:8])}, ... {len(keys):,} keys\n")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    result: dict[str, Any] = ended.output
+    console.print(result_text(result), markup=False)
+    first = [key["tailnum"]["S"] for key in islice(executions.keys("demo"), 8)]
+    console.print(f"{', '.join(first)}, ... {result['keys']:,} keys\n")
+    return result
 
 
-def _compare(console: Console, report: dict[str, Any], scanned: Reading, hopped: Reading) -> None:
+def _compare(console: Console, result: dict[str, Any], scanned: Reading, hopped: Reading) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("way")
     for heading in ("keys", "requests", "RRU", "dollars"):
         table.add_column(heading, justify="right")
     rows = (
-        ("keyhop", report["keys"], report["requests"], report["read_units"]),
+        ("keyhop", result["keys"], result["requests"], result["read_units"]),
         ("published: Limit=1", hopped.keys, hopped.requests, hopped.units),
         ("full scan", scanned.keys, scanned.requests, scanned.units),
     )
@@ -100,13 +136,13 @@ def _compare(console: Console, report: dict[str, Any], scanned: Reading, hopped:
     console.print(table)
     console.print(
         f"\nAll three were run just now. Prices on demand, {PRICE_REGION}, {PRICE_DATE}. The others"
-        f" read {SEGMENTS} segments, only to save time, and are not charged for empty reads at the"
+        f" read {COMPARED_SEGMENTS} segments, only to save time, and are not charged for empty reads at the"
         f" ends; keyhop is charged 0.5 RRU for each, as the service would."
     )
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(keep="--keep" in sys.argv[1:]))
+        sys.exit(only_the_data() if "--keep" in sys.argv[1:] else main())
     except KeyboardInterrupt:
         sys.exit(130)

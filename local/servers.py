@@ -1,4 +1,4 @@
-"""Local databases on loopback: DynamoDB Local, and dynalite as a second oracle."""
+"""Servers on loopback: DynamoDB Local, and dynalite as a second oracle."""
 
 import http.client
 import socket
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def dynamodb_local(port: int | None = None) -> Iterator[str]:
         f"keyhop.port={port}",
         str(ON_LOOPBACK),
     ]
-    with _running(command, port) as url:
+    with running(command, port) as url:
         yield url
 
 
@@ -66,16 +66,20 @@ def dynalite(port: int | None = None) -> Iterator[str]:
     port = port or free_port()
     delays = [f"--{what}TableMs=5" for what in ("create", "update", "delete")]
     command = ["node", str(DYNALITE), "--host", "127.0.0.1", "--port", str(port), *delays]
-    with _running(command, port) as url:
+    with running(command, port) as url:
         yield url
 
 
 @contextmanager
-def _running(command: Sequence[str], port: int) -> Iterator[str]:
+def running(
+    command: Sequence[str], port: int, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A server that listens on `port`; yields its address. Ends with the block or this process."""
     with tempfile.TemporaryFile() as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "local.child", *command],
             cwd=ROOT,
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -103,7 +107,7 @@ def _wait_until_up(server: "subprocess.Popen[bytes]", port: int, log: Any) -> No
             connection.close()
     log.seek(0)
     said = log.read().decode(errors="replace")[-1000:]
-    raise SystemExit(f"The local database did not start on port {port}: {said}")
+    raise SystemExit(f"The local server did not start on port {port}: {said}")
 
 
 def local_client(url: str, connections: int = 16) -> Any:

@@ -1,6 +1,7 @@
 """State CleanUp: say why a run failed and what to do; or let a redriven one go on."""
 
 import os
+import sys
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, Tracer
@@ -29,6 +30,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     except RunFailed as failed:
         count(metrics, RunsFailed=1)
         logger.error("failed", run=event["run"], cause=str(failed))
+        sys.tracebacklimit = 0  # the execution's cause is for people: no stack trace in it
         raise
     logger.info("redriven", run=event["run"])
     return {}

@@ -336,7 +336,7 @@ def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes
 ) -> None:
     expected = strict.collections(table_name, [1] * 400, filling=3_500)
     given = {"table": table_name, "segments": 96, "maxConcurrency": 3}
-    with pytest.raises(BudgetSpent, match=r"of 96 segments are done"):
+    with pytest.raises(BudgetSpent, match="too little is left"):
         machine.start({**given, "maxReadUnits": 80}, name="run")
     assert units(charged) <= 80
     manifest = machine.manifest("run")

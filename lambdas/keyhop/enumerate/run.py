@@ -63,12 +63,12 @@ def check_resumable(log: RunLog, plan: RunPlan, target: Target, where: str) -> N
     """Raises RunConflict if the run in `where` is finished, or is not one of this very table."""
     if log.is_finished():
         raise RunConflict(
-            f"{where} holds a finished run of {plan.title}: use its keys, or choose an empty place."
+            f"{where} holds a finished run of {plan.title}: use its keys, or begin another run."
         )
     if (plan.index, plan.space) != (target.index, target.space) or plan.identity != target.identity:
         raise RunConflict(
-            f"{where} holds a run of another table: {plan.title}, {plan.identity}; choose an empty "
-            f"place for {target.title}, {target.identity}."
+            f"{where} holds a run of another table: {plan.title}, {plan.identity}; begin another "
+            f"run for {target.title}, {target.identity}."
         )
 
 

@@ -42,7 +42,7 @@ def figures(plan: RunPlan, totals: Totals, worker: Worker, ended: str) -> dict[s
     invocations = len(totals.workers)
     wall = datetime.fromisoformat(ended) - datetime.fromisoformat(plan.started)
     return {
-        "seconds": wall.total_seconds() + plan.planning_seconds,
+        "seconds": round(wall.total_seconds() + plan.planning_seconds, 3),
         "worker_seconds": round(totals.seconds, 3),
         "groups": plan.groups,
         "invocations": invocations,
@@ -84,9 +84,8 @@ def _another_round(
     shares = allowances(limit - totals.tally.units, totals.spent_by_group, waiting)
     if not shares or totals.tally.units <= state["readUnitsBefore"]:
         raise BudgetSpent(
-            f"Of maxReadUnits, too little is left for the next pages: {totals.ended:,} of "
-            f"{plan.segments:,} segments are done, with {totals.keys:,} keys for "
-            f"{totals.tally.units:,.1f} read units."
+            f"Of maxReadUnits too little is left for the next pages, after "
+            f"{totals.tally.units:,.1f} read units of the run in all."
         )
     round_ = state["groups"]["round"] + 1
     return {

@@ -1,0 +1,144 @@
+"""ministack as it must be for this project: `python -m local.emulator`, settings by environment.
+
+ministack serves CloudFormation, Lambda, Step Functions and S3 on a laptop. In a few places it does
+otherwise than AWS, and this project depends on them, so their source is mended while it is loaded.
+Each mend asserts that the text it replaces is there: a new version fails at once, by name.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+VERSION = "1.5.33"
+
+Mends = list[tuple[str, str]]
+
+ERROR_TYPES_OF_WORKERS: Mends = [
+    # An exception's class is what Retry and Catch go by.
+    (
+        '"error": str(e), "trace": traceback.format_exc()}',
+        '"error": str(e), "error_type": type(e).__name__, '
+        '"stack": traceback.format_tb(e.__traceback__), "trace": traceback.format_exc()}',
+    ),
+    # As AWS calls a process that ended by itself, or was killed.
+    (
+        '{"status": "error", "error": "Worker process died"}',
+        '{"status": "error", "error": "RequestId: " + request_id + " Error: Runtime exited", '
+        '"error_type": "Runtime.ExitError"}',
+    ),
+]
+
+ERROR_TYPES_OF_INVOCATIONS: Mends = [
+    (
+        """            error_type = "Runtime.HandlerError"
+            if _RIE_TIMEOUT_TEXT_RE.fullmatch(error_msg):
+                error_type = "Sandbox.Timedout"
+            return {
+                "body": {
+                    "errorMessage": error_msg,
+                    "errorType": error_type,
+                },
+""",
+        """            error_type = result.get("error_type") or "Runtime.HandlerError"
+            if _RIE_TIMEOUT_TEXT_RE.fullmatch(error_msg):
+                error_type = "Sandbox.Timedout"
+            return {
+                "body": {
+                    "errorMessage": error_msg,
+                    "errorType": error_type,
+                    "requestId": request_id,
+                    "stackTrace": result.get("stack", []),
+                },
+""",
+    ),
+]
+
+MAPS: Mends = [
+    (
+        """    max_conc = int(state_def.get("MaxConcurrency") or 0)
+    tolerated_pct = float(state_def.get("ToleratedFailurePercentage") or 0)
+""",
+        """    def setting(name):
+        path = state_def.get(name + "Path")
+        return _resolve_path_or_ctx(path, effective, ctx) if path else state_def.get(name)
+    max_conc = int(setting("MaxConcurrency") or 0)
+    tolerated_pct = float(setting("ToleratedFailurePercentage") or 0)
+""",
+    ),
+    # UpdateMapRun changes what runs at once: nobody who runs is stopped, and nobody begins while
+    # there are enough. A map that tolerates no failure begins no child after one has failed.
+    (
+        """    workers = max_conc if max_conc > 0 else (min(len(items), 64) or 1)
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        futures_wait([pool.submit(contextvars.copy_context().run, run_child, i, item) """
+        """for i, item in enumerate(items)])
+""",
+        """    turn = threading.Condition()
+    at_once = [0]
+
+    def run_in_turn(idx, item):
+        with turn:
+            while at_once[0] >= (run["maxConcurrency"] or 64):
+                turn.wait(0.05)
+            at_once[0] += 1
+        try:
+            if not limits_nothing or not any(failures):
+                run_child(idx, item)
+        finally:
+            with turn:
+                at_once[0] -= 1
+                turn.notify_all()
+
+    limits_nothing = tolerated_pct == 0 and tolerated_count == 0
+    with ThreadPoolExecutor(max_workers=min(len(items), 64) or 1) as pool:
+        futures_wait([pool.submit(contextvars.copy_context().run, run_in_turn, i, item) """
+        """for i, item in enumerate(items)])
+""",
+    ),
+]
+
+MENDED: dict[str, Mends] = {
+    "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS,
+    "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS,
+    "ministack.services.stepfunctions": MAPS,
+}
+
+
+def mended(name: str, source: str, mends: Mends) -> str:
+    """`source` with all mends made; exits with a sentence if one does not fit."""
+    for old, new in mends:
+        if source.count(old) != 1:
+            raise SystemExit(
+                f"{name} is not as in ministack {VERSION}: local/emulator.py has to be adapted "
+                f"to it. It lacks: {old.strip().splitlines()[0].strip()}"
+            )
+        source = source.replace(old, new)
+    return source
+
+
+def load(name: str, mends: Mends) -> ModuleType:
+    """Import a module with its source mended."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise SystemExit("ministack is not set up: run make setup.")
+    source = mended(name, Path(spec.origin).read_text(encoding="utf-8"), mends)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    parent, _, child = name.rpartition(".")
+    setattr(sys.modules[parent], child, module)
+    exec(compile(source, spec.origin, "exec"), module.__dict__)  # noqa: S102
+    return module
+
+
+def main() -> None:
+    """Mend, then serve until told to stop."""
+    for name, mends in MENDED.items():
+        load(name, mends)
+    from ministack.app import main as serve
+
+    serve()
+
+
+if __name__ == "__main__":
+    main()

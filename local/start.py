@@ -1,0 +1,44 @@
+"""Start an execution and follow it: `python -m local.start STATE_MACHINE_ARN BUCKET INPUT [NAME]`.
+
+Where is as the environment says (AWS_ENDPOINT_URL, credentials, region): a laptop cloud, or AWS.
+"""
+
+import json
+import sys
+
+import boto3
+from rich.console import Console
+
+from local.follow import Executions
+from local.show import follow, result_text
+
+LONGEST_SECONDS = 24 * 3600.0
+
+
+def main(arguments: list[str]) -> int:
+    """Returns an exit status."""
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        machine, bucket, given, *name = arguments
+        parsed = json.loads(given)
+    except ValueError:
+        console.print(__doc__, markup=False)
+        return 2
+    executions = Executions(boto3.client, machine, bucket)
+    execution = executions.start(parsed, name[0] if name else None)
+    ended = follow(console, executions, execution, LONGEST_SECONDS)
+    if ended.status != "SUCCEEDED":
+        console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
+        return 1
+    if "manifest" in ended.output:
+        console.print(result_text(ended.output), markup=False)
+    else:
+        console.print_json(data=ended.output)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,55 @@
+"""What local databases and the local emulator do otherwise: the one place that knows.
+
+All checks are written for AWS. Where a laptop cannot do as AWS does, the difference has a name here,
+and only an endpoint on this machine gets it: nothing is let through on a real account.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from keyhop.client import Endpoint
+
+from tests.live.report import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How the other side behaves; AWS is the default.
+
+    empty_page_units: what a page without items is charged. keeps_tags: tables have tags that can be
+    read. has_table_id: DescribeTable tells tables of one name apart. can_redrive: an execution that
+    was stopped can go on. settle_seconds: after loading, until eventually consistent reads see it
+    all. poll_seconds: between two looks at something that is on its way.
+    """
+
+    where: str
+    empty_page_units: float = 0.5
+    keeps_tags: bool = True
+    has_table_id: bool = True
+    can_redrive: bool = True
+    settle_seconds: float = 15.0
+    poll_seconds: float = 2.0
+
+
+AWS = Ways("AWS")
+
+LAPTOP = Ways(
+    "a laptop: DynamoDB Local and an emulator",
+    empty_page_units=0.0,  # DynamoDB Local and dynalite charge nothing for it
+    keeps_tags=False,  # "Tagging is not currently supported in DynamoDB Local"
+    has_table_id=False,
+    can_redrive=False,  # ministack has no RedriveExecution
+    settle_seconds=0.0,
+    poll_seconds=0.2,
+)
+
+
+def ways_of(endpoints: Iterable[str]) -> Ways:
+    """By where the requests go; raises Refused if some leave this machine and some do not."""
+    local = {Endpoint(url=url).is_loopback for url in endpoints}
+    if local == {True, False}:
+        raise Refused(
+            "Some endpoints are on this machine and some are not: set both AWS_ENDPOINT_URL and "
+            "AWS_ENDPOINT_URL_DYNAMODB to a laptop cloud, or neither."
+        )
+    return LAPTOP if local == {True} else AWS
