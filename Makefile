@@ -29,6 +29,9 @@ local: .venv/.ready .cache/dynamodb-local/.ready
 test: setup
 	$(BIN)/python -m pytest tests
 
+live: .venv/.ready
+	$(BIN)/python -m tests.live.run
+
 lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

@@ -24,13 +24,20 @@ _NEVER_IMPORTED = ("bin", "wrapt-stubs")
 """Scripts carry the path of the Python that installed them; stubs are for type checkers."""
 
 
+SERVICES = ("dynamodb", "s3", "stepfunctions")
+"""The services that the functions call. botocore's models of the 400 others are three quarters of
+the layer: left out, a function starts sooner. Another client needs its service named here."""
+
+
 class LayerError(Exception):
     """The layer cannot be built; the message says what failed."""
 
 
 def fingerprint(requirements: Path = REQUIREMENTS) -> str:
     """What the layer is made from, as a hash."""
-    recipe = repr((_PURE_PYTHON_ONLY, _NEVER_IMPORTED)).encode() + requirements.read_bytes()
+    recipe = (
+        repr((_PURE_PYTHON_ONLY, _NEVER_IMPORTED, SERVICES)).encode() + requirements.read_bytes()
+    )
     return hashlib.sha256(recipe).hexdigest()
 
 
@@ -74,6 +81,9 @@ def _install(requirements: Path, target: Path) -> None:
         )
     for name in _NEVER_IMPORTED:
         shutil.rmtree(target / name, ignore_errors=True)
+    for model in (target / "botocore" / "data").glob("*/"):
+        if model.name not in SERVICES:
+            shutil.rmtree(model)
 
 
 def _shown(requirements: Path) -> str:

@@ -1,6 +1,6 @@
 """`make demo`: the application deployed on this machine, run on real data, and what it costs.
 
-`make local` (`python -m local.demo --keep`) only loads the data into DynamoDB Local, and keeps that.
+`make local` (`python -m local.demo --keep`) only loads the data into DynamoDB Local, and stays.
 """
 
 import json
@@ -136,8 +136,8 @@ def _compare(console: Console, result: dict[str, Any], scanned: Reading, hopped:
     console.print(table)
     console.print(
         f"\nAll three were run just now. Prices on demand, {PRICE_REGION}, {PRICE_DATE}. The others"
-        f" read {COMPARED_SEGMENTS} segments, only to save time, and are not charged for empty reads at the"
-        f" ends; keyhop is charged 0.5 RRU for each, as the service would."
+        f" read {COMPARED_SEGMENTS} segments, only to save time, and are not charged for empty"
+        f" reads at the ends; keyhop is charged 0.5 RRU for each, as the service would."
     )
 
 

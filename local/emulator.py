@@ -27,6 +27,11 @@ ERROR_TYPES_OF_WORKERS: Mends = [
         '{"status": "error", "error": "RequestId: " + request_id + " Error: Runtime exited", '
         '"error_type": "Runtime.ExitError"}',
     ),
+    # The same while it starts; the class's name becomes the error's.
+    (
+        'raise RuntimeError(f"Worker process exited immediately. stderr: {stderr_out}")',
+        'raise type("Runtime.ExitError", (RuntimeError,), {})(f"Runtime exited: {stderr_out}")',
+    ),
 ]
 
 ERROR_TYPES_OF_INVOCATIONS: Mends = [
@@ -98,10 +103,33 @@ MAPS: Mends = [
     ),
 ]
 
+PUT_OBJECT: Mends = [
+    # An integration that ministack lacks: a Body that is not text is written as JSON.
+    (
+        """    # Generic aws-sdk:* service integration
+    if "aws-sdk:" in resource:
+""",
+        """    if resource.endswith(":aws-sdk:s3:putObject"):
+        from ministack.services import s3
+
+        body = input_data["Body"]
+        text = body if isinstance(body, str) else json.dumps(body)
+        status, _, told = s3._put_object(
+            input_data["Bucket"], input_data["Key"], text.encode(), {}
+        )
+        if status != 200:
+            raise _ExecutionError("S3.S3Exception", str(told))
+        return {}
+
+    if "aws-sdk:" in resource:
+""",
+    ),
+]
+
 MENDED: dict[str, Mends] = {
     "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS,
     "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS,
-    "ministack.services.stepfunctions": MAPS,
+    "ministack.services.stepfunctions": MAPS + PUT_OBJECT,
 }
 
 

@@ -61,6 +61,15 @@ def test_nothing_in_the_layer_knows_where_it_was_built(fresh: Path):
     assert not list(fresh.rglob("__pycache__"))
 
 
+def test_the_layer_has_the_models_of_exactly_the_services_that_the_functions_call(fresh: Path):
+    """A client without its model fails at its first use, in the deployed function only."""
+    models = {path.name for path in (fresh / "python/botocore/data").glob("*/")}
+    called = set()
+    for source in (layer.ROOT / "lambdas").rglob("*.py"):
+        called |= set(re.findall(r"\bclient\(\s*\"([a-z0-9-]+)\"", source.read_text()))
+    assert models == called
+
+
 def test_a_layer_is_built_once(fresh: Path, monkeypatch: pytest.MonkeyPatch):
     def never(*_: object, **__: object) -> None:
         raise AssertionError("pip was run again")

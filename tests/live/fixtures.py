@@ -7,12 +7,13 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from keyhop.keyspace import GREATEST_SORT_KEY, Key, KeyType
+from keyhop.keyspace import GREATEST_SORT_KEY, KeyType
 from keyhop.units import UNITS_PER_BLOCK, blocks_of
 
 from tests.databases import EXTREMES, partition_value
 
 TYPES: tuple[KeyType, ...] = ("S", "N", "B")
+COMMON = "keyhop-live-"
 INDEX = "by-day"
 DAYS = 9
 
@@ -41,6 +42,11 @@ class Fixture:
         """Whether it has the index INDEX, by attribute `day`."""
         return self.shape == "index"
 
+    @property
+    def label(self) -> str:
+        """The name without what all have in common."""
+        return self.name.rpartition(COMMON)[2]
+
     @cached_property
     def items(self) -> list[dict[str, Any]]:
         """All items."""
@@ -48,9 +54,9 @@ class Fixture:
         return list(makers[self.shape]())
 
     @cached_property
-    def keys(self) -> list[Any]:
-        """Its distinct partition keys, as `comparable` values, sorted."""
-        return sorted({comparable(item["pk"]) for item in self.items}, key=repr)
+    def keys(self) -> set[Any]:
+        """Its distinct partition keys, as `comparable` values."""
+        return {comparable(item["pk"]) for item in self.items}
 
     @property
     def large(self) -> dict[str, Any]:
@@ -93,7 +99,7 @@ class Fixture:
 
 def fixtures(prefix: str) -> list[Fixture]:
     """All tables, by names that follow from the prefix alone: they can be allow-listed before."""
-    base = f"{prefix}keyhop-live-"
+    base = f"{prefix}{COMMON}"
     hops = [
         Fixture(f"{base}{partition.lower()}-{sort.lower()}", "hops", partition, sort)
         for partition, sort in product(TYPES, TYPES)
@@ -115,12 +121,7 @@ def enumerated(tables: list[Fixture]) -> list[Fixture]:
 def comparable(value: Mapping[str, Any]) -> tuple[str, Any]:
     """A typed value that equals another one of the same meaning: the service rewrites numbers."""
     ((type_, content),) = value.items()
-    return type_, Decimal(content).normalize() if type_ == "N" else content
-
-
-def comparable_keys(keys: list[Key], name: str = "pk") -> list[Any]:
-    """Keys as `comparable` values, sorted; what occurs twice, is there twice."""
-    return sorted((comparable(key[name]) for key in keys), key=repr)
+    return type_, Decimal(content) if type_ == "N" else content
 
 
 def in_order(type_: KeyType) -> list[dict[str, Any]]:

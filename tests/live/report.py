@@ -2,8 +2,11 @@
 
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.errors import KeyhopError
@@ -17,6 +20,12 @@ class Differs(Exception):
     """Something is not as Keyhop relies on; the message tells what was seen."""
 
 
+def say(text: str) -> None:
+    """Print; a terminal that is gone must not end the clean-up."""
+    with suppress(OSError):
+        print(text, flush=True)
+
+
 def expect(condition: object, told: str) -> None:
     """Raises Differs, which tells what was seen, unless `condition` holds."""
     if not condition:
@@ -26,6 +35,18 @@ def expect(condition: object, told: str) -> None:
 def expect_equal(seen: object, wanted: object, what: str) -> None:
     """Raises Differs unless both are the same."""
     expect(seen == wanted, f"{what}: {_short(seen)}, but {_short(wanted)} was expected")
+
+
+def expect_keys(seen: Iterable[Any], wanted: set[Any]) -> None:
+    """Raises Differs unless `seen` is each of `wanted` exactly once."""
+    counted = Counter(seen)
+    faults = {
+        "missing": wanted - set(counted),
+        "surplus": set(counted) - wanted,
+        "more than once": {key for key, times in counted.items() if times > 1},
+    }
+    told = "; ".join(f"{len(keys)} {what}: {_short(keys)}" for what, keys in faults.items() if keys)
+    expect(not told, f"of {len(wanted)} keys, {told}")
 
 
 def _short(value: object) -> str:
@@ -53,11 +74,11 @@ class Report:
         else:
             self.passed += 1
             seconds = time.monotonic() - began
-            print(f"  ok      {title} ({seconds:.1f} s){f': {note}' if note else ''}", flush=True)
+            say(f"  ok      {title} ({seconds:.1f} s){f': {note}' if note else ''}")
 
     def _fail(self, title: str, why: str) -> None:
         self.failed.append(title)
-        print(f"  FAILED  {title}\n          {why}", flush=True)
+        say(f"  FAILED  {title}\n          {why}")
 
     def summary(self) -> str:
         """One line for all."""

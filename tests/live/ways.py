@@ -1,7 +1,7 @@
 """What local databases and the local emulator do otherwise: the one place that knows.
 
-All checks are written for AWS. Where a laptop cannot do as AWS does, the difference has a name here,
-and only an endpoint on this machine gets it: nothing is let through on a real account.
+All checks are written for AWS. Where a laptop cannot do as AWS does, the difference has a name
+here, and only endpoints on this machine get it: nothing is let through on a real account.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,8 @@ class Ways:
     empty_page_units: what a page without items is charged. keeps_tags: tables have tags that can be
     read. has_table_id: DescribeTable tells tables of one name apart. can_redrive: an execution that
     was stopped can go on. settle_seconds: after loading, until eventually consistent reads see it
-    all. poll_seconds: between two looks at something that is on its way.
+    all. poll_seconds: between two looks at something that is on its way. last_write_seconds: after
+    their tables are gone, until functions that were at work have noticed it.
     """
 
     where: str
@@ -29,6 +30,7 @@ class Ways:
     can_redrive: bool = True
     settle_seconds: float = 15.0
     poll_seconds: float = 2.0
+    last_write_seconds: float = 15.0
 
 
 AWS = Ways("AWS")
@@ -41,6 +43,7 @@ LAPTOP = Ways(
     can_redrive=False,  # ministack has no RedriveExecution
     settle_seconds=0.0,
     poll_seconds=0.2,
+    last_write_seconds=2.0,
 )
 
 

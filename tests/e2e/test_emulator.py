@@ -1,0 +1,167 @@
+"""What this project needs of ministack, each mend by itself: a function and a map made by hand."""
+
+import io
+import json
+import os
+import signal
+import time
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.cloud import Cloud
+from local.emulator import MENDED, mended
+from local.follow import Executions
+from tests.e2e.processes import busy_worker
+
+CODE = """
+import time
+
+class Poisoned(Exception):
+    pass
+
+def handler(event, context):
+    if event.get("poison"):
+        raise Poisoned("one sentence")
+    end = time.time() + event.get("seconds", 0)
+    while time.time() < end:
+        pass
+    return {"done": True}
+"""
+ROLE = "arn:aws:iam::000000000000:role/any"
+
+Machine = Callable[[dict[str, Any]], Executions]
+
+
+def test_a_mend_that_does_not_fit_is_told() -> None:
+    for name, mends in MENDED.items():
+        with pytest.raises(SystemExit, match=rf"{name} is not as in ministack 1\.5\.33"):
+            mended(name, "another version", mends)
+
+
+@pytest.fixture(scope="module")
+def function(cloud: Cloud) -> str:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("code.py", CODE)
+    made = cloud.client("lambda").create_function(
+        FunctionName="probe",
+        Runtime="python3.13",
+        Handler="code.handler",
+        Role=ROLE,
+        Timeout=3,
+        Code={"ZipFile": packed.getvalue()},
+    )
+    return str(made["FunctionArn"])
+
+
+@pytest.fixture(scope="module")
+def machine(cloud: Cloud) -> Machine:
+    made: list[str] = []
+
+    def make(definition: dict[str, Any]) -> Executions:
+        arn = cloud.client("stepfunctions").create_state_machine(
+            name=f"probe-{len(made)}", roleArn=ROLE, definition=json.dumps(definition)
+        )["stateMachineArn"]
+        made.append(arn)
+        return Executions(cloud.client, arn, "")
+
+    return make
+
+
+def task(function: str, **more: Any) -> dict[str, Any]:
+    return {"Type": "Task", "Resource": function, "End": True, **more}
+
+
+def test_an_exception_is_caught_by_its_name_with_the_cause_that_lambda_makes(
+    machine: Machine, function: str
+) -> None:
+    caught = [{"ErrorEquals": ["Poisoned"], "ResultPath": "$.failure", "Next": "Caught"}]
+    states = {"Call": task(function, Catch=caught), "Caught": {"Type": "Pass", "End": True}}
+    executions = machine({"StartAt": "Call", "States": states})
+    ended = executions.follow(executions.start({"poison": True}), 30)
+    assert ended.status == "SUCCEEDED"
+    assert ended.output["failure"]["Error"] == "Poisoned"
+    cause = json.loads(ended.output["failure"]["Cause"])
+    assert (cause["errorType"], cause["errorMessage"]) == ("Poisoned", "one sentence")
+    assert set(cause) == {"errorType", "errorMessage", "requestId", "stackTrace"}
+
+
+@pytest.mark.parametrize(
+    ("send", "error"), [(signal.SIGKILL, "Runtime.ExitError"), (signal.SIGSTOP, "Sandbox.Timedout")]
+)
+def test_a_worker_that_dies_or_hangs_is_retried_by_the_name_that_lambda_gives(
+    machine: Machine, function: str, send: signal.Signals, error: str
+) -> None:
+    retry = [{"ErrorEquals": [error], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    executions = machine({"StartAt": "Call", "States": {"Call": task(function, Retry=retry)}})
+    execution = executions.start({"seconds": 1.5})
+    os.kill(busy_worker("probe"), send)
+    assert executions.follow(execution, 30).status == "SUCCEEDED"
+
+
+def mapped(function: str, **more: Any) -> dict[str, Any]:
+    return {
+        "StartAt": "Each",
+        "States": {
+            "Each": {
+                "Type": "Map",
+                "ItemsPath": "$.items",
+                "MaxConcurrencyPath": "$.atOnce",
+                "ToleratedFailurePercentage": 0,
+                "ItemProcessor": {
+                    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+                    "StartAt": "Call",
+                    "States": {"Call": task(function)},
+                },
+                "End": True,
+                **more,
+            }
+        },
+    }
+
+
+def most_at_once(executions: Executions, execution: str, seconds: float) -> int:
+    """The most children that are seen to run at once until the map ends, or `seconds` are over."""
+    most = 0
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        progress = executions.progress(execution)
+        if progress is not None:
+            most = max(most, progress.running)
+            if progress.done == progress.total:
+                break
+    return most
+
+
+def test_a_map_takes_its_concurrency_from_the_input(machine: Machine, function: str) -> None:
+    executions = machine(mapped(function))
+    execution = executions.start({"items": [{"seconds": 0.2}] * 9, "atOnce": 3})
+    assert most_at_once(executions, execution, 30) == 3
+    assert executions.follow(execution, 30).status == "SUCCEEDED"
+
+
+def test_concurrency_can_be_changed_while_a_map_runs(machine: Machine, function: str) -> None:
+    executions = machine(mapped(function))
+    execution = executions.start({"items": [{"seconds": 0.4}] * 24, "atOnce": 4})
+    while (progress := executions.progress(execution)) is None or progress.running < 4:
+        pass
+    (run,) = executions.states.list_map_runs(executionArn=execution)["mapRuns"]
+    executions.states.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=1)
+    while (progress := executions.progress(execution)) is None or progress.running > 1:
+        pass
+    assert most_at_once(executions, execution, 1.5) == 1
+    executions.states.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=6)
+    assert most_at_once(executions, execution, 30) == 6
+    assert executions.follow(execution, 30).status == "SUCCEEDED"
+
+
+def test_a_map_that_tolerates_nothing_begins_no_child_after_a_failure(
+    machine: Machine, function: str
+) -> None:
+    executions = machine(mapped(function))
+    items = [{"poison": True}] + [{"seconds": 0.1}] * 30
+    ended = executions.follow(executions.start({"items": items, "atOnce": 1}), 30)
+    assert (ended.status, ended.error) == ("FAILED", "States.ExceedToleratedFailureThreshold")

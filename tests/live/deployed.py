@@ -1,0 +1,99 @@
+"""The deployed state machine: which one, which tables it may read, and how to allow it more."""
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError
+from keyhop.enumerate.fleet.costs import Worker
+
+from tests.live.fixtures import Fixture, enumerated
+from tests.live.report import Refused
+
+MACHINE_SUFFIX = "-EnumerateKeys"
+DEFAULT_STACK = "Keyhop"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """One deployment. tables: its allow-list, names and ARNs."""
+
+    arn: str
+    bucket: str
+    tables: list[str]
+    worker: Worker
+
+    @property
+    def stack_name(self) -> str:
+        """The stack names its machine after itself."""
+        return self.arn.rpartition(":")[2].removesuffix(MACHINE_SUFFIX)
+
+    def check(self, tables: list[Fixture], region: str, account: str) -> None:
+        """Raises Refused unless it is here and may read those that the suite gives it."""
+        if self.arn.split(":")[3:5] != [region, account]:
+            raise Refused(
+                f"{self.arn} is not in account {account}, region {region}, where the tables would "
+                f"be made: set AWS_DEFAULT_REGION or AWS_PROFILE."
+            )
+        missing = [t.name for t in enumerated(tables) if t.name not in self.tables]
+        if missing:
+            raise Refused(
+                f"{self.arn} may not read {', '.join(missing)}. Allow them, with the context that "
+                f"it is deployed with:\n\n"
+                f"  {deploy_command([*self.tables, *missing], self.stack_name)}\n\n"
+                f"or deploy one for the suite alone, and add STACK_NAME=KeyhopLive:\n\n"
+                f"  {own_stack(tables)}"
+            )
+
+
+def find(arn: str | None, stack: str, tables: list[Fixture]) -> Deployed:
+    """By its ARN, or by the output of its stack; raises Refused."""
+    if not arn:
+        arn = _arn_of(stack, tables)
+    machine = boto3.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
+    # Whatever the stack is called, the definition leads to the function, and that to the rest.
+    plan_run = json.loads(machine["definition"])["States"]["PlanRun"]["Parameters"]["FunctionName"]
+    function = boto3.client("lambda").get_function_configuration(FunctionName=plan_run)
+    settings: dict[str, Any] = function["Environment"]["Variables"]
+    return Deployed(
+        arn=arn,
+        bucket=settings["KEYHOP_BUCKET"],
+        tables=json.loads(settings["KEYHOP_TABLES"]),
+        worker=Worker(int(settings["KEYHOP_WORKER_MEMORY_MB"]), settings["KEYHOP_ARCHITECTURE"]),
+    )
+
+
+def _arn_of(stack: str, tables: list[Fixture]) -> str:
+    try:
+        (found,) = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationError":
+            raise
+        raise Refused(
+            f"There is no stack {stack}. Give STACK_NAME or STATE_MACHINE_ARN; or deploy one for "
+            f"the suite alone, and add STACK_NAME=KeyhopLive:\n\n  {own_stack(tables)}\n\n"
+            f"or leave the state machine out: WITHOUT_STACK=1."
+        ) from error
+    outputs = {o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", ())}
+    if "StateMachineArn" not in outputs:
+        raise Refused(
+            f"The stack {stack} ({found['StackStatus']}) has no output StateMachineArn: is it "
+            f"Keyhop's, and is its deployment done?"
+        )
+    return str(outputs["StateMachineArn"])
+
+
+def own_stack(tables: list[Fixture]) -> str:
+    """How to deploy a stack that serves nothing else; `cdk destroy` takes all of it away."""
+    names = [table.name for table in enumerated(tables)]
+    return deploy_command(names, "KeyhopLive") + " -c keepResults=false"
+
+
+def deploy_command(tables: list[str], stack: str) -> str:
+    """The command that deploys with these tables."""
+    command = ["npx", "cdk", "deploy", "-c", f"tables={','.join(tables)}"]
+    if stack != DEFAULT_STACK:
+        command += ["-c", f"stackName={stack}"]
+    return shlex.join(command)

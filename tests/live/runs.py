@@ -1,0 +1,296 @@
+"""Executions of the deployed state machine, and what they wrote."""
+
+import gzip
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.keyspace import from_json
+
+from tests.live.deployed import Deployed
+from tests.live.fixtures import COMMON, INDEX, Fixture, comparable
+from tests.live.report import Differs, Report, expect, expect_equal, expect_keys, say
+from tests.live.ways import Ways
+
+RUN_SECONDS = 900.0
+SEGMENTS = 200
+GROUPS = 7
+"""SEGMENTS in groups of 32."""
+
+MOST_LOOKS = 30
+"""At something that Step Functions tells a little later."""
+
+SMALL_BUDGET = 30.0
+"""Read units that do not suffice for SEGMENTS segments, which cost 0.5 at least."""
+
+SLOW_RATE = 8.0
+"""Read units a second by which such a run takes at least twelve seconds."""
+
+
+class Runs:
+    """The executions of one start of the suite; removes what they wrote, and nothing else."""
+
+    def __init__(self, deployed: Deployed, suite: str, ways: Ways) -> None:
+        self.dollars = 0.0
+        self.bucket = deployed.bucket
+        self._machine = deployed.arn
+        self._suite = suite
+        self._ways = ways
+        self._names: list[str] = []
+        self._states = boto3.client("stepfunctions")
+        self._s3 = boto3.client("s3")
+
+    def start(self, what: str, given: dict[str, Any]) -> str:
+        """Begin an execution; returns its name, which the run has too."""
+        name = f"{COMMON}{self._suite}-{what}"
+        self._names.append(name)
+        self._states.start_execution(
+            stateMachineArn=self._machine, name=name, input=json.dumps(given)
+        )
+        return name
+
+    def outcome(self, name: str) -> dict[str, Any]:
+        """How an execution ended, once it has; raises Differs if it takes too long."""
+        deadline = time.monotonic() + RUN_SECONDS
+        while time.monotonic() < deadline:
+            told = self._describe(name)
+            if told is not None and told["status"] != "RUNNING":
+                return told
+            time.sleep(self._ways.poll_seconds)
+        raise Differs(f"execution {name} was not over after {RUN_SECONDS:g} seconds")
+
+    def output(self, name: str) -> dict[str, Any]:
+        """The output of an execution that succeeded; raises Differs if it did not."""
+        told = self.outcome(name)
+        why = f"{told.get('error')}: {told.get('cause')}"
+        expect(told["status"] == "SUCCEEDED", f"execution {name} {told['status']}: {why}")
+        output: dict[str, Any] = json.loads(told["output"])
+        if "manifest" in output:
+            self.dollars += output["cost"]["total"]
+        return output
+
+    def stop(self, name: str) -> None:
+        """Stop an execution; what its functions do at this moment, they go on doing."""
+        self._states.stop_execution(executionArn=self._arn(name))
+
+    def redrive(self, name: str) -> None:
+        """Let it go on where it was stopped."""
+        self._states.redrive_execution(executionArn=self._arn(name))
+        for _ in range(MOST_LOOKS):
+            told = self._describe(name)
+            if told is not None and told.get("redriveCount"):
+                return
+            time.sleep(self._ways.poll_seconds)
+        raise Differs(f"execution {name} was redriven, but does not say so")
+
+    def manifest(self, run: str) -> dict[str, Any]:
+        """A run's manifest."""
+        return dict(json.loads(self.read(f"runs/{run}/manifest.json")))
+
+    def read(self, key: str) -> bytes:
+        """An object of the results bucket."""
+        body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        return body
+
+    def objects(self, run: str) -> list[str]:
+        """The keys of all objects of a run."""
+        pages = self._s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=f"runs/{run}/"
+        )
+        return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+
+    def end(self) -> list[str]:
+        """Stop what runs; returns what could not be stopped, and why."""
+        return self._each(self._end)
+
+    def delete(self) -> list[str]:
+        """Delete what was written; returns what could not be deleted, and why."""
+        return self._each(self._delete)
+
+    def _each(self, remove: Callable[[str], None]) -> list[str]:
+        left = []
+        for name in self._names:
+            try:
+                remove(name)
+            except (BotoCoreError, ClientError, Differs) as error:
+                left.append(f"run {name}, s3://{self.bucket}/runs/{name}/: {error}")
+        return left
+
+    def _end(self, name: str) -> None:
+        told = self._describe(name)
+        if told is not None and told["status"] == "RUNNING":
+            self.stop(name)
+            self.outcome(name)
+            say(f"  stopped {name}")
+
+    def _describe(self, name: str) -> dict[str, Any] | None:
+        """None if there is no such execution: yet, since this is eventually consistent."""
+        try:
+            return dict(self._states.describe_execution(executionArn=self._arn(name)))
+        except self._states.exceptions.ExecutionDoesNotExist:
+            return None
+
+    def _delete(self, name: str) -> None:
+        keys = self.objects(name)
+        for at in range(0, len(keys), 1000):
+            batch = [{"Key": key} for key in keys[at : at + 1000]]
+            self._s3.delete_objects(Bucket=self.bucket, Delete={"Objects": batch, "Quiet": True})
+        left = self.objects(name)
+        expect(not left, f"{len(left)} objects are still there")
+
+    def _arn(self, name: str) -> str:
+        return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
+
+
+def check_runs(tables: list[Fixture], runs: Runs, ways: Ways, report: Report) -> None:
+    """Each way to start an execution. tables: those that the deployment may read."""
+    for table in tables:
+        index = INDEX if table.has_index else None
+        report.check(
+            f"state machine on {table.name}{f', index {index}' if index else ''}: its keys exactly",
+            lambda table=table, index=index: whole_run(runs, table, index),
+        )
+    (many,) = (table for table in tables if table.shape == "many")
+    checks: list[tuple[str, Callable[[], str | None]]] = [
+        (
+            f"a run that was stopped goes on by {'redrive' if ways.can_redrive else 'resume'}",
+            lambda: stopped(runs, many, ways),
+        ),
+        ("many groups, several at once, and a check of the result", lambda: groups(runs, many)),
+        ("planOnly estimates, and begins nothing", lambda: plan_only(runs, many)),
+        ("an unknown field is refused by name", lambda: unknown_field(runs, many)),
+        ("a table that is not allowed is refused", lambda: foreign_table(runs)),
+        ("a spent budget fails; resume ends with the same keys", lambda: resumed(runs, many)),
+    ]
+    for title, look in checks:
+        report.check(f"state machine: {title}", look)
+
+
+def whole_run(runs: Runs, table: Fixture, index: str | None) -> str:
+    """One run from the input to the parts."""
+    given = {"table": table.name, "segments": 16} | ({"index": index} if index else {})
+    run = runs.start(table.label, given)
+    return check_result(runs, run, runs.output(run), table, index)
+
+
+def groups(runs: Runs, table: Fixture) -> str:
+    """Several groups; the state VerifyRun."""
+    given = {"table": table.name, "segments": SEGMENTS, "maxConcurrency": 4, "verifyShare": 0.2}
+    run = runs.start("groups", given)
+    output = runs.output(run)
+    expect_equal(output["verify"]["missing"], 0, "keys missing by the check")
+    expect_equal(runs.manifest(run)["groups"], GROUPS, "groups")
+    return check_result(runs, run, output, table)
+
+
+def plan_only(runs: Runs, table: Fixture) -> str:
+    """A sample is seldom far off; half to double of what is there is taken as an estimate."""
+    run = runs.start("plan", {"table": table.name, "planOnly": True})
+    output = runs.output(run)
+    estimated = output["keys"]["estimate"]
+    keys = len(table.keys)
+    expect(keys / 2 <= estimated <= keys * 2, f"{estimated} keys estimated, there are {keys}")
+    expect_equal(len(runs.objects(run)), 1, "objects written")
+    expect(
+        json.loads(runs.read(runs.objects(run)[0]))["keys"] == output["keys"], "the file differs"
+    )
+    return f"{estimated} keys estimated, there are {keys}"
+
+
+def unknown_field(runs: Runs, table: Fixture) -> str:
+    """A wrong input ends as FAILED, and a person understands why."""
+    return _refused(runs, "unknown-field", {"table": table.name, "segmetns": 4}, "segmetns")
+
+
+def foreign_table(runs: Runs) -> str:
+    """The allow-list holds."""
+    given = {"table": "keyhop-live-not-allowed"}
+    return _refused(runs, "foreign-table", given, "not one of the tables of this deployment")
+
+
+def _refused(runs: Runs, what: str, given: dict[str, Any], told: str) -> str:
+    run = runs.start(what, given)
+    outcome = runs.outcome(run)
+    expect_equal(outcome["status"], "FAILED", "status")
+    expect_equal(outcome.get("error"), "InvalidInput", "error")
+    expect(told in outcome["cause"], f"the cause does not tell: {outcome['cause']}")
+    expect_equal(runs.objects(run), [], "objects written")
+    return f'"{outcome["cause"]}"'
+
+
+def resumed(runs: Runs, table: Fixture) -> str:
+    """A run that may read too little, and another execution that goes on with it."""
+    given = {"table": table.name, "segments": SEGMENTS, "maxReadUnits": SMALL_BUDGET}
+    run = runs.start("budget", given)
+    outcome = runs.outcome(run)
+    expect_equal(outcome["status"], "FAILED", "status of the run with too small a budget")
+    for word in ("BudgetSpent", "resume", run):
+        expect(word in outcome["cause"], f"the cause does not name {word}: {outcome['cause']}")
+    before = runs.manifest(run)
+    expect(not before["finished"], "the manifest of the failed run says that it is finished")
+    expect(
+        before["read_units"] <= SMALL_BUDGET,
+        f"{before['read_units']} read units were spent of {SMALL_BUDGET}",
+    )
+    output = runs.output(runs.start("resume", {"table": table.name, "resume": run}))
+    expect_equal(output["run"], run, "the run that went on")
+    return check_result(runs, run, output, table)
+
+
+def stopped(runs: Runs, table: Fixture, ways: Ways) -> str:
+    """The functions that were at work when it was stopped are twins of those that go on."""
+    given = {"table": table.name, "segments": SEGMENTS, "maxReadRate": SLOW_RATE}
+    run = runs.start("stopped", given)
+    deadline = time.monotonic() + RUN_SECONDS
+    # From here on PlanRun is over, and the groups are being worked.
+    while not any(f"runs/{run}/groups/" in key for key in runs.objects(run)):
+        expect(time.monotonic() < deadline, "the run was not planned in time")
+        time.sleep(ways.poll_seconds)
+    time.sleep(1 + ways.poll_seconds)
+    runs.stop(run)
+    expect_equal(runs.outcome(run)["status"], "ABORTED", "status of the stopped execution")
+    if ways.can_redrive:
+        runs.redrive(run)
+        output = runs.output(run)
+    else:
+        output = runs.output(runs.start("go-on", {"table": table.name, "resume": run}))
+    return check_result(runs, run, output, table)
+
+
+def check_result(
+    runs: Runs, run: str, output: dict[str, Any], table: Fixture, index: str | None = None
+) -> str:
+    """Output, manifest and parts of a finished run agree with each other and with the table."""
+    name = "day" if index else "pk"
+    wanted = {comparable(item[name]) for item in table.items}
+    manifest = runs.manifest(run)
+    segments = manifest["segments"]
+    expect_equal(output["manifest"], f"s3://{runs.bucket}/runs/{run}/manifest.json", "its place")
+    expect_equal(manifest["finished"], True, "finished")
+    expect_equal(manifest["keys"], len(wanted), "keys by the manifest")
+    expect_equal(output["keys"], len(wanted), "keys by the output")
+    expect_equal(segments["ended"], segments["total"], "segments ended")
+    expect_equal(sum(segments["keys"]), len(wanted), "keys by segment, in all")
+    least = 0.5 * segments["total"]
+    expect(manifest["read_units"] >= least, f"{manifest['read_units']} read units: too few")
+    expect(
+        manifest["cost"]["total"] > manifest["cost"]["dynamodb"] > 0, f"cost: {manifest['cost']}"
+    )
+    found = []
+    for part in manifest["parts"]:
+        content = runs.read(f"runs/{run}/{part['name']}")
+        expect_equal(hashlib.sha256(content).hexdigest(), part["sha256"], part["name"])
+        lines = gzip.decompress(content).decode().splitlines()
+        expect_equal(len(lines), part["keys"], f"lines of {part['name']}")
+        found += [comparable(from_json(json.loads(line))[name]) for line in lines]
+    expect_keys(found, wanted)
+    stray = [key for key in runs.objects(run) if "/parts/" in key]
+    expect_equal(len(stray), len(manifest["parts"]), "parts in the bucket")
+    return (
+        f"{len(wanted)} keys, {manifest['read_units']:g} read units, "
+        f"{manifest['seconds']:.1f} s, ${manifest['cost']['total']:.6f}"
+    )

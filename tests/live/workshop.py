@@ -1,0 +1,180 @@
+"""Makes the suite's tables, and removes exactly those."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.units import UNITS_PER_BLOCK
+
+from local.flights import load
+from tests.live.fixtures import INDEX, Fixture
+from tests.live.report import Refused
+from tests.live.ways import Ways
+
+TAG = "keyhop-live"
+"""Its value is the id of the suite's start that made the table."""
+
+READY_SECONDS = 300.0
+REMOVAL_SECONDS = 300.0
+
+
+class Workshop:
+    """The tables of one start of the suite, told from all others by tag and identity."""
+
+    def __init__(self, client: Any, suite: str, ways: Ways) -> None:
+        self.read_units = 0.0
+        self._client = client
+        self._suite = suite
+        self._ways = ways
+        # By name, what tells a table from others of that name; None while that is not known.
+        self._made: dict[str, str | None] = {}
+
+    def refuse_existing(self, tables: Iterable[Fixture]) -> None:
+        """Raises Refused if a table is there already: it may be somebody's."""
+        there = [table.name for table in tables if self._describe(table.name) is not None]
+        if there:
+            raise Refused(
+                f"There are tables already that this suite would make: {', '.join(there)}. If "
+                f"another start of it runs, wait for it; if one was killed (tag {TAG}), delete "
+                f"them; else choose another TABLE_PREFIX."
+            )
+
+    def make(self, tables: list[Fixture]) -> None:
+        """Create, load, and wait until reads see all of it."""
+        for table in tables:
+            self._create(table)
+        for table in tables:
+            self._wait_until_ready(table)
+            load(self._client, table.items, table.name)
+        time.sleep(self._ways.settle_seconds)
+        for table in tables:
+            self._wait_until_visible(table)
+
+    def remove(self) -> list[str]:
+        """Delete what was made; returns what could not be, and why."""
+        waiting: dict[str, str] = dict.fromkeys(self._made, "it is still there")
+        left = []
+        deadline = time.monotonic() + REMOVAL_SECONDS
+        while waiting and time.monotonic() < deadline:
+            time.sleep(self._ways.poll_seconds)
+            for name in list(waiting):
+                try:
+                    if self._is_gone(name):
+                        del waiting[name]
+                except ClientError as error:
+                    left.append(f"table {name}: {error}")
+                    del waiting[name]
+                except (BotoCoreError, Refused) as error:
+                    waiting[name] = str(error)
+        left += [f"table {name}: {why}" for name, why in waiting.items()]
+        return left
+
+    def _create(self, table: Fixture) -> None:
+        self._made[table.name] = None
+        try:
+            made = self._client.create_table(**definition(table, self._suite))["TableDescription"]
+        except self._client.exceptions.ResourceInUseException as error:
+            # Somebody was quicker; or it was ourselves, and the answer to a first attempt was lost.
+            found = self._describe(table.name)
+            if found is None or not self._has_our_tag(found):
+                del self._made[table.name]
+                raise Refused(f"Table {table.name} was made by somebody else just now.") from error
+            made = found
+        self._made[table.name] = _identity(made)
+
+    def _wait_until_ready(self, table: Fixture) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            found = self._describe(table.name)
+            indexes = (found or {}).get("GlobalSecondaryIndexes", ())
+            statuses = [(found or {}).get("TableStatus"), *(i["IndexStatus"] for i in indexes)]
+            if set(statuses) == {"ACTIVE"}:
+                return
+            time.sleep(self._ways.poll_seconds)
+        raise Refused(f"Table {table.name} was not ready after {READY_SECONDS:g} seconds.")
+
+    def _wait_until_visible(self, table: Fixture) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        indexes = [None, INDEX] if table.has_index else [None]
+        while time.monotonic() < deadline:
+            if all(self._count(table.name, index) == len(table.items) for index in indexes):
+                return
+            time.sleep(self._ways.poll_seconds)
+        raise Refused(
+            f"Scans did not find all {len(table.items)} items of {table.name} after "
+            f"{READY_SECONDS:g} seconds."
+        )
+
+    def _count(self, name: str, index: str | None) -> int:
+        more = {} if index is None else {"IndexName": index}
+        counted = 0
+        start: dict[str, Any] = {}
+        while True:
+            page = self._client.scan(
+                TableName=name, Select="COUNT", ReturnConsumedCapacity="TOTAL", **start, **more
+            )
+            counted += page["Count"]
+            self.read_units += max(UNITS_PER_BLOCK, page["ConsumedCapacity"]["CapacityUnits"])
+            if "LastEvaluatedKey" not in page:
+                return counted
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def _is_gone(self, name: str) -> bool:
+        """One step towards it; raises Refused if it is another's."""
+        found = self._describe(name)
+        if found is None:
+            return True
+        identity = self._made[name]
+        ours = self._has_our_tag(found) if identity is None else _identity(found) == identity
+        if not ours:
+            raise Refused("it was not made by this start of the suite")
+        if found["TableStatus"] == "ACTIVE":
+            self._client.delete_table(TableName=name)
+        return False
+
+    def _has_our_tag(self, found: dict[str, Any]) -> bool:
+        if not self._ways.keeps_tags:
+            return False
+        tags = self._client.list_tags_of_resource(ResourceArn=found["TableArn"])["Tags"]
+        return {"Key": TAG, "Value": self._suite} in tags
+
+    def _describe(self, name: str) -> dict[str, Any] | None:
+        try:
+            return dict(self._client.describe_table(TableName=name)["Table"])
+        except self._client.exceptions.ResourceNotFoundException:
+            return None
+
+
+def definition(table: Fixture, suite: str) -> dict[str, Any]:
+    """What CreateTable takes."""
+    types = {"pk": table.partition}
+    keys = [{"AttributeName": "pk", "KeyType": "HASH"}]
+    if table.sort is not None:
+        types["sk"] = table.sort
+        keys.append({"AttributeName": "sk", "KeyType": "RANGE"})
+    more: dict[str, Any] = {}
+    if table.has_index:
+        types["day"] = "S"
+        more["GlobalSecondaryIndexes"] = [
+            {
+                "IndexName": INDEX,
+                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ]
+    return {
+        "TableName": table.name,
+        "KeySchema": keys,
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": type_} for name, type_ in types.items()
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+        "Tags": [{"Key": TAG, "Value": suite}],
+        **more,
+    }
+
+
+def _identity(description: dict[str, Any]) -> str:
+    """As Keyhop tells tables of one name apart."""
+    return str(description.get("TableId") or description["CreationDateTime"])

@@ -1,0 +1,194 @@
+"""What of tests/live no laptop can show: tables told apart by tags and ids, and a redrive."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from tests.live.deployed import Deployed, deploy_command
+from tests.live.fixtures import Fixture, fixtures
+from tests.live.report import Differs, Refused, Report, expect, expect_keys
+from tests.live.runs import Runs
+from tests.live.ways import AWS, LAPTOP, ways_of
+from tests.live.workshop import Workshop
+
+FAST = replace(AWS, settle_seconds=0.0, poll_seconds=0.0, last_write_seconds=0.0)
+TABLE = Fixture("mine-keyhop-live-plain", "plain", sort=None)
+
+
+@pytest.fixture
+def dynamodb() -> Iterator[Any]:
+    with mock_aws():
+        yield boto3.client("dynamodb", region_name="us-east-1")
+
+
+def names(dynamodb: Any) -> list[str]:
+    return list(dynamodb.list_tables()["TableNames"])
+
+
+def made(dynamodb: Any, suite: str) -> Workshop:
+    workshop = Workshop(dynamodb, suite, FAST)
+    workshop.make([TABLE])
+    return workshop
+
+
+def forget(workshop: Workshop) -> None:
+    """As if the suite was interrupted before the answer to CreateTable came."""
+    workshop._made[TABLE.name] = None
+
+
+def test_a_table_is_made_loaded_and_removed(dynamodb: Any) -> None:
+    workshop = made(dynamodb, "suite-1")
+    assert dynamodb.scan(TableName=TABLE.name, Select="COUNT")["Count"] == len(TABLE.items)
+    assert workshop.remove() == []
+    assert names(dynamodb) == []
+
+
+def test_a_table_whose_creation_was_not_answered_is_removed_by_its_tag(dynamodb: Any) -> None:
+    workshop = made(dynamodb, "suite-1")
+    forget(workshop)
+    assert workshop.remove() == []
+    assert names(dynamodb) == []
+
+
+def test_a_table_with_another_starts_tag_stays(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(dynamodb, "suite-1")
+    other = Workshop(dynamodb, "suite-2", FAST)
+    forget(other)
+    monkeypatch.setattr("tests.live.workshop.REMOVAL_SECONDS", 0.05)
+    (left,) = other.remove()
+    assert left == f"table {TABLE.name}: it was not made by this start of the suite"
+    assert names(dynamodb) == [TABLE.name]
+
+
+def test_a_table_that_was_replaced_meanwhile_stays(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop = made(dynamodb, "suite-1")
+    dynamodb.delete_table(TableName=TABLE.name)
+    made(dynamodb, "suite-1")
+    monkeypatch.setattr("tests.live.workshop.REMOVAL_SECONDS", 0.05)
+    assert len(workshop.remove()) == 1
+    assert names(dynamodb) == [TABLE.name]
+
+
+def test_a_name_that_is_taken_is_refused_and_not_removed(dynamodb: Any) -> None:
+    made(dynamodb, "suite-1")
+    other = Workshop(dynamodb, "suite-2", FAST)
+    with pytest.raises(Refused, match="There are tables already"):
+        other.refuse_existing([TABLE])
+    with pytest.raises(Refused, match="made by somebody else"):
+        other.make([TABLE])
+    assert other.remove() == []
+    assert names(dynamodb) == [TABLE.name]
+
+
+def test_what_may_not_be_deleted_is_told(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop = made(dynamodb, "suite-1")
+
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DeleteTable")
+
+    monkeypatch.setattr(dynamodb, "delete_table", refuse)
+    (left,) = workshop.remove()
+    assert TABLE.name in left
+    assert "AccessDeniedException" in left
+
+
+class StepFunctions:
+    """Tells of a redrive, and of an execution, a little later."""
+
+    class exceptions:  # noqa: N801
+        class ExecutionDoesNotExist(Exception):
+            pass
+
+    def __init__(self) -> None:
+        self.redriven: list[str] = []
+        self.looks = 0
+
+    def redrive_execution(self, executionArn: str) -> None:  # noqa: N803
+        self.redriven.append(executionArn)
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        self.looks += 1
+        if self.looks == 1:
+            raise self.exceptions.ExecutionDoesNotExist
+        if self.looks < 4:
+            return {"status": "ABORTED", "redriveCount": 0}
+        return {"status": "RUNNING" if self.looks < 6 else "SUCCEEDED", "redriveCount": 1}
+
+
+def test_a_redrive_is_awaited_before_its_outcome_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the status of before would be taken for its end."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    arn = "arn:aws:states:us-east-1:123456789012:stateMachine:Keyhop-EnumerateKeys"
+    runs = Runs(Deployed(arn, "bucket", [], None), "s", FAST)  # type: ignore[arg-type]
+    states = runs._states = StepFunctions()
+    runs.redrive("run")
+    assert states.redriven == [arn.replace("stateMachine", "execution") + ":run"]
+    assert runs.outcome("run")["status"] == "SUCCEEDED"
+
+
+def test_only_endpoints_on_this_machine_get_a_laptops_ways() -> None:
+    there = "https://dynamodb.eu-west-1.amazonaws.com"
+    here = "http://127.0.0.1:8000"
+    assert ways_of([there, there]) is AWS
+    assert ways_of([here, here]) is LAPTOP
+    with pytest.raises(Refused):
+        ways_of([here, there])
+    assert AWS.empty_page_units == 0.5
+    assert AWS.keeps_tags
+    assert AWS.has_table_id
+    assert AWS.can_redrive
+
+
+def test_a_broken_check_fails_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    report = Report()
+    report.check("right", lambda: "a note")
+    report.check("different", lambda: expect(False, "was seen"))
+    report.check("broken", lambda: str({}["missing"]))
+    assert (report.passed, report.failed) == (1, ["different", "broken"])
+    assert report.summary() == "2 of 3 checks failed:\n  different\n  broken"
+    assert "Differs: was seen" in capsys.readouterr().out
+
+
+def test_keys_are_compared_exactly() -> None:
+    expect_keys([1, 2, 3], {1, 2, 3})
+    with pytest.raises(Differs) as differs:
+        expect_keys([1, 1, 4], {1, 2, 3})
+    assert "2 missing: {2, 3}" in str(differs.value)
+    assert "1 surplus: {4}" in str(differs.value)
+    assert "1 more than once: {1}" in str(differs.value)
+
+
+def test_names_of_tables_follow_from_the_prefix_alone() -> None:
+    tables = fixtures("Mine.")
+    assert len({table.name for table in tables}) == len(tables) == 12
+    assert all(table.name.startswith("Mine.keyhop-live-") for table in tables)
+    assert tables[0].label == "s-s"
+
+
+def test_the_collection_that_is_larger_than_a_page_is_so() -> None:
+    """By the service's limit of 1 MB; and each item costs half a read unit."""
+    from tests.live.fixtures import comparable, size_of
+
+    for table in fixtures("x-"):
+        if table.shape == "hops":
+            sizes = [
+                size_of(item)
+                for item in table.items
+                if comparable(item["pk"]) == comparable(table.large)
+            ]
+            assert sum(sizes) > 1_050_000
+            assert max(map(size_of, table.items)) <= 4096
+
+
+def test_a_command_to_deploy_is_quoted() -> None:
+    assert deploy_command(["a", "b"], "Keyhop") == "npx cdk deploy -c tables=a,b"
+    assert deploy_command(["a b"], "Other").endswith("-c 'tables=a b' -c stackName=Other")
