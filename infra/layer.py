@@ -24,9 +24,9 @@ _NEVER_IMPORTED = ("bin", "wrapt-stubs")
 """Scripts carry the path of the Python that installed them; stubs are for type checkers."""
 
 
-SERVICES = ("dynamodb", "s3", "stepfunctions")
-"""The services that the functions call. botocore's models of the 400 others are three quarters of
-the layer: left out, a function starts sooner. Another client needs its service named here."""
+SERVICES = ("dynamodb", "s3", "stepfunctions", "xray")
+"""The services that the functions make clients of, and the X-Ray SDK while it is imported. botocore's
+models of the 400 others are three quarters of the layer: left out, a function starts sooner."""
 
 
 class LayerError(Exception):

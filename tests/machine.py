@@ -98,6 +98,12 @@ class Machine:
     def manifest(self, run: str) -> dict[str, Any]:
         return dict(json.loads(self.object(f"runs/{run}/manifest.json")))
 
+    def progress(self, run: str) -> dict[str, Any]:
+        """The summary of a run that is not finished, which has no manifest."""
+        listed = self.runs.s3.list_objects_v2(Bucket=self.runs.bucket, Prefix=f"runs/{run}/m")
+        assert "Contents" not in listed
+        return dict(json.loads(self.object(f"runs/{run}/progress.json")))
+
     def keys(self, run: str) -> list[Key]:
         """All keys of the parts that the manifest names, in what order ever."""
         log, plan = self.runs.begun(run)

@@ -1,5 +1,6 @@
 """The deployed application, end to end: by the CDK's command line, and started as by a user."""
 
+import json
 import os
 import signal
 import time
@@ -105,9 +106,9 @@ def test_a_budget_of_units_holds_and_a_resume_goes_on(deployed: Deployed, small:
     assert (ended.status, ended.error) == ("FAILED", "RunFailed")
     assert ended.cause.startswith("BudgetSpent: ")
     assert 'start again with {"table": "Small", "resume": "poor"}' in ended.cause
-    manifest = deployed.executions.manifest("poor")
-    assert not manifest["finished"]
-    assert manifest["read_units"] <= 40
+    progress = json.loads(deployed.executions.read("runs/poor/progress.json"))
+    assert not progress["finished"]
+    assert progress["read_units"] <= 40
     resumed = deployed.run({"table": "Small", "resume": "poor", "maxReadUnits": 400}, "richer")
     assert resumed.status == "SUCCEEDED", resumed
     assert resumed.output["read_units"] <= 440

@@ -237,7 +237,7 @@ def test_a_segment_that_is_always_throttled_does_not_hold_the_others_up(
     out = ("--output", str(tmp_path / "out"), "--segments", "16")
     result = strict.keys(table_name, *out, "--give-up-after", "2")
     assert result.status == 2
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    manifest = json.loads((tmp_path / "out" / "progress.json").read_bytes())
     assert manifest["segments"]["ended"] == 15
     assert manifest["throttles"]["TableReadKeyRangeThroughputExceeded"] == manifest["retries"] > 3
     stand_in.fault = lambda operation, request: None

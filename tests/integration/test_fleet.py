@@ -295,7 +295,7 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
     with pytest.raises(RunFailed, match=r"start again with .*\"resume\": \"begun\"") as failed:
         clean_up("begun", failure, execution, machine.runs, WORKER)
     assert "128 of 160 segments are done" in str(failed.value)
-    assert not machine.manifest("begun")["finished"]
+    assert not machine.progress("begun")["finished"]
     machine.scan = scan_segments
     machine.invocations = 0
     told = machine.start({"table": table_name, "resume": "begun"})
@@ -339,7 +339,7 @@ def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes
     with pytest.raises(BudgetSpent, match="too little is left"):
         machine.start({**given, "maxReadUnits": 80}, name="run")
     assert units(charged) <= 80
-    manifest = machine.manifest("run")
+    manifest = machine.progress("run")
     assert not manifest["finished"]
     assert 60 <= manifest["read_units"] <= 80
     before = units(charged)

@@ -139,7 +139,7 @@ def test_a_file_system_without_hard_links_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_manifest_counts_what_is_there(unfinished: Path) -> None:
-    manifest = json.loads((unfinished / "manifest.json").read_bytes())
+def test_the_summary_counts_what_is_there(unfinished: Path) -> None:
+    manifest = json.loads((unfinished / "progress.json").read_bytes())
     held = [(unfinished / part["name"]).read_bytes().count(b"\n") for part in manifest["parts"]]
     assert sum(held) == manifest["keys"]

@@ -175,14 +175,21 @@ def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
         second.lock()
 
 
-def test_a_manifest_claims_to_be_finished_only_if_every_segment_ended_once() -> None:
-    plan = plan_of(segments=2)
-    whole = commit_of("a", ended=2, finished=True)
-    totals = Totals.of(plan, [whole])
-    totals.check_whole(plan)
-    for broken in ([commit_of("a", ended=1, finished=True)], [whole, commit_of("b", ended=1)]):
-        with pytest.raises(BrokenPromise, match="do not use its result"):
-            Totals.of(plan, broken).check_whole(plan)
+def test_an_attempt_whose_answer_was_lost_has_won_its_own_race(tmp_path: Path) -> None:
+    """S3 creates the commit, the answer is lost, and the SDK asks again: "it is there"."""
+    log = RunLog(Directory(tmp_path))
+    assert log.commit(commit_of("mine"))
+    assert log.commit(commit_of("mine"))
+    assert not log.commit(commit_of("another"))
+
+
+def test_a_late_summary_does_not_take_the_manifest_back(tmp_path: Path) -> None:
+    log = RunLog(Directory(tmp_path))
+    log.write_manifest({"finished": False})
+    assert not log.is_finished()
+    log.write_manifest({"finished": True})
+    log.write_manifest({"finished": False})
+    assert log.is_finished()
 
 
 def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:

@@ -20,6 +20,7 @@ from keyhop.keyspace import Key
 
 PLAN = "run.json"
 MANIFEST = "manifest.json"
+PROGRESS = "progress.json"
 MOST_WAITING_BYTES = 4 << 20
 COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s\d{6,}\.json")
 PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?")
@@ -54,8 +55,16 @@ class RunLog:
         return bool(state and state["finished"])
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Write the summary, over an earlier one."""
+        """Write the summary, over an earlier one.
+
+        That of an unfinished run has a name of its own, so that a writer who is late, and does not
+        know that the run was finished meanwhile, cannot take the manifest back.
+        """
+        if not manifest["finished"]:
+            self.store.replace(PROGRESS, _dump(manifest))
+            return
         self.store.replace(MANIFEST, _dump(manifest))
+        self.store.delete(PROGRESS)
 
     def commits(self, group: int) -> Iterator[Commit]:
         """The commits of a group, in order."""
@@ -80,7 +89,12 @@ class RunLog:
     def commit(self, commit: Commit) -> bool:
         """Commit a slice; False if another attempt at it was first: then that one counts."""
         name = _commit_name(commit.group, commit.slice)
-        return self.store.create(name, _dump(commit.to_json()))
+        if self.store.create(name, _dump(commit.to_json())):
+            return True
+        # A store can create it and lose the answer; then it is told, when asked again, that
+        # somebody was first, and that was this very attempt.
+        winner = self.commit_of(commit.group, commit.slice)
+        return winner is not None and winner.attempt == commit.attempt
 
     def new_part(self, plan: RunPlan, group: int, number: int) -> "PartSink":
         """Where the keys of one attempt at a slice go."""

@@ -3,7 +3,9 @@
     run.json                        the plan; created once, so a place holds one run
     parts/<group>-<slice>-<attempt> keys; they count only if a commit names them
     commits/<group>-<slice>.json    created once: what a slice did, and where it stopped
-    manifest.json                   the summary; "finished" is true in the last one only
+    progress.json                   the summary of a run that is not finished
+    manifest.json                   the summary of a finished one: there is none before
+    parts.json, links/parts.txt     the parts that count, for other programs (output in S3 only)
 
 A slice is *committed* by the creation of its commit. A slice that is run again, run twice at once,
 or killed, creates none or loses the race for it; then its parts do not count and the winner's
@@ -268,14 +270,6 @@ class Totals:
                 for block in part.blocks:
                     totals.segments[block.segment] += block.keys
         return totals
-
-    def check_whole(self, plan: RunPlan) -> None:
-        """Raises BrokenPromise unless every segment was ended exactly once."""
-        if self.ended != plan.segments or len(self.finished) != plan.groups:
-            raise BrokenPromise(
-                f"The run claims to be finished, but {self.ended} of {plan.segments} segments "
-                f"ended in {len(self.finished)} of {plan.groups} groups: do not use its result."
-            )
 
 
 def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> dict[str, Any]:

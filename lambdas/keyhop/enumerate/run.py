@@ -21,6 +21,7 @@ from keyhop.enumerate.start import Start
 from keyhop.enumerate.survey import Opening
 from keyhop.enumerate.table import Target
 from keyhop.enumerate.tally import Tally
+from keyhop.enumerate.whole import EndedSegments
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.keyspace import Key
 
@@ -314,7 +315,8 @@ def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
     A finished run is checked to be whole.
     """
     listed = log.commit_files()  # before they are read: a twin may be adding to them
-    totals = Totals.of(plan, log.commits_of(sorted(listed)))
+    segments = EndedSegments(plan)
+    totals = Totals.of(plan, segments.watch(log.commits_of(sorted(listed))))
     if listed.total() > totals.commits:
         raise BrokenPromise(
             f"Only {totals.commits} of {listed.total()} commits follow one another, so keys are "
@@ -323,7 +325,7 @@ def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
     log.check_sizes(totals.parts)
     finished = len(totals.finished) == plan.groups
     if finished:
-        totals.check_whole(plan)
+        segments.check_whole()
     return totals, manifest(plan, totals, finished, now())
 
 
