@@ -64,7 +64,12 @@ class Enumeration(Construct):
             "PlanRun",
             "plan_run",
             Shape("Checks a run's input, samples the table, writes the plan", VCPU_MB),
-            {**self._where(), **self._which_tables(), **self._prices()},
+            {
+                **self._where(),
+                **self._which_tables(),
+                **self._prices(),
+                **self._most_workers(),
+            },
         )
         allow_reading_keys(role, self._config.tables)
         allow_objects(role, self._bucket, "WriteThePlanAndReadTheRunToResume", _READ, _WRITE)
@@ -134,7 +139,7 @@ class Enumeration(Construct):
             "VerifyRun",
             "verify_run",
             Shape("Compares a share of the segments with plain Scans", VCPU_MB),
-            {**self._where(), **self._which_tables()},
+            {**self._where(), **self._which_tables(), **self._prices(VCPU_MB)},
         )
         allow_reading_keys(role, self._config.tables)
         allow_objects(role, self._bucket, "ReadThePartsAndWriteTheComparison", _READ, _WRITE)
@@ -163,11 +168,16 @@ class Enumeration(Construct):
     def _which_tables(self) -> dict[str, str]:
         return {"KEYHOP_TABLES": json.dumps([table.given for table in self._config.tables])}
 
-    def _prices(self) -> dict[str, str]:
+    def _prices(self, memory_mb: int | None = None) -> dict[str, str]:
         return {
-            "KEYHOP_WORKER_MEMORY_MB": str(self._config.worker.memory_mb),
+            "KEYHOP_WORKER_MEMORY_MB": str(memory_mb or self._config.worker.memory_mb),
             "KEYHOP_ARCHITECTURE": self._config.architecture,
         }
+
+    def _most_workers(self) -> dict[str, str]:
+        # A map of more children than the reservation serves would only be refused and asked again.
+        reserved = self._config.worker.reserved_concurrency
+        return {} if reserved is None else {"KEYHOP_MOST_WORKERS": str(reserved)}
 
     def _state_machine(self) -> sfn.StateMachine:
         role = self._state_machine_role()

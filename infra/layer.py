@@ -25,8 +25,10 @@ _NEVER_IMPORTED = ("bin", "wrapt-stubs")
 
 
 SERVICES = ("dynamodb", "s3", "stepfunctions", "xray")
-"""The services that the functions make clients of, and the X-Ray SDK while it is imported. botocore's
-models of the 400 others are three quarters of the layer: left out, a function starts sooner."""
+"""Those that the functions make clients of, and the X-Ray SDK while it is imported.
+
+botocore's models of the 400 others are three quarters of the layer: without them a function starts
+sooner."""
 
 
 class LayerError(Exception):

@@ -62,11 +62,13 @@ class Results(Construct):
         self._keys_table().add_resource_dependency(database)
 
     def _keys_table(self) -> glue.CfnTable:
-        """One line a key, as DynamoDB-typed JSON; the attribute's name differs by table.
+        """One row a key: a line of DynamoDB-typed JSON; the attribute's name differs by table.
 
         So the column is the line, and a query takes it apart: json_extract_scalar(line, '$.pk.S').
         """
-        parts = f"s3://{self.bucket.bucket_name}/runs/${{run}}/parts/"
+        # Links to the parts that count (listing.py): by prefix, a part that a worker uploaded too
+        # late would be read as well. A run that is not finished has no links, and so no rows.
+        links = f"s3://{self.bucket.bucket_name}/runs/${{run}}/links/"
         return glue.CfnTable(
             self,
             "Keys",
@@ -87,7 +89,7 @@ class Results(Construct):
                     # Projected: a new run is there at once, without a crawler.
                     "projection.enabled": "true",
                     "projection.run.type": "injected",
-                    "storage.location.template": parts,
+                    "storage.location.template": links,
                 },
                 storage_descriptor=glue.CfnTable.StorageDescriptorProperty(
                     columns=[
@@ -97,7 +99,7 @@ class Results(Construct):
                     ],
                     location=f"s3://{self.bucket.bucket_name}/runs/",
                     compressed=True,
-                    input_format="org.apache.hadoop.mapred.TextInputFormat",
+                    input_format="org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat",
                     output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
                     serde_info=glue.CfnTable.SerdeInfoProperty(
                         serialization_library="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",

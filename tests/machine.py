@@ -16,7 +16,9 @@ from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.enumerate.fleet.planning import plan_run
 from keyhop.enumerate.fleet.request import parse
 from keyhop.enumerate.fleet.runs import Execution, Runs
+from keyhop.enumerate.fleet.valve import AtOnce
 from keyhop.enumerate.fleet.working import GroupWork, scan_segments
+from keyhop.enumerate.run import now
 from keyhop.enumerate.tally import Tally
 from keyhop.keyspace import Key
 
@@ -32,6 +34,17 @@ def passed_on(state: Any) -> Any:
 
 
 @dataclass
+class MapRun:
+    """What Step Functions tells a worker of its map; None while it does not answer."""
+
+    told: AtOnce | None = None
+    arn: str = "arn:aws:states:::mapRun:EnumerateKeys/ScanGroups:1"
+
+    def at_once(self) -> AtOnce | None:
+        return self.told
+
+
+@dataclass
 class Machine:
     """scan: stands between the map and ScanSegments, so that a test can spoil it."""
 
@@ -39,7 +52,12 @@ class Machine:
     tables: list[str]
     remaining: float = 900.0
     scan: Callable[..., Any] = scan_segments
+    most_workers: int | None = None
     invocations: int = field(default=0)
+    present: MapRun = field(default_factory=MapRun)
+
+    def map_run(self, execution: str) -> MapRun:
+        return self.present
 
     def start(self, given: Any, name: str | None = None) -> dict[str, Any]:
         """From the input to the output, or to what a function raises."""
@@ -51,11 +69,12 @@ class Machine:
 
     def execution(self, name: str | None = None) -> Execution:
         name = name or f"e-{uuid.uuid4().hex[:12]}"
-        return Execution(f"arn:aws:states:::execution:EnumerateKeys:{name}", name, "2026-11-01")
+        return Execution(f"arn:aws:states:::execution:EnumerateKeys:{name}", name, now())
 
     def plan(self, given: Any, execution: Execution) -> dict[str, Any]:
         request = parse(passed_on(given))
-        return passed_on(plan_run(request, execution, self.runs, self.tables, WORKER)[0])
+        state, _ = plan_run(request, execution, self.runs, self.tables, WORKER, self.most_workers)
+        return passed_on(state)
 
     def go_on(self, state: dict[str, Any], execution: Execution) -> dict[str, Any]:
         state["next"] = "scan"
@@ -64,14 +83,19 @@ class Machine:
                 self.map(state)
                 state = passed_on(finish_run(state, execution, self.runs, WORKER))
             elif state["next"] == "verify":
-                state = passed_on(verify_run(state, self.runs, self.tables, self.remaining)[0])
+                state = passed_on(self.verify(state))
             else:
                 return dict(state["result"])
+
+    def verify(self, state: dict[str, Any]) -> dict[str, Any]:
+        return verify_run(state, self.runs, self.tables, WORKER, self.remaining, Tally())[0]
 
     def map(self, state: dict[str, Any]) -> None:
         items = json.loads(self.object(state["groups"]["key"]))
         assert len(items) == state["groups"]["count"]
-        with ThreadPoolExecutor(state["maxConcurrency"]) as pool:
+        at_once = state["maxConcurrency"]
+        self.present.told = AtOnce(at_once, min(at_once, len(items)))
+        with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(lambda item: self.child(state, item), items))
 
     def child(self, state: dict[str, Any], item: dict[str, Any]) -> None:
@@ -105,8 +129,12 @@ class Machine:
         return dict(json.loads(self.object(f"runs/{run}/progress.json")))
 
     def keys(self, run: str) -> list[Key]:
-        """All keys of the parts that the manifest names, in what order ever."""
+        """All keys of the parts that the manifest and the lists for readers name, in any order."""
         log, plan = self.runs.begun(run)
         parts = [part for commit in log.commits_of(range(plan.groups)) for part in commit.parts]
         assert {part.name for part in parts} == {p["name"] for p in self.manifest(run)["parts"]}
+        there = {f"runs/{run}/{part.name}" for part in parts}
+        assert {item["key"] for item in json.loads(self.object(f"runs/{run}/parts.json"))} == there
+        links = self.object(f"runs/{run}/links/parts.txt").decode().splitlines()
+        assert sorted(links) == sorted(f"s3://{self.runs.bucket}/{key}" for key in there)
         return [key for part in parts for _, key in log.keys(plan, part)]

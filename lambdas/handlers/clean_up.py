@@ -4,17 +4,17 @@ import os
 import sys
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.failing import RunFailed, clean_up
 from keyhop.enumerate.fleet.runs import Execution
 
 from handlers.settings import CleanUpSettings, runs_in
-from handlers.telemetry import count
+from handlers.telemetry import count, function_tracer
 
 logger = Logger()
 metrics = Metrics()
-tracer = Tracer()
+tracer = function_tracer()
 
 
 @logger.inject_lambda_context
@@ -26,7 +26,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     execution = Execution.from_context(event["execution"])
     runs = runs_in(settings.bucket)
     try:
-        clean_up(event["run"], event["failure"], execution, runs, settings.worker)
+        clean_up(
+            event["run"],
+            event["failure"],
+            execution,
+            event["entered"],
+            runs,
+            settings.worker,
+            event["verifyShare"],
+        )
     except RunFailed as failed:
         count(metrics, RunsFailed=1)
         logger.error("failed", run=event["run"], cause=str(failed))

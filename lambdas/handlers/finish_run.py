@@ -3,17 +3,17 @@
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.enumerate.fleet.runs import Execution
 
 from handlers.settings import FinishSettings, runs_in
-from handlers.telemetry import count
+from handlers.telemetry import count, function_tracer
 
 logger = Logger()
 metrics = Metrics()
-tracer = Tracer()
+tracer = function_tracer()
 
 
 @logger.inject_lambda_context

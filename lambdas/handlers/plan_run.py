@@ -3,18 +3,18 @@
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.planning import plan_run
 from keyhop.enumerate.fleet.request import parse
 from keyhop.enumerate.fleet.runs import Execution
 
 from handlers.settings import PlanSettings, runs_in
-from handlers.telemetry import count, count_reads
+from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
 metrics = Metrics()
-tracer = Tracer()
+tracer = function_tracer()
 
 
 @logger.inject_lambda_context
@@ -26,7 +26,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     execution = Execution.from_context(event["execution"])
     request = parse(event["input"])
     runs = runs_in(settings.bucket)
-    state, tally = plan_run(request, execution, runs, settings.tables, settings.worker)
+    state, tally = plan_run(
+        request, execution, runs, settings.tables, settings.worker, settings.most_workers
+    )
     count_reads(metrics, tally)
     count(metrics, RunsPlanned=1)
     logger.info("planned", run=state.get("run"), table=request.table, plan=state.get("plan"))

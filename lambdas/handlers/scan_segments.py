@@ -3,17 +3,17 @@
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.working import GroupWork, scan_segments
 from keyhop.enumerate.tally import Tally
 
 from handlers.settings import ScanSettings, runs_in
-from handlers.telemetry import count, count_reads
+from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
 metrics = Metrics()
-tracer = Tracer()
+tracer = function_tracer()
 
 
 @logger.inject_lambda_context

@@ -11,16 +11,23 @@ from keyhop.enumerate.fleet.runs import Runs
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Of PlanRun. tables: names and ARNs that this deployment may touch."""
+    """Of PlanRun.
+
+    tables: names and ARNs that this deployment may touch. most_workers: how many can run at once,
+    None for no limit of the deployment's own.
+    """
 
     bucket: str
     tables: list[str]
     worker: Worker
+    most_workers: int | None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "PlanSettings":
         """Raises KeyError or ValueError for an environment that the stack would not make."""
-        return cls(env["KEYHOP_BUCKET"], _tables(env), _worker(env))
+        reserved = env.get("KEYHOP_MOST_WORKERS")
+        most_workers = int(reserved) if reserved else None
+        return cls(env["KEYHOP_BUCKET"], _tables(env), _worker(env), most_workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +43,18 @@ class ScanSettings:
         return cls(env["KEYHOP_BUCKET"], _tables(env))
 
 
-class VerifySettings(ScanSettings):
-    """Of VerifyRun."""
+@dataclass(frozen=True, slots=True)
+class VerifySettings:
+    """Of VerifyRun. worker: that function itself."""
+
+    bucket: str
+    tables: list[str]
+    worker: Worker
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "VerifySettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        return cls(env["KEYHOP_BUCKET"], _tables(env), _worker(env))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,19 @@
 """Logs and metrics that several functions write. Neither ever holds a key of a table."""
 
+from aws_lambda_powertools import Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
 from keyhop.enumerate.tally import Tally
 
 UNKNOWN_REASON = "Unknown"
+
+
+def function_tracer() -> Tracer:
+    """A trace of each invocation as a whole.
+
+    Its requests are not in it: a worker sends hundreds a second, from several threads. They are
+    counted by metrics.
+    """
+    return Tracer(auto_patch=False)
 
 
 def count(metrics: Metrics, **values: float) -> None:

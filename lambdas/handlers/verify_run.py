@@ -3,16 +3,17 @@
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.checking import verify_run
+from keyhop.enumerate.tally import Tally
 
 from handlers.settings import VerifySettings, runs_in
-from handlers.telemetry import count, count_reads
+from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
 metrics = Metrics()
-tracer = Tracer()
+tracer = function_tracer()
 
 
 @logger.inject_lambda_context
@@ -21,13 +22,18 @@ tracer = Tracer()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the state of FinishRun to itself with the check's result, or to another turn."""
     settings = VerifySettings.from_env(os.environ)
-    state, verdict, tally = verify_run(
-        event,
-        runs_in(settings.bucket),
-        settings.tables,
-        context.get_remaining_time_in_millis() / 1000,
-    )
-    count_reads(metrics, tally)
+    tally = Tally()
+    try:
+        state, verdict = verify_run(
+            event,
+            runs_in(settings.bucket),
+            settings.tables,
+            settings.worker,
+            context.get_remaining_time_in_millis() / 1000,
+            tally,
+        )
+    finally:
+        count_reads(metrics, tally)
     count(metrics, KeysMissing=verdict.missing)
     logger.info("checked", run=state["run"], segments=verdict.segments, drawn=verdict.drawn)
     return state

@@ -11,6 +11,7 @@ KeyhopError
 ├── Unreachable            no answer from the endpoint at all
 ├── StoreUnavailable       the results' place does not answer; the run can be resumed
 ├── GaveUp                 throttled or failing for too long; the run can be resumed
+├── NoProgress             the time allowed did not suffice for anything
 ├── BudgetSpent            the next page would cost more than is left; the run can be resumed
 ├── KeysMissing            a check found keys that the run did not report
 └── BrokenPromise          the service, or a stored run, contradicts what it promises
@@ -59,6 +60,10 @@ class StoreUnavailable(KeyhopError):
 
 class GaveUp(KeyhopError):
     """Nothing has succeeded for as long as patience allows."""
+
+
+class NoProgress(KeyhopError):
+    """The time that a worker was allowed did not suffice for anything."""
 
 
 class BudgetSpent(KeyhopError):

@@ -29,7 +29,7 @@ def test_a_table_of_100_000_items_over_3_000_keys_comes_out_exactly(deployed: De
     prefix = f"s3://{deployed.executions.bucket}/runs/whole/"
     assert (ended.output["manifest"], ended.output["parts"]) == (
         f"{prefix}manifest.json",
-        f"{prefix}parts/",
+        f"{prefix}parts.json",
     )
     assert ended.output["read_units"] < 2_500
 

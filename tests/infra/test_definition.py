@@ -9,6 +9,7 @@ import pytest
 
 from infra.enumeration import DEFINITION, MAP_LABEL
 from infra.functions import LAMBDAS
+from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import BUCKET, FUNCTIONS, Deployed, states_in
 
 TEXT = DEFINITION.read_text()
@@ -16,6 +17,7 @@ RUN = json.loads(TEXT)
 STATES = dict(states_in(RUN))
 MAP = STATES["ScanGroups"]
 TASKS = {name: state for name, state in STATES.items() if state["Type"] == "Task"}
+NO_ROOM = "Lambda.TooManyRequestsException"
 OF_AWS = re.compile(r"(States|Lambda|Sandbox|Runtime|S3)\.\w+")
 
 
@@ -68,7 +70,27 @@ def test_a_retry_names_its_errors(state: str, retry: dict[str, Any]):
     """A retry of everything would try a wrong input, or a table's absence, over and over."""
     assert retry["ErrorEquals"]
     assert not {"States.ALL", "States.TaskFailed", "Exception"} & set(retry["ErrorEquals"])
-    assert retry["MaxAttempts"] <= 10
+    if retry["ErrorEquals"] != [NO_ROOM]:
+        assert retry["MaxAttempts"] <= 10
+
+
+def test_no_room_in_lambda_is_waited_out():
+    """A map of more children than the account, or a reservation, serves: most wait for their turn.
+
+    For hours, each a minute at most; as an error of its own, so that it takes no other's attempts.
+    """
+    for name, state in TASKS.items():
+        if name != "NoteFailure":
+            rule = state["Retry"][0]
+            assert rule["ErrorEquals"] == [NO_ROOM], name
+            assert rule["MaxAttempts"] * rule["MaxDelaySeconds"] / 2 > 8 * 3600, name
+
+
+def test_plan_run_knows_how_many_workers_a_reservation_serves():
+    reserved = deployed(stack_of({"tables": "Flights", "reservedConcurrency": "20"}))
+    assert reserved.function("PlanRun")["Environment"]["Variables"]["KEYHOP_MOST_WORKERS"] == "20"
+    unlimited = deployed(stack_of({"tables": "Flights"}))
+    assert "KEYHOP_MOST_WORKERS" not in unlimited.function("PlanRun")["Environment"]["Variables"]
 
 
 def test_whatever_is_not_retried_is_caught():

@@ -67,7 +67,8 @@ def test_the_layer_has_the_models_of_exactly_the_services_that_the_functions_cal
     called = set()
     for source in (layer.ROOT / "lambdas").rglob("*.py"):
         called |= set(re.findall(r"\bclient\(\s*\"([a-z0-9-]+)\"", source.read_text()))
-    assert models == called
+    # The X-Ray SDK makes a client of its own while it is imported.
+    assert models == called | {"xray"}
 
 
 def test_a_layer_is_built_once(fresh: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,5 @@
 import pytest
+from keyhop.enumerate.fleet.listing import LINKS
 
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import BUCKET, Deployed
@@ -63,8 +64,15 @@ def test_athena_finds_the_parts_of_a_run_without_a_crawler(template: Deployed):
     parameters = table["Parameters"]
     assert parameters["projection.enabled"] == "true"
     assert parameters["projection.run.type"] == "injected"
-    assert parameters["storage.location.template"] == f"s3://{BUCKET}/runs/${{run}}/parts/"
+    assert parameters["storage.location.template"] == f"s3://{BUCKET}/runs/${{run}}/links/"
     assert [column["Name"] for column in table["PartitionKeys"]] == ["run"]
+
+
+def test_athena_reads_the_parts_that_count_and_no_other(template: Deployed):
+    """A part of a worker that was given up may lie beside them."""
+    storage = template.only("AWS::Glue::Table")["Properties"]["TableInput"]["StorageDescriptor"]
+    assert storage["InputFormat"].endswith(".SymlinkTextInputFormat")
+    assert LINKS == "links/parts.txt"
 
 
 def test_athena_gets_each_line_whole(template: Deployed):

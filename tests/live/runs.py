@@ -288,8 +288,12 @@ def check_result(
         expect_equal(len(lines), part["keys"], f"lines of {part['name']}")
         found += [comparable(from_json(json.loads(line))[name]) for line in lines]
     expect_keys(found, wanted)
-    stray = [key for key in runs.objects(run) if "/parts/" in key]
-    expect_equal(len(stray), len(manifest["parts"]), "parts in the bucket")
+    prefix = f"runs/{run}/"
+    named = {prefix + part["name"] for part in manifest["parts"]}
+    listed = json.loads(runs.read(f"{prefix}parts.json"))
+    expect_equal({item["key"] for item in listed}, named, "parts.json")
+    links = runs.read(f"{prefix}links/parts.txt").decode().split()
+    expect_equal(set(links), {f"s3://{runs.bucket}/{key}" for key in named}, "links/parts.txt")
     return (
         f"{len(wanted)} keys, {manifest['read_units']:g} read units, "
         f"{manifest['seconds']:.1f} s, ${manifest['cost']['total']:.6f}"

@@ -12,8 +12,9 @@ from keyhop.enumerate.fleet.shares import (
     must_wait_for_others,
     poll_seconds,
     rate_share,
+    segments_to_check,
+    workers_at_once,
 )
-from keyhop.enumerate.fleet.valve import AtOnce, Valve
 from keyhop.enumerate.forecast import Forecast
 from keyhop.enumerate.plan import Layout, group_of, group_order, layout_for_skip
 
@@ -99,89 +100,6 @@ def test_allowances_never_come_to_more_than_is_left(
         assert more == pytest.approx(left)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
-
-
-class World:
-    """A fleet under one map, whose limit changes; sums what all may read at any moment."""
-
-    def __init__(self, rate: float, planned: int) -> None:
-        self.rate, self.planned = rate, planned
-        self.limit = planned
-        self.clock = Clock()
-        self.shares: dict[int, float] = {}
-        self.valves: dict[int, Valve] = {}
-        self.dumb = False
-
-    def at_once(self) -> AtOnce | None:
-        return None if self.dumb else AtOnce(self.limit, len(self.valves))
-
-    def begin(self, name: int, first: bool = True) -> None:
-        def limit(share: float) -> None:
-            self.shares[name] = share
-
-        def wait(seconds: float) -> None:
-            # It reads nothing while it waits; the others go on, and look at the map in their time.
-            self.shares.pop(name, None)
-            until = self.clock.now + seconds
-            while self.clock.now < until:
-                self.pass_time(1.0)
-
-        valve = Valve(self.rate, self.planned, self.at_once, limit, wait, self.clock)
-        self.valves[name] = valve
-        valve.open(first)
-
-    def pass_time(self, seconds: float) -> None:
-        self.clock.now += seconds
-        for name, valve in self.valves.items():
-            if name in self.shares:
-                valve.tick()
-        self.check()
-
-    def check(self) -> None:
-        assert sum(self.shares.values()) <= self.rate * 1.000001
-
-
-def test_the_sum_of_shares_never_exceeds_the_rate_while_concurrency_is_raised() -> None:
-    world = World(1_000, planned=2)
-    for name in range(2):
-        world.begin(name)
-    world.check()
-    world.limit = 8
-    for name in range(2, 8):
-        world.begin(name)
-        world.check()
-    world.pass_time(100)
-    assert sum(world.shares.values()) == pytest.approx(1_000)
-
-
-def test_the_sum_of_shares_never_exceeds_the_rate_while_concurrency_is_lowered() -> None:
-    world = World(1_000, planned=8)
-    for name in range(8):
-        world.begin(name)
-    world.limit = 2
-    world.pass_time(100)
-    for name in range(6):
-        del world.valves[name], world.shares[name]
-        world.pass_time(30)
-    assert sum(world.shares.values()) == pytest.approx(1_000)
-
-
-def test_a_map_that_cannot_be_asked_counts_as_planned() -> None:
-    world = World(1_000, planned=4)
-    world.dumb = True
-    world.begin(0)
-    assert world.shares == {0: 250}
-
-
 def test_a_worker_asks_less_often_the_more_there_are() -> None:
     """Step Functions allows about one DescribeMapRun a second."""
     for workers in (1, 36, 1_000, 10_000):
@@ -189,6 +107,24 @@ def test_a_worker_asks_less_often_the_more_there_are() -> None:
     assert not must_wait_for_others(4, 4, 4)
     assert must_wait_for_others(4, 5, 4)
     assert must_wait_for_others(4, 4, 5)
+
+
+def test_a_run_that_is_to_be_checked_has_segments_that_can_be_read_in_one_go() -> None:
+    assert segments_to_check(0, None) == 0
+    assert segments_to_check(100 * 10**9, None) == 391
+    slow = segments_to_check(100 * 10**9, 100.0)
+    assert 100e9 / slow / 8192 / 100 <= 30
+    assert segments_to_check(10**15, 1.0) == 1_000_000
+    wishes = fleet_wishes(None, None, None, 0.01, is_index=False, size_bytes=10**12)
+    assert layout_for_skip(1e6, HALF_A_UNIT_A_KEY, wishes).segments >= 10**12 / 256e6
+
+
+def test_a_share_pays_for_a_page_and_a_reservation_is_not_exceeded() -> None:
+    assert workers_at_once(100, None, None) == 100
+    assert workers_at_once(100, 120.0, None) == 30
+    assert workers_at_once(100, 1.0, None) == 1
+    assert workers_at_once(100, None, 20) == 20
+    assert workers_at_once(10, 1_000.0, 20) == 10
 
 
 def test_a_cost_is_the_sum_of_its_services() -> None:

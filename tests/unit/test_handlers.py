@@ -83,7 +83,7 @@ def test_planning_counts_what_it_has_read(monkeypatch: pytest.MonkeyPatch, capsy
     calls = replaced(monkeypatch, plan_run, "plan_run", (state, Tally(requests=3, units=1.5)))
     event = {"input": {"table": "Orders"}, "execution": EXECUTION}
     assert plan_run.handler(event, Context()) == state
-    ((request, execution, runs, tables, worker), _) = calls[0]
+    ((request, execution, runs, tables, worker, _), _) = calls[0]
     assert (request.table, execution.name, runs, tables) == ("Orders", "e", "results", ["Orders"])
     assert (worker.memory_mb, worker.architecture) == (1769, "arm64")
     counted = metrics_in(capsys.readouterr().out)
@@ -154,18 +154,30 @@ def test_finishing_counts_a_run_once_it_is_finished(
 def test_a_check_logs_counts_and_no_examples(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     verdict = Verdict(4, 0.5, 4, 9, missing=2, examples={"missing": [SECRET]})
     state = {"run": "e", "next": "end"}
-    replaced(monkeypatch, verify_run, "verify_run", (state, verdict, Tally(units=2.0)))
+
+    def check(*arguments):
+        arguments[-1].add(Tally(units=2.0))
+        return state, verdict
+
+    monkeypatch.setattr(verify_run, "verify_run", check)
     assert verify_run.handler({"run": "e"}, Context()) == state
     printed = capsys.readouterr()
     assert SECRET not in printed.out + printed.err
     assert metrics_in(printed.out)["KeysMissing", ""] == 2
+    assert metrics_in(printed.out)["ReadUnits", ""] == 2
 
 
 def test_cleaning_up_fails_on_purpose_and_counts_it(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     replaced(monkeypatch, clean_up, "clean_up", RunFailed("Group 3 failed."))
-    event = {"run": "e", "failure": {"Error": "x", "Cause": "y"}, "execution": EXECUTION}
+    event = {
+        "run": "e",
+        "failure": {"Error": "x", "Cause": "y"},
+        "verifyShare": None,
+        "execution": EXECUTION,
+        "entered": "t1",
+    }
     with pytest.raises(RunFailed, match="Group 3"):
         clean_up.handler(event, Context())
     assert metrics_in(capsys.readouterr().out) == {("RunsFailed", ""): 1}
@@ -173,7 +185,13 @@ def test_cleaning_up_fails_on_purpose_and_counts_it(
 
 def test_a_redriven_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     replaced(monkeypatch, clean_up, "clean_up", None)
-    event = {"run": "e", "failure": {}, "execution": {**EXECUTION, "RedriveCount": 1}}
+    event = {
+        "run": "e",
+        "failure": {},
+        "verifyShare": None,
+        "execution": {**EXECUTION, "RedriveCount": 1},
+        "entered": "t1",
+    }
     with pytest.warns(UserWarning, match="No application metrics"):
         assert clean_up.handler(event, Context()) == {}
 
@@ -186,6 +204,9 @@ def test_settings_refuse_what_the_stack_would_not_make() -> None:
         "KEYHOP_ARCHITECTURE": "x86_64",
     }
     assert settings.PlanSettings.from_env(good).worker.memory_mb == 512
+    assert settings.PlanSettings.from_env(good).most_workers is None
+    reserved = {**good, "KEYHOP_MOST_WORKERS": "20"}
+    assert settings.PlanSettings.from_env(reserved).most_workers == 20
     with pytest.raises(KeyError):
         settings.ScanSettings.from_env({"KEYHOP_BUCKET": "b"})
     with pytest.raises(ValueError, match="KEYHOP_TABLES"):

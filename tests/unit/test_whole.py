@@ -8,6 +8,7 @@ from keyhop.enumerate.record import Block, Checkpoint, Commit, Part, RunPlan
 from keyhop.enumerate.skip_scan import BEGINNING
 from keyhop.enumerate.whole import EndedSegments
 from keyhop.errors import BrokenPromise
+
 from tests.unit.test_store import commit_of, plan_of
 
 SEGMENTS = 10

@@ -49,10 +49,14 @@ class RunLog:
         """Write the plan; False if another run was begun here first."""
         return self.store.create(PLAN, _dump(plan.to_json()))
 
+    def manifest(self) -> dict[str, Any] | None:
+        """The summary of the run in this store; None if the run is not finished."""
+        state = self._load(MANIFEST)
+        return dict(state) if state and state["finished"] else None
+
     def is_finished(self) -> bool:
         """Whether the run in this store has come to its end."""
-        state = self._load(MANIFEST)
-        return bool(state and state["finished"])
+        return self.manifest() is not None
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write the summary, over an earlier one.

@@ -228,7 +228,7 @@ class Wishes:
     """What the user fixed; None leaves the choice to the plan.
 
     most_workers: segments in flight at most, if `workers` is not fixed; a fleet can have more than
-    one process.
+    one process. least_segments: of a run that is to be checked, so that each can be read in one go.
     """
 
     segments: int | None = None
@@ -236,6 +236,7 @@ class Wishes:
     max_rate: float | None = None
     verify_share: float | None = None
     most_workers: int = MOST_WORKERS
+    least_segments: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +310,7 @@ def _finish(segments: float, wishes: Wishes, most_to_verify: float, seconds_alon
     if wishes.verify_share is not None:
         # The check draws whole segments, so there must be enough of them to choose from.
         wanted = min(VERIFY_SEGMENTS / wishes.verify_share, most_to_verify, MOST_SEGMENTS)
-        count = max(count, FEWEST_TO_VERIFY, math.ceil(wanted))
+        count = max(count, FEWEST_TO_VERIFY, math.ceil(wanted), wishes.least_segments)
     return Layout(count, choose_workers(wishes, count, seconds_alone))
 
 

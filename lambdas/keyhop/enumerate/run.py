@@ -22,7 +22,7 @@ from keyhop.enumerate.survey import Opening
 from keyhop.enumerate.table import Target
 from keyhop.enumerate.tally import Tally
 from keyhop.enumerate.whole import EndedSegments
-from keyhop.errors import BrokenPromise, RunConflict
+from keyhop.errors import BrokenPromise, NoProgress, RunConflict
 from keyhop.keyspace import Key
 
 FIRST_SLICE_SECONDS = 0.25
@@ -60,9 +60,11 @@ def begin(log: RunLog, plan: RunPlan) -> None:
     log.write_manifest(manifest(plan, Totals.of(plan, ()), False, now()))
 
 
-def check_resumable(log: RunLog, plan: RunPlan, target: Target, where: str) -> None:
+def check_resumable(
+    log: RunLog, plan: RunPlan, target: Target, where: str, may_be_finished: bool = False
+) -> None:
     """Raises RunConflict if the run in `where` is finished, or is not one of this very table."""
-    if log.is_finished():
+    if log.is_finished() and not may_be_finished:
         raise RunConflict(
             f"{where} holds a finished run of {plan.title}: use its keys, or begin another run."
         )
@@ -149,7 +151,8 @@ class GroupRun:
     copy: gets the keys too, as they are found; they may be found again after a lost commit.
     A slice lasts `first_slice_seconds`, the next ones twice as long each, up to the longest.
     allowance: read units that the group may spend in all, commits of earlier starts included.
-    worker: names this process in its commits.
+    worker: names this process in its commits. has_moved: whether the group stands elsewhere than at
+    the start, by this process or by a twin.
     """
 
     log: RunLog
@@ -167,6 +170,7 @@ class GroupRun:
     clock: Callable[[], float] = time.monotonic
     keys: int = 0
     commits: int = 0
+    has_moved: bool = False
     _seen: SeenKeys | None = field(default=None)
     _booked: Tally = field(default_factory=Tally)
     _booked_at: float = 0.0
@@ -179,7 +183,14 @@ class GroupRun:
         """
         over_at = self.clock() + seconds
         self._book()
-        checkpoint, number = self._replay()
+        try:
+            return self._run(start, over_at)
+        finally:
+            if self._seen is not None:
+                self._seen.close()
+
+    def _run(self, start: Start | None, over_at: float) -> bool:
+        checkpoint, number = self._replay(over_at)
         ledger = self._ledger(checkpoint, start)
         if number == 0 and start is not None and start.opening is not None:
             checkpoint, number = self._commit_opening(start.opening, ledger)
@@ -190,8 +201,6 @@ class GroupRun:
                 break
             checkpoint, number = self._slice(checkpoint, number, ledger, min(slice_seconds, left))
             slice_seconds = min(self.longest_slice_seconds, 2 * slice_seconds)
-        if self._seen is not None:
-            self._seen.close()
         return checkpoint.is_end(self._segments)
 
     def _ledger(self, checkpoint: Checkpoint, start: Start | None) -> Ledger:
@@ -207,11 +216,13 @@ class GroupRun:
     def _segments(self) -> int:
         return len(range(self.group, self.plan.segments, self.plan.groups))
 
-    def _replay(self) -> tuple[Checkpoint, int]:
-        """Where the commits leave off, and how many there are."""
+    def _replay(self, over_at: float = math.inf) -> tuple[Checkpoint, int]:
+        """Where the commits leave off, and how many there are; raises NoProgress at `over_at`."""
         checkpoint = Checkpoint()
         number = keys = ended = 0
         spent = 0.0
+        if self._seen is not None:
+            self._seen.close()
         self._seen = SeenKeys() if self.plan.index else None
         for commit in self.log.commits(self.group):
             number += 1
@@ -222,6 +233,12 @@ class GroupRun:
             if self._seen is not None:
                 for part in commit.parts:
                     self._seen.new_among(key for _, key in self.log.keys(self.plan, part))
+                if self.clock() > over_at:
+                    raise NoProgress(
+                        f"There was no time left after {keys:,} keys of earlier slices were "
+                        f"remembered, to tell which keys of the index are new: read it with more "
+                        f"time (workerTimeoutSeconds), or with keyhop keys, which has no deadline."
+                    )
         self.progress.settle(keys, ended)
         if self.allowance is not None:
             unbooked = (self.reader.tally - self._booked).units
@@ -287,6 +304,7 @@ class GroupRun:
             finished=outcome.checkpoint.is_end(self._segments),
             worker=self.worker,
         )
+        self.has_moved = True
         if not self.log.commit(commit):
             # What was read stays unbooked: the next commit of this process names it.
             return self._replay()

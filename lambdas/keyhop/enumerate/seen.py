@@ -24,6 +24,8 @@ class SeenKeys:
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+        # One transaction for all: nobody else sees the file, and nothing is ever taken back.
+        self._db.execute("BEGIN")
 
     def new_among(self, keys: Iterable[Key]) -> list[Key]:
         """Those of `keys` that have not been met before; from now on they have."""

@@ -17,15 +17,18 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import group_of
 from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
 from keyhop.keyspace import Key, to_json
+
+FEWEST_ITEMS = 100
 
 EXAMPLES = 10
 """How many keys of each kind a verdict names."""
@@ -43,6 +46,12 @@ class Verdict:
     appeared: int = 0
     surplus: int = 0
     examples: dict[str, list[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of_none(cls, plan: RunPlan, share: float) -> "Verdict":
+        """Before a check."""
+        drawn = max(1, round(share * plan.segments))
+        return cls(drawn, drawn / plan.segments)
 
     def add(self, kind: str, keys: Iterable[str]) -> None:
         """Count keys of a kind, and keep a few as examples."""
@@ -85,26 +94,30 @@ def verify(
     chance: random.Random,
     idle: Callable[[int, int], None] = lambda done, of: None,
     verdict: Verdict | None = None,
-    is_over: Callable[[], bool] = lambda: False,
+    over: Event | None = None,
 ) -> Verdict:
     """Check a finished run; raises what reading can raise, and BrokenPromise for a damaged part.
 
-    verdict: of an earlier call with the same share and chance, to go on from. is_over: asked every
-    few segments whether to stop; then `Verdict.is_whole` tells that segments are left.
+    idle: called every few segments with how many are done, of how many. verdict: of an earlier call
+    with the same share and chance, to go on from. over: when it is set, the check ends where it is;
+    then `Verdict.is_whole` tells that segments are left.
     """
-    count = max(1, round(share * plan.segments))
+    verdict = verdict or Verdict.of_none(plan, share)
+    count = verdict.drawn
     drawn = chance.sample(range(plan.segments), count)
-    verdict = verdict or Verdict(drawn=count, share=count / plan.segments)
     with ThreadPoolExecutor(workers) as pool:
         # A few segments at a time, so that memory holds the keys of those only.
         for at in range(verdict.segments, count, workers):
-            if is_over():
-                break
             batch = drawn[at : at + workers]
             reported = _reported(log, plan, set(batch))
-            read = pool.map(lambda segment: _read_through(reader, plan, segment), batch)
-            for segment, present in zip(batch, read, strict=True):
-                _compare(verdict, reader, plan, segment, reported[segment], present)
+            read = pool.map(lambda segment: _read_through(reader, plan, segment, over), batch)
+            try:
+                for segment, present in zip(batch, read, strict=True):
+                    _compare(verdict, reader, plan, segment, reported[segment], present, over)
+            except Stopped:
+                if over is None or not over.is_set():
+                    raise
+                break
             idle(min(count, at + workers), count)
     return verdict
 
@@ -116,19 +129,20 @@ def _compare(
     segment: int,
     reported: set[str],
     present: set[str],
+    over: Event | None,
 ) -> None:
-    verdict.segments += 1
-    verdict.keys += len(present)
     absent = present - reported
     surplus = reported - present
     if absent or surplus:
-        again = _read_through(reader, plan, segment)
+        again = _read_through(reader, plan, segment, over)
         surplus -= again
-        found = _skip_through(reader, plan, segment) if plan.method == "skip" else set()
+        found = _skip_through(reader, plan, segment, over) if plan.method == "skip" else set()
         missing = (absent & again) - found
         verdict.add("missing", sorted(missing))
         verdict.add("appeared", sorted(absent - missing))
         verdict.add("surplus", sorted(surplus))
+    verdict.segments += 1
+    verdict.keys += len(present)
 
 
 def _reported(log: RunLog, plan: RunPlan, segments: set[int]) -> dict[int, set[str]]:
@@ -142,23 +156,34 @@ def _reported(log: RunLog, plan: RunPlan, segments: set[int]) -> dict[int, set[s
     return keys
 
 
-def _read_through(reader: PageReader, plan: RunPlan, segment: int) -> set[str]:
+def _read_through(reader: PageReader, plan: RunPlan, segment: int, over: Event | None) -> set[str]:
     size = Ledger.for_table(reader.target.mean_item_bytes).size
+    most = _most_items(reader, plan.segments)
 
     def read(position: Position) -> Page:
-        limit, units = reader.affordable(None, size)
-        return reader.read(segment, plan.segments, position.start, limit, units)
+        limit, units = reader.affordable(most, size)
+        return reader.read(segment, plan.segments, position.start, limit, units, over)
 
     return _walk(plan, read, hop=False)
 
 
-def _skip_through(reader: PageReader, plan: RunPlan, segment: int) -> set[str]:
+def _most_items(reader: PageReader, segments: int) -> int | None:
+    """Items to ask a page for, None for 1 MB.
+
+    Under a rate, a page waits for all that it may cost, though a segment can hold much less.
+    """
+    if reader.budget.max_rate is None or not reader.target.item_count:
+        return None
+    return max(FEWEST_ITEMS, 2 * reader.target.item_count // segments)
+
+
+def _skip_through(reader: PageReader, plan: RunPlan, segment: int, over: Event | None) -> set[str]:
     ledger = Ledger.for_table(reader.target.mean_item_bytes)
 
     def read(position: Position) -> Page:
         bet = ledger.bet()
         limit, units = reader.affordable(bet.limit, ledger.size)
-        page = reader.read(segment, plan.segments, position.start, limit, units)
+        page = reader.read(segment, plan.segments, position.start, limit, units, over)
         ledger.settle(bet, page.runs, page.blocks)
         return page
 

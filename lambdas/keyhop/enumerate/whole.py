@@ -43,7 +43,9 @@ class EndedSegments:
             raise _wrong(commit, f"has worked segment {strange[0]}, which was not its to work")
         ended = worked - still
         if len(ended) != commit.ended:
-            raise _wrong(commit, f"ended {commit.ended} segments by its count, {len(ended)} by name")
+            raise _wrong(
+                commit, f"ended {commit.ended} segments by its count, {len(ended)} by name"
+            )
         for segment in ended:
             self.times[segment] = min(MOST_TIMES, self.times[segment] + 1)
         self._begun[group] = stands.place

@@ -3,72 +3,144 @@
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event, Timer
 from typing import Any
 
+from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.fleet.costs import Worker, check_cost, with_check
 from keyhop.enumerate.fleet.runs import Runs, dynamodb_for, load
-from keyhop.enumerate.fleet.working import LONGEST_PATIENCE_SECONDS, check_same_table
+from keyhop.enumerate.fleet.working import (
+    LONGEST_PATIENCE_SECONDS,
+    check_same_table,
+    working_seconds,
+)
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import MOST_WORKERS
+from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.table import describe
 from keyhop.enumerate.tally import Tally
 from keyhop.enumerate.verify import Verdict, verify
-from keyhop.errors import KeysMissing
+from keyhop.errors import KeysMissing, NoProgress
 
 VERDICT = "verify.json"
-SHARE_OF_TIME = 0.5
-"""A batch of segments is not broken off, so none is begun after this share of the time."""
+
+
+@dataclass(slots=True)
+class Check:
+    """What a check has come to, over all its invocations; kept in S3, with examples of keys."""
+
+    share: float
+    verdict: Verdict
+    read_units: float = 0.0
+    seconds: float = 0.0
+    invocations: int = 0
+
+    @classmethod
+    def stored(cls, store: Bucket, plan: RunPlan, share: float) -> "Check":
+        """As it stands; a check of another share begins anew."""
+        found = load(store, VERDICT)
+        if found is None or found["share"] != share:
+            return cls(share, Verdict.of_none(plan, share))
+        return cls(
+            share,
+            Verdict.from_json(found["verdict"]),
+            found["read_units"],
+            found["seconds"],
+            found["invocations"],
+        )
+
+    def keep(self, store: Bucket) -> None:
+        """Write it down."""
+        state = {
+            "share": self.share,
+            "read_units": self.read_units,
+            "seconds": round(self.seconds, 3),
+            "invocations": self.invocations,
+            "verdict": self.verdict.to_json(),
+        }
+        store.replace(VERDICT, json.dumps(state, ensure_ascii=False).encode())
+
+    def told(self) -> dict[str, Any]:
+        """For the execution's output and the manifest: counts, and no keys."""
+        counts = self.verdict.to_json()
+        counts.pop("examples")
+        return {**counts, "read_units": self.read_units, "seconds": round(self.seconds, 3)}
 
 
 def verify_run(
     state: Mapping[str, Any],
     runs: Runs,
     tables: list[str],
+    worker: Worker,
     remaining_seconds: float,
+    tally: Tally,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[dict[str, Any], Verdict, Tally]:
-    """Check a share of the segments; returns the next state, what was found, and what was read.
+) -> tuple[dict[str, Any], Verdict]:
+    """Check a share of the segments; returns the next state, and what was found so far.
 
-    The same segments are drawn whenever it is called again. Examples of keys go to S3 only. Raises
-    KeysMissing once all are checked and keys were missing, and what reading can raise.
+    The same segments are drawn whenever it is called again. tally: gets all that is read, also if
+    it ends with an error. Raises KeysMissing once all are checked and keys were missing, NoProgress
+    if no segment could be read to its end, and what reading can raise.
     """
-    over_at = clock() + SHARE_OF_TIME * remaining_seconds
+    began = clock()
     log, plan = runs.begun(state["run"])
     client, endpoint = dynamodb_for(plan.table, tables, MOST_WORKERS)
     target = describe(client, endpoint, plan.table, plan.index)
     check_same_table(plan, target)
     store = runs.store(plan.id)
-    found = load(store, VERDICT) or {}
-    share = state["verifyShare"]
+    check = Check.stored(store, plan, state["verifyShare"])
+    units, seconds = check.read_units, check.seconds
+    check.invocations += 1
     budget = Budget(state["maxReadRate"])
-    read_before = found.get("read_units", 0.0)
     if state["readUnitsLimit"] is not None:
-        budget.allow_more(state["readUnitsLimit"] - state["readUnitsBefore"] - read_before)
+        budget.allow_more(state["readUnitsLimit"] - state["readUnitsBefore"] - units)
     patience = min(LONGEST_PATIENCE_SECONDS, 0.7 * remaining_seconds)
     reader = PageReader(client, target, budget, endpoint=endpoint, patience=patience)
-    verdict = verify(
-        log,
-        plan,
-        reader,
-        share,
-        MOST_WORKERS,
-        random.Random(f"{plan.id} {share}"),
-        verdict=Verdict.from_json(found["verdict"]) if found.get("share") == share else None,
-        is_over=lambda: clock() >= over_at,
-    )
-    told = {
-        "share": share,
-        "read_units": read_before + reader.tally.units,
-        "verdict": verdict.to_json(),
-    }
-    store.replace(VERDICT, json.dumps(told, ensure_ascii=False).encode())
-    if verdict.is_whole and verdict.missing:
+    reader.tally = tally
+
+    def keep(*_: int) -> None:
+        check.read_units = units + tally.units
+        check.seconds = seconds + clock() - began
+        check.keep(store)
+
+    verdict, before = check.verdict, check.verdict.segments
+    try:
+        with _over_after(working_seconds(remaining_seconds) - (clock() - began)) as over:
+            chance = random.Random(f"{plan.id} {check.share}")
+            verify(log, plan, reader, check.share, MOST_WORKERS, chance, keep, verdict, over)
+    finally:
+        keep()
+    if not verdict.is_whole and verdict.segments == before:
+        raise NoProgress(
+            f"The check read for {clock() - began:.0f} seconds and came to the end of no segment: "
+            f"start a new run without segments, so that it gets smaller ones."
+        )
+    if not verdict.is_whole:
+        return {**state, "next": "verify"}, verdict
+    cost = check_cost(worker, check.read_units, check.seconds, check.invocations)
+    result = with_check(state["result"], check.told(), cost)
+    manifest = log.manifest()
+    if manifest is not None:
+        log.write_manifest(with_check(manifest, check.told(), cost))
+    if verdict.missing:
         raise KeysMissing(
             f"The check of {verdict.share:.1%} of the hash space found {verdict.missing:,} keys "
             f"that the run did not report; examples are in {store.url(VERDICT)}."
         )
-    counts = {name: value for name, value in verdict.to_json().items() if name != "examples"}
-    result = {**state["result"], "verify": {**counts, "read_units": told["read_units"]}}
-    following = "end" if verdict.is_whole else "verify"
-    return {**state, "next": following, "result": result}, verdict, reader.tally
+    return {**state, "next": "end", "result": result}, verdict
+
+
+@contextmanager
+def _over_after(seconds: float) -> Iterator[Event]:
+    over = Event()
+    timer = Timer(seconds, over.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield over
+    finally:
+        timer.cancel()

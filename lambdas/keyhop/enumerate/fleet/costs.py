@@ -6,6 +6,7 @@ group its start, its end and two for each invocation (ScanSegments, IsGroupDone)
 and are not seen here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,3 +55,25 @@ def run_cost(
         "total": round(sum(parts.values()), 9),
         "prices": f"on demand, {PRICE_REGION}, {PRICE_DATE}",
     }
+
+
+def check_cost(worker: Worker, read_units: float, seconds: float, invocations: int) -> float:
+    """Dollars of the sampled check, all services together; `worker`: the function that reads."""
+    gigabytes = worker.memory_mb / 1024
+    dollars = (
+        read_dollars(read_units)
+        + seconds * gigabytes * DOLLARS_PER_GB_SECOND[worker.architecture]
+        + invocations
+        * (DOLLARS_PER_INVOCATION + TRANSITIONS_PER_INVOCATION * DOLLARS_PER_TRANSITION)
+    )
+    return round(dollars, 9)
+
+
+def with_check(
+    summary: Mapping[str, Any], told: Mapping[str, Any], dollars: float
+) -> dict[str, Any]:
+    """A manifest or a result, with what a check of the run has found and cost."""
+    cost = dict(summary["cost"])
+    run_alone = cost["total"] - cost.pop("verify", 0.0)
+    cost |= {"verify": dollars, "total": round(run_alone + dollars, 9)}
+    return {**summary, "verify": dict(told), "cost": cost}

@@ -6,11 +6,11 @@ from typing import Any
 
 from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.fleet.costs import Worker
-from keyhop.enumerate.fleet.finishing import unfinished_manifest
+from keyhop.enumerate.fleet.finishing import note_progress
 from keyhop.enumerate.fleet.runs import Execution, Runs, load
 from keyhop.errors import KeyhopError
 
-FAILED = "failed.json"
+NOTES = "failed"
 FAILURES = "failures"
 TOLERANCE_EXCEEDED = "States.ExceedToleratedFailureThreshold"
 
@@ -22,6 +22,7 @@ ADVICE = {
         "told. Else do not use the result, and report it."
     ),
     "NotPermitted": "Give the permission (cdk deploy), then redrive the execution, or: {resume}.",
+    "NoProgress": "Then redrive the execution, or: {resume}.",
     "GaveUp": "When the table has room again, redrive the execution, or: {resume}.",
 }
 OTHER_ADVICE = "Redrive the execution to go on from what is committed, or: {resume}."
@@ -32,29 +33,62 @@ class RunFailed(KeyhopError):
 
 
 def clean_up(
-    run: str, failure: Mapping[str, Any], execution: Execution, runs: Runs, worker: Worker
+    run: str,
+    failure: Mapping[str, Any],
+    execution: Execution,
+    entered: str,
+    runs: Runs,
+    worker: Worker,
+    verify_share: float | None = None,
 ) -> None:
     """Raise RunFailed; or return, if somebody has redriven the execution since it failed here.
 
-    What is committed stays, for a later start; a manifest says how far it is.
+    entered: when the state was entered, which is the same for all attempts at it. What is committed
+    stays, for a later start; a summary says how far it is.
     """
     store = runs.store(run)
-    before = load(store, FAILED)
-    note = {"execution": execution.key, "redrives": execution.redrives}
-    store.replace(FAILED, json.dumps(note).encode())
-    if before and before["execution"] == execution.key and execution.redrives > before["redrives"]:
-        for name in store.sizes(FAILURES):
+    name = f"{NOTES}/{execution.name}.json"
+    before = load(store, name)
+    fails = must_fail(before, execution, entered)
+    note = {
+        "execution": execution.key,
+        "redrives": execution.redrives,
+        "entered": entered,
+        "fails": fails,
+    }
+    store.replace(name, json.dumps(note).encode())
+    if fails:
+        raise RunFailed(_message(run, failure, execution, runs, worker, verify_share))
+    for name in store.sizes(FAILURES):
+        if (load(store, name) or {}).get("execution") == execution.id:
             store.delete(name)
-        return
-    raise RunFailed(_message(run, failure, execution, runs, worker))
+
+
+def must_fail(before: Mapping[str, Any] | None, execution: Execution, entered: str) -> bool:
+    """Whether the state fails the run, and does not let a redriven one go on.
+
+    before: what it noted last time, if ever. An attempt whose answer was lost is made again: it
+    must decide as it did.
+    """
+    if before is None or before["execution"] != execution.key:
+        return True
+    if (before["entered"], before["redrives"]) == (entered, execution.redrives):
+        return bool(before["fails"])
+    return bool(execution.redrives <= before["redrives"])
 
 
 def _message(
-    run: str, failure: Mapping[str, Any], execution: Execution, runs: Runs, worker: Worker
+    run: str,
+    failure: Mapping[str, Any],
+    execution: Execution,
+    runs: Runs,
+    worker: Worker,
+    verify_share: float | None,
 ) -> str:
     try:
-        totals, plan = unfinished_manifest(runs, run, worker)
-        resume = json.dumps({"table": plan.table, "resume": run})
+        totals, plan = note_progress(runs, run, worker, execution)
+        check = {} if verify_share is None else {"verifyShare": verify_share}
+        resume = json.dumps({"table": plan.table, "resume": run, **check})
         stands = (
             f"{totals.ended:,} of {plan.segments:,} segments are done, with {totals.keys:,} keys."
         )

@@ -1,14 +1,15 @@
 """State FinishRun: from the commits of all groups to the manifest, or to another round."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.enumerate.fleet.costs import Worker, run_cost
+from keyhop.enumerate.fleet.listing import PARTS, list_parts
 from keyhop.enumerate.fleet.runs import Execution, Runs, groups_of, unfinished
 from keyhop.enumerate.fleet.shares import allowances
 from keyhop.enumerate.record import RunPlan, Totals
-from keyhop.enumerate.run import now, summed_up
+from keyhop.enumerate.run import summed_up
 from keyhop.errors import BrokenPromise, BudgetSpent
 
 
@@ -21,14 +22,17 @@ def finish_run(
     are left that nothing may be read for.
     """
     log, plan = runs.begun(state["run"])
-    totals, manifest = summed_up(log, plan)
-    manifest |= figures(plan, totals, worker, manifest["ended"])
-    if not manifest["finished"]:
-        log.write_manifest(manifest)
+    totals, summary = summed_up(log, plan)
+    if not summary["finished"]:
+        log.write_manifest(summary | figures(plan, totals, worker, execution))
         return _another_round(state, execution, runs, plan, totals)
     # No slice can be committed any more, so what no commit names now, none ever will.
     log.sweep(totals.parts)
-    log.write_manifest(manifest)
+    list_parts(runs.store(plan.id), totals.parts)
+    manifest = log.manifest()
+    if manifest is None:
+        manifest = summary | figures(plan, totals, worker, execution)
+        log.write_manifest(manifest)
     return {
         **state,
         "next": "verify" if state["verifyShare"] is not None else "end",
@@ -37,12 +41,14 @@ def finish_run(
     }
 
 
-def figures(plan: RunPlan, totals: Totals, worker: Worker, ended: str) -> dict[str, Any]:
-    """What the manifest of a fleet has on top: time by the clock and of all workers, dollars."""
+def figures(plan: RunPlan, totals: Totals, worker: Worker, execution: Execution) -> dict[str, Any]:
+    """What the summary of a fleet has on top: dollars, and time: of this execution, by the clock,
+    and of all workers of the run.
+    """
     invocations = len(totals.workers)
-    wall = datetime.fromisoformat(ended) - datetime.fromisoformat(plan.started)
+    wall = datetime.now(UTC) - datetime.fromisoformat(execution.started)
     return {
-        "seconds": round(wall.total_seconds() + plan.planning_seconds, 3),
+        "seconds": round(wall.total_seconds(), 3),
         "worker_seconds": round(totals.seconds, 3),
         "groups": plan.groups,
         "invocations": invocations,
@@ -67,7 +73,7 @@ def result(runs: Runs, plan: RunPlan, manifest: Mapping[str, Any]) -> dict[str, 
         **{name: manifest[name] for name in (*copied, *more)},
         "segments": segments,
         "manifest": store.url("manifest.json"),
-        "parts": store.url("parts/"),
+        "parts": store.url(PARTS),
     }
 
 
@@ -97,10 +103,15 @@ def _another_round(
     }
 
 
-def unfinished_manifest(runs: Runs, run: str, worker: Worker) -> tuple[Totals, RunPlan]:
-    """Write what a run that failed has come to so far; raises BrokenPromise, RunConflict."""
+def note_progress(
+    runs: Runs, run: str, worker: Worker, execution: Execution
+) -> tuple[Totals, RunPlan]:
+    """Write what a run that failed has come to so far; raises BrokenPromise, RunConflict.
+
+    If all its groups are finished, only FinishRun may say so.
+    """
     log, plan = runs.begun(run)
-    totals, manifest = summed_up(log, plan)
-    manifest |= figures(plan, totals, worker, now())
-    log.write_manifest(manifest)
+    totals, summary = summed_up(log, plan)
+    if not summary["finished"]:
+        log.write_manifest(summary | figures(plan, totals, worker, execution))
     return totals, plan

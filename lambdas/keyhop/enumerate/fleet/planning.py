@@ -11,7 +11,13 @@ from keyhop.enumerate.estimate import DEFAULT_UNITS, estimate
 from keyhop.enumerate.fleet.costs import Worker, run_cost
 from keyhop.enumerate.fleet.request import Request, allowed
 from keyhop.enumerate.fleet.runs import Execution, Runs, dynamodb_for, groups_of, unfinished
-from keyhop.enumerate.fleet.shares import Fleet, allowances, fleet_of, fleet_wishes
+from keyhop.enumerate.fleet.shares import (
+    Fleet,
+    allowances,
+    fleet_of,
+    fleet_wishes,
+    workers_at_once,
+)
 from keyhop.enumerate.ledger import FIRST_DEPOSIT, Ledger
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.pages import PageReader
@@ -28,10 +34,16 @@ PATIENCE_SECONDS = 300.0
 
 
 def plan_run(
-    request: Request, execution: Execution, runs: Runs, tables: list[str], worker: Worker
+    request: Request,
+    execution: Execution,
+    runs: Runs,
+    tables: list[str],
+    worker: Worker,
+    most_workers: int | None = None,
 ) -> tuple[dict[str, Any], Tally]:
     """Begin a run, go on with one, or estimate; returns the next state, and what was read.
 
+    most_workers: workers that the deployment can run at once, if it reserves their concurrency.
     May be called again for the same execution: then it finds its own run. Raises CannotStart and
     its kin before anything is read; BudgetSpent; what reading can raise.
     """
@@ -41,31 +53,38 @@ def plan_run(
     budget = Budget(request.max_read_rate, request.max_read_units)
     reader = PageReader(client, target, budget, endpoint=endpoint, patience=PATIENCE_SECONDS)
     if request.plan_only:
-        return _estimate(request, execution, runs, reader, worker), reader.tally
+        return _estimate(request, execution, runs, reader, worker, most_workers), reader.tally
     if request.resume is not None:
         log, plan = _resumed(request, request.resume, runs, target)
     else:
         log, plan = _begun(request, execution, runs, reader)
     totals = summed_up(log, plan)[0]
-    return _state(request, execution, runs, plan, totals), reader.tally
+    return _state(request, execution, runs, plan, totals, most_workers), reader.tally
 
 
 def _estimate(
-    request: Request, execution: Execution, runs: Runs, reader: PageReader, worker: Worker
+    request: Request,
+    execution: Execution,
+    runs: Runs,
+    reader: PageReader,
+    worker: Worker,
+    most_workers: int | None,
 ) -> dict[str, Any]:
     target = reader.target
     choice = choose_method(target.space, request.index, request.method)
-    found = estimate(reader, choice, _wishes(request), request.max_read_units or DEFAULT_UNITS)
+    allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
+    found = estimate(reader, choice, _wishes(request, target), allowance)
     fleet = fleet_of(found.layout, target.index is not None)
+    at_once = workers_at_once(fleet.at_once, request.max_read_rate, most_workers)
     cost = found.costs[choice.method]
-    threads = min(MOST_WORKERS * fleet.at_once, found.layout.workers)
+    threads = min(MOST_WORKERS * at_once, found.layout.workers)
     told = found.to_json()
-    told["workers"] = fleet.at_once
+    told["workers"] = at_once
     told["groups"] = fleet.groups
     told["cost"] = run_cost(
         worker,
         cost.units.mean,
-        seconds=cost.seconds * fleet.at_once,
+        seconds=cost.seconds * at_once,
         invocations=fleet.groups,
         groups=fleet.groups,
         commits=fleet.groups,
@@ -77,13 +96,14 @@ def _estimate(
     return {"planOnly": True, "estimate": {**told, "file": store.url(name)}}
 
 
-def _wishes(request: Request) -> Wishes:
+def _wishes(request: Request, target: Target) -> Wishes:
     return fleet_wishes(
         request.segments,
         request.max_concurrency,
         request.max_read_rate,
         request.verify_share,
         request.index is not None,
+        target.size_bytes,
     )
 
 
@@ -96,7 +116,7 @@ def _begun(
     if plan is None:
         choice = choose_method(reader.target.space, request.index, request.method)
         began = time.monotonic()
-        start = prepare(reader, choice.method, _wishes(request))
+        start = prepare(reader, choice.method, _wishes(request, reader.target))
         plan = _plan(request, execution, reader, choice, start, time.monotonic() - began)
         try:
             begin(log, plan)
@@ -142,7 +162,8 @@ def _learnt(ledger: Ledger) -> Mapping[str, Any]:
 
 def _resumed(request: Request, run: str, runs: Runs, target: Target) -> tuple[RunLog, RunPlan]:
     log, plan = runs.begun(run)
-    check_resumable(log, plan, target, f"runs/{run}")
+    to_check = request.verify_share is not None  # also a run that is finished
+    check_resumable(log, plan, target, f"runs/{run}", may_be_finished=to_check)
     asked = {
         "method": (plan.method if request.method == "auto" else request.method, plan.method),
         "segments": (request.segments or plan.segments, plan.segments),
@@ -157,7 +178,12 @@ def _resumed(request: Request, run: str, runs: Runs, target: Target) -> tuple[Ru
 
 
 def _state(
-    request: Request, execution: Execution, runs: Runs, plan: RunPlan, totals: Totals
+    request: Request,
+    execution: Execution,
+    runs: Runs,
+    plan: RunPlan,
+    totals: Totals,
+    most_workers: int | None,
 ) -> dict[str, Any]:
     waiting = unfinished(plan.groups, totals.finished)
     limit = None
@@ -173,9 +199,10 @@ def _state(
                 f"of maxReadUnits: start again with more."
             )
         items = dict(shares)
-    at_once = plan.at_once if request.max_concurrency is None else request.max_concurrency
+    wanted = plan.at_once if request.max_concurrency is None else request.max_concurrency
     if plan.index is not None:
-        at_once = 1
+        wanted = 1
+    at_once = workers_at_once(wanted, request.max_read_rate, most_workers)
     return {
         "planOnly": False,
         "run": plan.id,

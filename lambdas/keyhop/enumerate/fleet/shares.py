@@ -9,8 +9,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from keyhop.enumerate.plan import MOST_WORKERS, REQUESTS_PER_SECOND, Layout, Wishes
-from keyhop.units import UNITS_PER_BLOCK
+from keyhop.enumerate.plan import (
+    MOST_SEGMENTS,
+    MOST_WORKERS,
+    REQUESTS_PER_SECOND,
+    Layout,
+    Wishes,
+)
+from keyhop.units import BLOCK_BYTES, UNITS_PER_BLOCK
 
 ASSUMED_RATE = 12_000.0
 """Read units a second that a new on-demand table serves; a fleet is made no larger for more."""
@@ -18,8 +24,15 @@ ASSUMED_RATE = 12_000.0
 SEGMENTS_PER_GROUP = 32
 """Keeps Step Functions' part of the price to a few hundredths (skip-scan.md)."""
 
+CHECKED_BYTES = 256e6
+CHECKED_SECONDS = 30.0
+"""A segment that may be checked should not take longer to read through: eight are read at once."""
+
 LEAST_SHARE = 10.0
 """Read units below which a group is not begun, if others can have them."""
+
+LEAST_WORKER_RATE = 4.0
+"""Read units a second that a worker should have: an item of 400 KB costs 50 read units."""
 
 LEAST_POLL_SECONDS = 10.0
 POLLS_PER_SECOND = 0.5
@@ -32,6 +45,7 @@ def fleet_wishes(
     max_rate: float | None,
     verify_share: float | None,
     is_index: bool,
+    size_bytes: int = 0,
 ) -> Wishes:
     """What a plan needs to know of a fleet. An index has one worker: only that knows all keys."""
     in_flight = math.ceil((max_rate or ASSUMED_RATE) / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND))
@@ -40,7 +54,17 @@ def fleet_wishes(
         in_flight = MOST_WORKERS
         workers = None
     most = max(MOST_WORKERS, in_flight)
-    return Wishes(segments, workers, max_rate, verify_share, most_workers=most)
+    return Wishes(
+        segments, workers, max_rate, verify_share, most, segments_to_check(size_bytes, max_rate)
+    )
+
+
+def segments_to_check(size_bytes: int, max_rate: float | None) -> int:
+    """Segments, at least, of a run whose check reads each of some through in a function's time."""
+    most_bytes = CHECKED_BYTES
+    if max_rate is not None:
+        most_bytes = min(most_bytes, max_rate / UNITS_PER_BLOCK * BLOCK_BYTES * CHECKED_SECONDS)
+    return min(MOST_SEGMENTS, math.ceil(size_bytes / most_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +94,29 @@ def rate_share(max_rate: float, limit: int, running: int) -> float:
     return max_rate / max(1, limit, running)
 
 
+def workers_at_once(wanted: int, max_rate: float | None, most: int | None) -> int:
+    """How many workers to run at once of those `wanted`.
+
+    Each share of `max_rate` must pay for the largest page that a table can force on a worker, one
+    item of 400 KB, in a few seconds. most: what the deployment's reserved concurrency allows.
+    """
+    if max_rate is not None:
+        wanted = min(wanted, int(max_rate / LEAST_WORKER_RATE))
+    if most is not None:
+        wanted = min(wanted, most)
+    return max(1, wanted)
+
+
 def poll_seconds(at_once: int) -> float:
     """How often a worker of `at_once` should ask how many there are."""
     return max(LEAST_POLL_SECONDS, at_once / POLLS_PER_SECOND)
 
 
 def must_wait_for_others(planned: int, limit: int, running: int) -> bool:
-    """Whether a group must wait for one `poll_seconds` before it reads.
+    """Whether a group must wait until those that began earlier have asked again.
 
-    If more run at once than planned, those that began earlier may not have heard of it yet, and
-    still take larger shares.
+    If more run at once than planned, they may not have heard of it yet, and still take larger
+    shares; for as long as `poll_seconds` of the fleet as planned, since the limit was raised.
     """
     return max(limit, running) > planned
 

@@ -1,12 +1,14 @@
 """State ScanSegments: work a group of segments for as long as the function's time allows."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.fleet.runs import Runs, dynamodb_for
+from keyhop.enumerate.fleet.runs import Runs, dynamodb_for, load
 from keyhop.enumerate.fleet.valve import MapRun, Valve
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import MOST_WORKERS
@@ -14,7 +16,7 @@ from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.run import GroupRun, Progress
 from keyhop.enumerate.table import Target, describe
 from keyhop.enumerate.tally import Tally
-from keyhop.errors import BrokenPromise, BudgetSpent
+from keyhop.errors import BrokenPromise, BudgetSpent, NoProgress
 
 FIRST_SLICE_SECONDS = 15.0
 LONGEST_SLICE_SECONDS = 120.0
@@ -91,7 +93,8 @@ def scan_segments(
     """Go on with a group from its commits; worker: a name for this process.
 
     tally: gets all that is read, also if it ends with an error.
-    Raises what reading can raise; GaveUp if nothing has succeeded for most of the time.
+    Raises what reading can raise; GaveUp if nothing has succeeded for most of the time; NoProgress
+    if the time did not suffice for anything.
     """
     over_at = clock() + working_seconds(remaining_seconds)
     log, plan = runs.begun(work.run)
@@ -114,21 +117,57 @@ def scan_segments(
         worker=worker,
     )
     if work.max_read_rate is not None:
-        valve = Valve(
-            work.max_read_rate,
-            work.at_once,
-            MapRun(work.execution).at_once,
-            reader.limit_rate,
-            reader.stop.wait,
-            clock,
-        )
-        valve.open(work.first)
+        valve = _valve(work, work.max_read_rate, runs.store(work.run), reader, clock)
+        if not valve.open(work.first, over_at):
+            return Worked(done=False, keys=0, commits=0)
         group.idle = valve.tick
+    seconds = over_at - clock()
     try:
-        done = group.run(seconds=over_at - clock())
+        done = group.run(seconds=seconds)
     except BudgetSpent:
         done = True  # for now: FinishRun shares out again what other groups leave over
+    if not done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
+        raise NoProgress(_nothing_done(work, seconds))
     return Worked(done, group.keys, group.commits)
+
+
+def _valve(
+    work: GroupWork,
+    max_rate: float,
+    store: Bucket,
+    reader: PageReader,
+    clock: Callable[[], float],
+) -> Valve:
+    map_run = MapRun(work.execution)
+
+    def raised_for(limit: int) -> float:
+        # By the wall clock: other workers, on other machines, have noted the moment.
+        name = f"raised/{map_run.arn.rpartition(':')[2]}-{limit}.json"
+        now = time.time()
+        if store.create(name, json.dumps({"at": now}).encode()):
+            return 0.0
+        return max(0.0, now - float(load(store, name)["at"]))
+
+    return Valve(
+        max_rate,
+        work.at_once,
+        map_run.at_once,
+        raised_for,
+        reader.limit_rate,
+        reader.stop.wait,
+        clock,
+    )
+
+
+def _nothing_done(work: GroupWork, seconds: float) -> str:
+    if work.max_read_rate is not None:
+        advice = (
+            "a worker's share of maxReadRate does not pay for a page in that time, so raise "
+            "maxReadRate, or lower the map's concurrency"
+        )
+    else:
+        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
+    return f"Group {work.group} could do nothing in {seconds:.0f} seconds: {advice}."
 
 
 def check_same_table(plan: RunPlan, target: Target) -> None:

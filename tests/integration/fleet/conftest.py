@@ -1,0 +1,78 @@
+"""The functions of the state machine on DynamoDB Local and the stand-in, with S3 by moto."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from keyhop.enumerate.bucket import s3_client
+from keyhop.enumerate.fleet import working
+from keyhop.enumerate.fleet.runs import Runs
+from moto import mock_aws
+
+from tests.databases import Database
+from tests.machine import Machine
+from tests.standin.server import StandIn
+
+BUCKET = "results"
+SIZES = [1, 6, 1, 25, 2] * 60
+Scans = list[tuple[float, float]]
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    with mock_aws():
+        s3 = s3_client()
+        s3.create_bucket(Bucket=BUCKET)
+        yield Runs(s3, BUCKET)
+
+
+def machine_on(
+    database: Database, runs: Runs, table: str, monkeypatch: pytest.MonkeyPatch
+) -> Machine:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
+    machine = Machine(runs, [table])
+    monkeypatch.setattr(working, "MapRun", machine.map_run)
+    return machine
+
+
+@pytest.fixture
+def local(
+    dynamodb: Database, runs: Runs, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> Machine:
+    """On DynamoDB Local."""
+    return machine_on(dynamodb, runs, table_name, monkeypatch)
+
+
+@pytest.fixture
+def machine(
+    strict: Database, runs: Runs, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> Machine:
+    """On the stand-in."""
+    return machine_on(strict, runs, table_name, monkeypatch)
+
+
+@pytest.fixture
+def charged(stand_in: StandIn) -> Scans:
+    """When the stand-in answered a Scan, and what it charged."""
+    scans: Scans = []
+    answer = stand_in.answer
+
+    def noting(operation: str, request):
+        status, body = answer(operation, request)
+        if operation == "Scan":
+            scans.append((time.monotonic(), body["ConsumedCapacity"]["CapacityUnits"]))
+        return status, body
+
+    stand_in.answer = noting  # type: ignore[method-assign]
+    return scans
+
+
+def units(scans: Scans) -> float:
+    return sum(charge for _, charge in scans)
+
+
+def names(machine: Machine, run: str) -> Counter[str]:
+    return Counter(key["pk"]["S"] for key in machine.keys(run))

@@ -1,0 +1,115 @@
+"""The sampled check of a finished run."""
+
+import json
+
+import pytest
+from keyhop.enumerate.fleet import checking
+from keyhop.enumerate.fleet.failing import RunFailed, clean_up
+from keyhop.enumerate.fleet.finishing import finish_run
+from keyhop.errors import BudgetSpent, KeysMissing, NoProgress, RunConflict
+
+from tests.databases import Database
+from tests.integration.fleet.conftest import SIZES, Scans, units
+from tests.machine import WORKER, Machine
+
+
+def test_the_check_finds_nothing_to_complain_of_and_its_examples_stay_out_of_the_state(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, SIZES, filling=200)
+    told = machine.start({"table": table_name, "segments": 128, "verifyShare": 0.2}, name="run")
+    assert told["verify"]["segments"] == told["verify"]["drawn"] == 26
+    assert told["verify"]["missing"] == 0
+    assert "examples" not in told["verify"]
+
+
+def test_the_check_goes_on_where_an_earlier_invocation_stopped(
+    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+) -> None:
+    """The time is over while a segment is read; what is not read to its end is read again."""
+    monkeypatch.setattr(checking, "working_seconds", lambda remaining: remaining)
+    strict.collections(table_name, SIZES, filling=200)
+    execution = machine.execution("run")
+    given = {"table": table_name, "segments": 64, "verifyShare": 1}
+    state = machine.plan(given, execution)
+    machine.map(state)
+    state = finish_run(state, execution, machine.runs, WORKER)
+    assert state["next"] == "verify"
+    alone = state["result"]["cost"]["total"]
+    charged.clear()
+    state["maxReadRate"] = 50.0
+    machine.remaining = 1.0
+    turns = 0
+    while state["next"] == "verify":
+        state = machine.verify(state)
+        turns += 1
+    assert turns > 1
+    told = state["result"]["verify"]
+    assert (told["segments"], told["keys"], told["missing"]) == (64, len(SIZES), 0)
+    assert told["read_units"] == units(charged)
+    assert state["result"]["cost"]["total"] == pytest.approx(
+        alone + state["result"]["cost"]["verify"]
+    )
+    assert machine.manifest("run")["verify"] == told
+
+
+def test_a_check_that_comes_to_no_segments_end_says_so(
+    machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict.collections(table_name, SIZES, filling=2_000)
+    execution = machine.execution("run")
+    given = {"table": table_name, "segments": 1, "verifyShare": 1, "maxReadRate": 200}
+    state = machine.plan(given, execution)
+    machine.map(state)
+    state = finish_run(state, execution, machine.runs, WORKER)
+    monkeypatch.setattr(checking, "working_seconds", lambda remaining: 0.2)
+    with pytest.raises(NoProgress, match="came to the end of no segment: start a new run"):
+        machine.verify(state)
+
+
+def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with_it(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    strict.collections(table_name, SIZES, filling=2_000)
+    alone = machine.start({"table": table_name, "segments": 64})["read_units"]
+    charged.clear()
+    execution = machine.execution("run")
+    most = 1.15 * alone + 100
+    given = {"table": table_name, "segments": 64, "verifyShare": 1, "maxReadUnits": most}
+    state = machine.plan(given, execution)
+    machine.map(state)
+    state = finish_run(state, execution, machine.runs, WORKER)
+    assert state["next"] == "verify"
+    with pytest.raises(BudgetSpent) as spent:
+        machine.verify(state)
+    assert units(charged) <= most
+    before = machine.manifest("run")
+    with pytest.raises(BudgetSpent):
+        machine.verify(state)
+    assert units(charged) <= most, "what the first attempt has read was forgotten"
+    failure = {"Error": "BudgetSpent", "Cause": str(spent.value)}
+    with pytest.raises(RunFailed, match=r'"resume": "run", "verifyShare": 1') as failed:
+        clean_up("run", failure, execution, "t1", machine.runs, WORKER, 1)
+    assert 'with more "maxReadUnits"' in str(failed.value)
+    with pytest.raises(RunConflict, match="finished run"):
+        machine.start({"table": table_name, "resume": "run"})
+    again = {"table": table_name, "resume": "run", "verifyShare": 1, "maxReadUnits": 2_000}
+    told = machine.start(again)["verify"]
+    assert (told["segments"], told["missing"]) == (64, 0)
+    after = machine.manifest("run")
+    assert {**after, "cost": 0, "verify": 0} == {**before, "cost": 0, "verify": 0}
+
+
+def test_a_key_that_is_missing_fails_the_run(
+    machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict.create(table_name, sort=None)
+    strict.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(200)))
+    execution = machine.execution("run")
+    state = machine.plan({"table": table_name, "segments": 64, "verifyShare": 1}, execution)
+    machine.map(state)
+    strict.fill(table_name, [{"pk": {"S": "late"}}])
+    with pytest.raises(KeysMissing, match="found 1 keys that the run did not report"):
+        machine.go_on(state, execution)
+    assert json.loads(machine.object("runs/run/verify.json"))["verdict"]["examples"]
+    assert machine.manifest("run")["verify"]["missing"] == 1

@@ -1,0 +1,119 @@
+"""Read units a second, and in all, over a whole fleet."""
+
+import time
+from collections import Counter
+
+import pytest
+from keyhop.enumerate.fleet import working
+from keyhop.enumerate.fleet.valve import AtOnce
+from keyhop.enumerate.fleet.working import GroupWork, Worked, scan_segments
+from keyhop.enumerate.tally import Tally
+from keyhop.errors import BudgetSpent, NoProgress
+
+from tests.databases import Database
+from tests.integration.fleet.conftest import SIZES, Scans, names, units
+from tests.machine import Machine
+
+
+def test_a_budget_of_units_holds_over_all_groups_and_leftovers_are_shared_out_again(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    """Groups of very different cost: one share each would be too little for the dear ones."""
+    expected = strict.collections(table_name, [1] * 400, filling=3_500)
+    given = {"table": table_name, "segments": 96, "maxConcurrency": 3}
+    whole = machine.start(given, name="whole")["read_units"]
+    before = units(charged)
+    told = machine.start({**given, "maxReadUnits": whole * 1.15}, name="capped")
+    assert names(machine, "capped") == Counter(expected)
+    assert units(charged) - before <= whole * 1.15
+    assert told["read_units"] <= whole * 1.15
+
+
+def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes_it(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    expected = strict.collections(table_name, [1] * 400, filling=3_500)
+    given = {"table": table_name, "segments": 96, "maxConcurrency": 3}
+    with pytest.raises(BudgetSpent, match="too little is left"):
+        machine.start({**given, "maxReadUnits": 80}, name="run")
+    assert units(charged) <= 80
+    manifest = machine.progress("run")
+    assert not manifest["finished"]
+    assert 60 <= manifest["read_units"] <= 80
+    before = units(charged)
+    with pytest.raises(BudgetSpent):
+        machine.start({"table": table_name, "resume": "run", "maxReadUnits": 50})
+    assert units(charged) - before <= 50
+    machine.start({"table": table_name, "resume": "run", "maxReadUnits": 5_000})
+    assert names(machine, "run") == Counter(expected)
+
+
+def test_a_rate_holds_over_all_workers_together(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    """As the service would measure it: units of the answers that it sent, by its own clock."""
+    strict.collections(table_name, [1] * 300, filling=3_000)
+    rate = 60.0
+    given = {"table": table_name, "segments": 96, "maxConcurrency": 3, "maxReadRate": rate}
+    execution = machine.execution("run")
+    state = machine.plan(given, execution)
+    charged.clear()
+    began = time.monotonic()
+    machine.go_on(state, execution)
+    total = 0.0
+    for moment, charge in charged:
+        total += charge
+        assert total <= rate * (moment - began) * 1.1 + 1.0
+    assert total / rate <= charged[-1][0] - began <= 2 * total / rate + 1
+
+
+def test_no_more_workers_are_asked_for_than_the_rate_or_the_deployment_can_serve(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, SIZES)
+    given = {"table": table_name, "segments": 960, "maxConcurrency": 25}
+    assert machine.plan(given, machine.execution())["maxConcurrency"] == 25
+    slow = {**given, "maxReadRate": 40}
+    assert machine.plan(slow, machine.execution())["maxConcurrency"] == 10
+    machine.most_workers = 7
+    assert machine.plan(given, machine.execution())["maxConcurrency"] == 7
+    assert machine.start({**given, "planOnly": True})["workers"] <= 7
+
+
+def test_a_plan_reads_a_sample_however_much_a_run_may_read(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    strict.collections(table_name, [1] * 2_000, filling=3_000)
+    machine.start({"table": table_name, "planOnly": True, "maxReadUnits": 1e9})
+    assert units(charged) <= 60
+
+
+def test_a_share_that_pays_for_no_page_is_told(
+    machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has raised the map's concurrency until nothing is left for each."""
+    strict.collections(table_name, [1] * 50, filling=300_000)
+    given = {"table": table_name, "segments": 32, "maxReadRate": 10}
+    state = machine.plan(given, machine.execution())
+    machine.present.told = AtOnce(1_000, 1)
+    state["maxConcurrency"] = 1_000  # as planned: nobody is waited for
+    monkeypatch.setattr(working, "working_seconds", lambda remaining: 1.0)
+    item = {"group": 0, "mayRead": None}
+    with pytest.raises(NoProgress, match="raise maxReadRate, or lower the map's concurrency"):
+        machine.child(state, item)
+
+
+def test_a_rate_holds_while_step_functions_does_not_answer(
+    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+) -> None:
+    strict.collections(table_name, SIZES)
+    given = {"table": table_name, "segments": 32, "maxReadRate": 10}
+    state = machine.plan(given, machine.execution())
+    charged.clear()
+    machine.present.told = None
+    monkeypatch.setattr(working, "working_seconds", lambda remaining: 0.3)
+    selected = {**state, "atOnce": 1, "item": {"group": 0, "mayRead": None}}
+    work = GroupWork.from_state(selected)
+    worked = scan_segments(work, machine.runs, machine.tables, 900, "w", Tally())
+    assert worked == Worked(done=False, keys=0, commits=0)
+    assert charged == []
