@@ -155,7 +155,7 @@ class Enumeration(Construct):
         allow_objects(
             role,
             self._bucket,
-            "ReadTheCommitsAndFailuresWriteTheSummarySweepTheRest",
+            "ReadTheCommitsAndFailuresWriteTheSummaryForgetOldFailures",
             _READ,
             _WRITE,
             "DeleteObject",

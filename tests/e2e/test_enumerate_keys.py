@@ -163,3 +163,26 @@ def test_a_worker_whose_time_is_over_goes_on_and_a_rate_holds(
     assert deployed.found("slices") == Counter(slow)
     assert deployed.executions.manifest("slices")["invocations"] >= 2
     assert ended.output["read_units"] / took <= 1.1 * rate
+
+
+def test_a_rate_holds_while_somebody_raises_the_concurrency(
+    deployed: Deployed, slow: set[str]
+) -> None:
+    """UpdateMapRun lets a second worker begin: it waits until the first has heard of it."""
+    rate = 25.0
+    given = {"table": "Slow", "segments": 64, "maxConcurrency": 1, "maxReadRate": rate}
+    states = deployed.executions.states
+    began = time.monotonic()
+    execution = deployed.executions.start(given, "raised")
+    while not (runs := states.list_map_runs(executionArn=execution)["mapRuns"]):
+        time.sleep(0.1)
+    states.update_map_run(mapRunArn=runs[0]["mapRunArn"], maxConcurrency=2)
+    ended = deployed.executions.follow(execution, 110)
+    took = time.monotonic() - began
+    assert ended.status == "SUCCEEDED", ended
+    assert deployed.found("raised") == Counter(slow)
+    assert ended.output["read_units"] / took <= 1.1 * rate
+    noted = deployed.executions.s3.list_objects_v2(
+        Bucket=deployed.executions.bucket, Prefix="runs/raised/raised/"
+    )
+    assert noted["KeyCount"] == 1, "the second worker did not meet the first one"
