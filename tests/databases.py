@@ -44,6 +44,19 @@ EXTREMES: dict[str, list[Any]] = {
 """Sort keys at and around the ends of their types."""
 
 
+BY_DAY: dict[str, Any] = {
+    "AttributeDefinitions": [{"AttributeName": "day", "AttributeType": "S"}],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by-day",
+            "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }
+    ],
+}
+"""What `Database.create` takes for an index of attribute `day`."""
+
+
 def partition_value(type_: str, number: int) -> Any:
     """The partition key with this number, in various shapes."""
     if type_ == "N":

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.fleet.checking import verify_run
 from keyhop.enumerate.fleet.costs import Worker
 from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.enumerate.fleet.planning import plan_run
 from keyhop.enumerate.fleet.request import parse
 from keyhop.enumerate.fleet.runs import Execution, Runs
-from keyhop.enumerate.fleet.valve import AtOnce
 from keyhop.enumerate.fleet.working import GroupWork, scan_segments
 from keyhop.enumerate.run import now
 from keyhop.enumerate.tally import Tally
@@ -34,14 +34,20 @@ def passed_on(state: Any) -> Any:
 
 
 @dataclass
-class MapRun:
-    """What Step Functions tells a worker of its map; None while it does not answer."""
+class Levels:
+    """What Step Functions tells of the map (None while it does not answer), and the notes."""
 
-    told: AtOnce | None = None
-    arn: str = "arn:aws:states:::mapRun:EnumerateKeys/ScanGroups:1"
+    told: int | None = None
+    notes: dict[int, int] = field(default_factory=dict)
 
-    def at_once(self) -> AtOnce | None:
+    def asked(self) -> int | None:
         return self.told
+
+    def noted(self, slot: int) -> int | None:
+        return self.notes.get(slot)
+
+    def note(self, slot: int, level: int) -> int:
+        return self.notes.setdefault(slot, level)
 
 
 @dataclass
@@ -54,10 +60,10 @@ class Machine:
     scan: Callable[..., Any] = scan_segments
     most_workers: int | None = None
     invocations: int = field(default=0)
-    present: MapRun = field(default_factory=MapRun)
+    levels: Levels = field(default_factory=Levels)
 
-    def map_run(self, execution: str) -> MapRun:
-        return self.present
+    def map_levels(self, execution: str, name: str, store: Bucket) -> Levels:
+        return self.levels
 
     def start(self, given: Any, name: str | None = None) -> dict[str, Any]:
         """From the input to the output, or to what a function raises."""
@@ -73,7 +79,9 @@ class Machine:
 
     def plan(self, given: Any, execution: Execution) -> dict[str, Any]:
         request = parse(passed_on(given))
-        state, _ = plan_run(request, execution, self.runs, self.tables, WORKER, self.most_workers)
+        state = plan_run(
+            request, execution, self.runs, self.tables, WORKER, Tally(), self.most_workers
+        )
         return passed_on(state)
 
     def go_on(self, state: dict[str, Any], execution: Execution) -> dict[str, Any]:
@@ -94,7 +102,7 @@ class Machine:
         items = json.loads(self.object(state["groups"]["key"]))
         assert len(items) == state["groups"]["count"]
         at_once = state["maxConcurrency"]
-        self.present.told = AtOnce(at_once, min(at_once, len(items)))
+        self.levels.told = at_once
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(lambda item: self.child(state, item), items))
 
@@ -103,7 +111,7 @@ class Machine:
             "run": state["run"],
             "execution": state["execution"],
             "maxReadRate": state["maxReadRate"],
-            "atOnce": state["maxConcurrency"],
+            "map": state["groups"]["map"],
             "item": item,
         }
         done = False

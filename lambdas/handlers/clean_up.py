@@ -26,19 +26,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     execution = Execution.from_context(event["execution"])
     runs = runs_in(settings.bucket)
     try:
-        clean_up(
-            event["run"],
-            event["failure"],
-            execution,
-            event["entered"],
-            runs,
-            settings.worker,
-            event["verifyShare"],
-        )
+        clean_up(event["state"], execution, event["entered"], runs, settings.worker)
     except RunFailed as failed:
         count(metrics, RunsFailed=1)
-        logger.error("failed", run=event["run"], cause=str(failed))
+        logger.error("failed", run=event["state"]["run"], cause=str(failed))
         sys.tracebacklimit = 0  # the execution's cause is for people: no stack trace in it
         raise
-    logger.info("redriven", run=event["run"])
+    logger.info("redriven", run=event["state"]["run"])
     return {}

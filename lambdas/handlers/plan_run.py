@@ -8,6 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.planning import plan_run
 from keyhop.enumerate.fleet.request import parse
 from keyhop.enumerate.fleet.runs import Execution
+from keyhop.enumerate.tally import Tally
 
 from handlers.settings import PlanSettings, runs_in
 from handlers.telemetry import count, count_reads, function_tracer
@@ -26,10 +27,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     execution = Execution.from_context(event["execution"])
     request = parse(event["input"])
     runs = runs_in(settings.bucket)
-    state, tally = plan_run(
-        request, execution, runs, settings.tables, settings.worker, settings.most_workers
-    )
-    count_reads(metrics, tally)
+    tally = Tally()
+    try:
+        state = plan_run(
+            request,
+            execution,
+            runs,
+            settings.tables,
+            settings.worker,
+            tally,
+            settings.most_workers,
+        )
+    finally:
+        count_reads(metrics, tally)
     count(metrics, RunsPlanned=1)
     logger.info("planned", run=state.get("run"), table=request.table, plan=state.get("plan"))
     return state

@@ -7,6 +7,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.checking import verify_run
 from keyhop.enumerate.tally import Tally
+from keyhop.errors import KeysMissing
 
 from handlers.settings import VerifySettings, runs_in
 from handlers.telemetry import count, count_reads, function_tracer
@@ -32,8 +33,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             context.get_remaining_time_in_millis() / 1000,
             tally,
         )
+    except KeysMissing as error:
+        count(metrics, KeysMissing=error.missing)
+        raise
     finally:
         count_reads(metrics, tally)
-    count(metrics, KeysMissing=verdict.missing)
+    if verdict.is_whole:
+        count(metrics, KeysMissing=0)
     logger.info("checked", run=state["run"], segments=verdict.segments, drawn=verdict.drawn)
     return state

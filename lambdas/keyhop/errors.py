@@ -13,6 +13,7 @@ KeyhopError
 ├── GaveUp                 throttled or failing for too long; the run can be resumed
 ├── NoProgress             the time allowed did not suffice for anything
 ├── BudgetSpent            the next page would cost more than is left; the run can be resumed
+├── SegmentsTooLarge       a check cannot read a segment to its end in the time allowed
 ├── KeysMissing            a check found keys that the run did not report
 └── BrokenPromise          the service, or a stored run, contradicts what it promises
 """
@@ -70,8 +71,16 @@ class BudgetSpent(KeyhopError):
     """The next page would cost more read units than the run may still spend."""
 
 
+class SegmentsTooLarge(KeyhopError):
+    """A check cannot read a segment to its end in the time allowed."""
+
+
 class KeysMissing(KeyhopError):
-    """A check of a finished run found keys that it did not report."""
+    """A check of a finished run found keys that it did not report. missing: how many."""
+
+    def __init__(self, message: str, missing: int = 0) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class BrokenPromise(KeyhopError):

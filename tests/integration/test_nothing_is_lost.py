@@ -24,7 +24,7 @@ from keyhop.enumerate.start import Start
 from keyhop.enumerate.store import Directory
 from keyhop.enumerate.table import describe
 
-from tests.databases import Database, keyhop
+from tests.databases import BY_DAY, Database, keyhop
 from tests.standin.server import StandIn
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
@@ -247,17 +247,7 @@ def test_an_index_is_deduplicated_across_a_resume(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:
     """On DynamoDB Local the segments of an index share keys."""
-    dynamodb.create(
-        table_name,
-        AttributeDefinitions=[{"AttributeName": "day", "AttributeType": "S"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-day",
-                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-    )
+    dynamodb.create(table_name, **BY_DAY)
     dynamodb.fill(
         table_name,
         (

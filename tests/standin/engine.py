@@ -207,8 +207,9 @@ class Table:
             if not low <= place[0] < high:
                 raise invalid("The provided starting key is invalid: it is not in this segment")
             begin = max(begin, bisect_right(view.places, place))
-        if empty_page and begin < end:
-            return self._page(request, view, [], self._just_before(view, begin, start), 0)
+        before = self._just_before(view, begin, start) if empty_page and begin < end else None
+        if before is not None:
+            return self._page(request, view, [], before, 0)
         taken: list[Mapping[str, Any]] = []
         read = 0
         at = begin
@@ -246,16 +247,16 @@ class Table:
 
     def _just_before(
         self, view: View, at: int, start: Mapping[str, Any] | None
-    ) -> Mapping[str, Any]:
-        """A key that lies before the item at `at`, and after everything read so far."""
+    ) -> Mapping[str, Any] | None:
+        """A key before the item at `at`, after everything read so far; None if there is none."""
         item = view.items[view.places[at]]
         key = {n: item[n] for n in view.key_names}
         if not self.base.schema.ranges or view is not self.base:
-            return start if start is not None else key
+            return start
         name = self.base.schema.ranges[0]
         least = {"S": "\x00", "N": "-" + "9" * 38 + "E+87", "B": "AA=="}[view.types[name]]
         key[name] = {view.types[name]: least}
-        return key if view.place(key) < view.places[at] else start or key
+        return key if view.place(key) < view.places[at] else start
 
     def _view(self, request: Mapping[str, Any]) -> View:
         name = request.get("IndexName")

@@ -9,9 +9,6 @@ from keyhop.enumerate.fleet.shares import (
     allowances,
     fleet_of,
     fleet_wishes,
-    must_wait_for_others,
-    poll_seconds,
-    rate_share,
     segments_to_check,
     workers_at_once,
 )
@@ -28,7 +25,7 @@ def fleet_for(keys: float, **asked) -> Fleet:
 
 
 def test_two_million_keys_take_eleven_workers() -> None:
-    """skip-scan.md: 12,000 read units a second are 87 requests in flight, so 11 workers."""
+    """12,000 read units a second are 87 requests in flight, so 11 workers."""
     fleet = fleet_for(2_000_000)
     assert fleet.at_once == 11
     assert fleet.groups >= 4 * fleet.at_once
@@ -75,14 +72,6 @@ def test_every_segment_is_in_one_group(segments: int, workers: int) -> None:
     assert len(seen) == segments
 
 
-def test_shares_of_a_rate_come_to_the_rate_whatever_was_changed() -> None:
-    assert rate_share(1_000, 10, 10) == 100
-    assert rate_share(1_000, 10, 4) == 100  # six more may begin at any moment
-    assert rate_share(1_000, 5, 10) == 100  # the limit was lowered; ten still run
-    assert rate_share(1_000, 0, 3) == pytest.approx(333.33, abs=0.01)
-    assert rate_share(1_000, 0, 0) == 1_000
-
-
 @given(
     left=st.floats(0, 1e6),
     spent=st.dictionaries(st.integers(0, 99), st.floats(0, 1e5)),
@@ -98,15 +87,6 @@ def test_allowances_never_come_to_more_than_is_left(
     if left >= 0.5 and groups:
         assert shares
         assert more == pytest.approx(left)
-
-
-def test_a_worker_asks_less_often_the_more_there_are() -> None:
-    """Step Functions allows about one DescribeMapRun a second."""
-    for workers in (1, 36, 1_000, 10_000):
-        assert workers / poll_seconds(workers) <= 0.5
-    assert not must_wait_for_others(4, 4, 4)
-    assert must_wait_for_others(4, 5, 4)
-    assert must_wait_for_others(4, 4, 5)
 
 
 def test_a_run_that_is_to_be_checked_has_segments_that_can_be_read_in_one_go() -> None:

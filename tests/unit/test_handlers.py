@@ -13,7 +13,7 @@ from keyhop.enumerate.fleet.request import InvalidInput
 from keyhop.enumerate.fleet.working import Worked
 from keyhop.enumerate.tally import Tally
 from keyhop.enumerate.verify import Verdict
-from keyhop.errors import GaveUp
+from keyhop.errors import GaveUp, KeysMissing
 
 EXECUTION = {"Id": "arn:e", "Name": "e", "StartTime": "2026-11-01T00:00:00Z", "Input": {}}
 SECRET = "a partition key"
@@ -21,7 +21,7 @@ GROUP_STATE = {
     "run": "e",
     "execution": "arn:e",
     "maxReadRate": 100,
-    "atOnce": 4,
+    "map": "e-0",
     "item": {"group": 3, "mayRead": None},
 }
 
@@ -78,17 +78,31 @@ def metrics_in(printed: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_planning_counts_what_it_has_read(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+@pytest.mark.parametrize("error", [None, GaveUp("throttled")])
+def test_planning_counts_what_it_has_read(
+    monkeypatch: pytest.MonkeyPatch, capsys, error: Exception | None
+) -> None:
     state = {"run": "e", "plan": {"segments": 4}}
-    calls = replaced(monkeypatch, plan_run, "plan_run", (state, Tally(requests=3, units=1.5)))
+
+    def plan(request, execution, runs, tables, worker, tally, most_workers):
+        assert (request.table, execution.name, runs) == ("Orders", "e", "results")
+        assert (tables, most_workers) == (["Orders"], None)
+        assert (worker.memory_mb, worker.architecture) == (1769, "arm64")
+        tally.add(Tally(requests=3, units=1.5))
+        if error is not None:
+            raise error
+        return state
+
+    monkeypatch.setattr(plan_run, "plan_run", plan)
     event = {"input": {"table": "Orders"}, "execution": EXECUTION}
-    assert plan_run.handler(event, Context()) == state
-    ((request, execution, runs, tables, worker, _), _) = calls[0]
-    assert (request.table, execution.name, runs, tables) == ("Orders", "e", "results", ["Orders"])
-    assert (worker.memory_mb, worker.architecture) == (1769, "arm64")
+    if error is None:
+        assert plan_run.handler(event, Context()) == state
+    else:
+        with pytest.raises(GaveUp):
+            plan_run.handler(event, Context())
     counted = metrics_in(capsys.readouterr().out)
     assert counted["ReadUnits", ""] == 1.5
-    assert counted["RunsPlanned", ""] == 1
+    assert counted.get(("RunsPlanned", "")) == (1 if error is None else None)
 
 
 def test_a_wrong_input_fails_by_the_name_that_the_state_machine_catches() -> None:
@@ -151,19 +165,28 @@ def test_finishing_counts_a_run_once_it_is_finished(
     assert counted == {("RunsFinished", ""): 1, ("RunSeconds", ""): 9.5, ("RunDollars", ""): 0.25}
 
 
-def test_a_check_logs_counts_and_no_examples(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    verdict = Verdict(4, 0.5, 4, 9, missing=2, examples={"missing": [SECRET]})
+@pytest.mark.parametrize("missing", [0, 2])
+def test_a_check_logs_counts_and_no_examples(
+    monkeypatch: pytest.MonkeyPatch, capsys, missing: int
+) -> None:
+    verdict = Verdict(4, 0.5, 4, 9, missing, examples={"missing": [SECRET]})
     state = {"run": "e", "next": "end"}
 
     def check(*arguments):
         arguments[-1].add(Tally(units=2.0))
+        if missing:
+            raise KeysMissing("Keys are missing.", missing)
         return state, verdict
 
     monkeypatch.setattr(verify_run, "verify_run", check)
-    assert verify_run.handler({"run": "e"}, Context()) == state
+    if missing:
+        with pytest.raises(KeysMissing):
+            verify_run.handler({"run": "e"}, Context())
+    else:
+        assert verify_run.handler({"run": "e"}, Context()) == state
     printed = capsys.readouterr()
     assert SECRET not in printed.out + printed.err
-    assert metrics_in(printed.out)["KeysMissing", ""] == 2
+    assert metrics_in(printed.out)["KeysMissing", ""] == missing
     assert metrics_in(printed.out)["ReadUnits", ""] == 2
 
 
@@ -171,13 +194,7 @@ def test_cleaning_up_fails_on_purpose_and_counts_it(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     replaced(monkeypatch, clean_up, "clean_up", RunFailed("Group 3 failed."))
-    event = {
-        "run": "e",
-        "failure": {"Error": "x", "Cause": "y"},
-        "verifyShare": None,
-        "execution": EXECUTION,
-        "entered": "t1",
-    }
+    event = {"state": {"run": "e"}, "execution": EXECUTION, "entered": "t1"}
     with pytest.raises(RunFailed, match="Group 3"):
         clean_up.handler(event, Context())
     assert metrics_in(capsys.readouterr().out) == {("RunsFailed", ""): 1}
@@ -185,13 +202,7 @@ def test_cleaning_up_fails_on_purpose_and_counts_it(
 
 def test_a_redriven_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     replaced(monkeypatch, clean_up, "clean_up", None)
-    event = {
-        "run": "e",
-        "failure": {},
-        "verifyShare": None,
-        "execution": {**EXECUTION, "RedriveCount": 1},
-        "entered": "t1",
-    }
+    event = {"state": {"run": "e"}, "execution": EXECUTION, "entered": "t1"}
     with pytest.warns(UserWarning, match="No application metrics"):
         assert clean_up.handler(event, Context()) == {}
 

@@ -65,6 +65,13 @@ class Budget:
         """From now on `units` more may be spent, and no more."""
         self.max_units = self.spent + max(0.0, units)
 
+    def limit_rate(self, now: float, max_rate: float) -> None:
+        """From now on another `max_rate`; what waits for its turn is paid for at that rate."""
+        before = self._rate(now)
+        self.max_rate = max_rate
+        if self._next_at > now and not math.isinf(before):
+            self._next_at = now + (self._next_at - now) * before / self._rate(now)
+
     @property
     def is_blind(self) -> bool:
         """Whether there is a limit, and no item yet to tell how large items are."""

@@ -64,10 +64,10 @@ class RunLog:
         That of an unfinished run has a name of its own, so that a writer who is late, and does not
         know that the run was finished meanwhile, cannot take the manifest back.
         """
-        if not manifest["finished"]:
-            self.store.replace(PROGRESS, _dump(manifest))
-            return
-        self.store.replace(MANIFEST, _dump(manifest))
+        self.store.replace(MANIFEST if manifest["finished"] else PROGRESS, _dump(manifest))
+
+    def forget_progress(self) -> None:
+        """Remove the summary of the run when it was not finished."""
         self.store.delete(PROGRESS)
 
     def commits(self, group: int) -> Iterator[Commit]:
@@ -87,8 +87,17 @@ class RunLog:
 
     def commit_of(self, group: int, number: int) -> Commit | None:
         """The commit of one slice; None if the slice is not committed."""
-        state = self._load(_commit_name(group, number))
-        return Commit.from_json(state) if state is not None else None
+        name = _commit_name(group, number)
+        state = self._load(name)
+        if state is None:
+            return None
+        try:
+            commit = Commit.from_json(state)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise BrokenPromise(f"{name} is damaged: it is not a commit.") from error
+        if (commit.group, commit.slice) != (group, number):
+            raise BrokenPromise(f"{name} is damaged: it is the commit of another slice.")
+        return commit
 
     def commit(self, commit: Commit) -> bool:
         """Commit a slice; False if another attempt at it was first: then that one counts."""

@@ -138,7 +138,7 @@ class PageReader:
     def limit_rate(self, max_rate: float) -> None:
         """From now on, hold the reads under `max_rate` read units a second."""
         with self._lock:
-            self.budget.max_rate = max_rate
+            self.budget.limit_rate(self._clock(), max_rate)
 
     def count_no_progress(self) -> None:
         """Count a page that brought the walk no further."""

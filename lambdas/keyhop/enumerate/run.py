@@ -363,6 +363,8 @@ def conclude(log: RunLog, plan: RunPlan) -> tuple[Totals, bool]:
     if summary["finished"]:
         log.sweep(totals.parts)
     log.write_manifest(summary)
+    if summary["finished"]:
+        log.forget_progress()
     return totals, summary["finished"]
 
 

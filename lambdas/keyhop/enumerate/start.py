@@ -37,23 +37,25 @@ class Start:
     opening: Opening | None = None
 
 
-def prepare(reader: PageReader, method: Method, wishes: Wishes) -> Start:
+def prepare(
+    reader: PageReader, method: Method, wishes: Wishes, allowance: float = math.inf
+) -> Start:
     """Choose the layout and make a ledger for it; see `_look`."""
-    start = _look(reader, method, wishes)
+    start = _look(reader, method, wishes, allowance)
     start.ledger.share(start.layout.workers)
     return start
 
 
-def _look(reader: PageReader, method: Method, wishes: Wishes) -> Start:
+def _look(reader: PageReader, method: Method, wishes: Wishes, allowance: float) -> Start:
     """Choose the layout; where it depends on the table's content, take a first look.
 
     Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is
-    read whole by the former.
+    read whole by the former, as far as `allowance` read units go.
     """
     ledger = Ledger.for_table(reader.target.mean_item_bytes)
     if method == "scan":
         return _look_for_scan(reader, ledger, wishes)
-    return _look_for_skip(reader, ledger, wishes)
+    return _look_for_skip(reader, ledger, wishes, allowance)
 
 
 def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
@@ -69,7 +71,7 @@ def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
     return Start(layout_for_scan(target.size_bytes or None, wishes), ledger)
 
 
-def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
+def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes, allowance: float) -> Start:
     if wishes.segments is not None:
         # Whoever fixes the segments is taken to want them of the size that a plan gives them.
         seconds_alone = wishes.segments * KEYS_PER_SEGMENT / REQUESTS_PER_SECOND
@@ -78,7 +80,7 @@ def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
     chance = random.Random()
     opening: Opening | None = None
     if wishes.verify_share is None:
-        opening = Survey(reader, ledger, math.inf, chance).open()
+        opening = Survey(reader, ledger, allowance, chance).open()
         if opening.is_enough:
             return Start(Layout(1, 1), ledger, opening)
     looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()

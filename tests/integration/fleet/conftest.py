@@ -34,7 +34,7 @@ def machine_on(
 ) -> Machine:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
     machine = Machine(runs, [table])
-    monkeypatch.setattr(working, "MapRun", machine.map_run)
+    monkeypatch.setattr(working, "MapLevels", machine.map_levels)
     return machine
 
 

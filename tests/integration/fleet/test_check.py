@@ -6,7 +6,7 @@ import pytest
 from keyhop.enumerate.fleet import checking
 from keyhop.enumerate.fleet.failing import RunFailed, clean_up
 from keyhop.enumerate.fleet.finishing import finish_run
-from keyhop.errors import BudgetSpent, KeysMissing, NoProgress, RunConflict
+from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, SegmentsTooLarge
 
 from tests.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, units
@@ -63,7 +63,7 @@ def test_a_check_that_comes_to_no_segments_end_says_so(
     machine.map(state)
     state = finish_run(state, execution, machine.runs, WORKER)
     monkeypatch.setattr(checking, "working_seconds", lambda remaining: 0.2)
-    with pytest.raises(NoProgress, match="came to the end of no segment: start a new run"):
+    with pytest.raises(SegmentsTooLarge, match="came to the end of no segment"):
         machine.verify(state)
 
 
@@ -87,14 +87,20 @@ def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with
     with pytest.raises(BudgetSpent):
         machine.verify(state)
     assert units(charged) <= most, "what the first attempt has read was forgotten"
-    failure = {"Error": "BudgetSpent", "Cause": str(spent.value)}
-    with pytest.raises(RunFailed, match=r'"resume": "run", "verifyShare": 1') as failed:
-        clean_up("run", failure, execution, "t1", machine.runs, WORKER, 1)
-    assert 'with more "maxReadUnits"' in str(failed.value)
+    state["failure"] = {"Error": "BudgetSpent", "Cause": str(spent.value)}
+    with pytest.raises(RunFailed, match='"verifyShare": 1') as failed:
+        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
     with pytest.raises(RunConflict, match="finished run"):
         machine.start({"table": table_name, "resume": "run"})
-    again = {"table": table_name, "resume": "run", "verifyShare": 1, "maxReadUnits": 2_000}
-    told = machine.start(again)["verify"]
+    advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
+    told = None
+    while told is None:  # each start may read as much again
+        before_this = units(charged)
+        try:
+            told = machine.start(advised)["verify"]
+        except BudgetSpent:
+            assert before_this < units(charged)
+        assert units(charged) - before_this <= advised["maxReadUnits"]
     assert (told["segments"], told["missing"]) == (64, 0)
     after = machine.manifest("run")
     assert {**after, "cost": 0, "verify": 0} == {**before, "cost": 0, "verify": 0}
@@ -113,3 +119,23 @@ def test_a_key_that_is_missing_fails_the_run(
         machine.go_on(state, execution)
     assert json.loads(machine.object("runs/run/verify.json"))["verdict"]["examples"]
     assert machine.manifest("run")["verify"]["missing"] == 1
+
+
+def test_a_second_check_reads_again_and_an_equal_share_is_the_same_check(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    strict.create(table_name, sort=None)
+    strict.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(200)))
+    first = machine.start({"table": table_name, "segments": 64, "verifyShare": 1}, name="run")
+    assert first["verify"]["missing"] == 0
+    strict.fill(table_name, ({"pk": {"S": f"late{n}"}} for n in range(20)))
+    charged.clear()
+    again = {"table": table_name, "resume": "run", "verifyShare": 1.0}
+    with pytest.raises(KeysMissing, match="found 20 keys"):
+        machine.start(again)
+    assert units(charged) >= 32
+    for number in range(20):
+        strict.client.delete_item(TableName=table_name, Key={"pk": {"S": f"late{number}"}})
+    told = machine.start(again)
+    assert (told["verify"]["missing"], told["verify"]["segments"]) == (0, 64)
+    assert told["cost"]["verify"] > 2 * first["cost"]["verify"], "of all checks"

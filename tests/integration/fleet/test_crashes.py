@@ -8,13 +8,11 @@ from dataclasses import replace
 import pytest
 from keyhop.enumerate.fleet import working
 from keyhop.enumerate.fleet.failing import RunFailed, clean_up
+from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.enumerate.fleet.working import GroupWork, Worked, scan_segments, working_seconds
-from keyhop.errors import (
-    BrokenPromise,
-    CannotStart,
-)
+from keyhop.errors import BrokenPromise, CannotStart, RunConflict
 
-from tests.databases import Database
+from tests.databases import BY_DAY, Database
 from tests.integration.fleet.conftest import SIZES, names
 from tests.machine import WORKER, Machine
 
@@ -75,9 +73,9 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     note = {"failure": {"Error": "BrokenPromise", "Cause": cause}, "item": {"group": 2}}
     note["execution"] = execution.id
     machine.runs.store("poisoned").replace("failures/g2.json", json.dumps(note).encode())
-    failure = {"Error": "States.ExceedToleratedFailureThreshold", "Cause": "..."}
+    state["failure"] = {"Error": "States.ExceedToleratedFailureThreshold", "Cause": "..."}
     with pytest.raises(RunFailed) as failed:
-        clean_up("poisoned", failure, execution, "t1", machine.runs, WORKER)
+        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
     assert "Group 2 failed. BrokenPromise: " in str(failed.value)
     assert "start a new run" in str(failed.value)
     machine.start(given, name="new")
@@ -99,9 +97,9 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
     state = machine.plan({"table": table_name, "segments": 160}, execution)
     with pytest.raises(CannotStart):
         machine.go_on(state, execution)
-    failure = {"Error": "CannotStart", "Cause": "poison"}
+    state["failure"] = {"Error": "CannotStart", "Cause": "poison"}
     with pytest.raises(RunFailed, match=r"start again with .*\"resume\": \"begun\"") as failed:
-        clean_up("begun", failure, execution, "t1", machine.runs, WORKER)
+        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
     assert "128 of 160 segments are done" in str(failed.value)
     assert not machine.progress("begun")["finished"]
     machine.scan = scan_segments
@@ -112,28 +110,77 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
     assert names(machine, "begun") == Counter(expected)
 
 
-def test_a_redriven_execution_is_sent_back_to_the_groups(machine: Machine) -> None:
+def test_a_redriven_execution_is_sent_back_to_the_groups(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
     """A redrive begins at the state that failed, which is CleanUp."""
+    strict.collections(table_name, SIZES)
     execution = machine.execution("r")
-    failure = {"Error": "GaveUp", "Cause": "throttled"}
+    state = machine.plan({"table": table_name, "segments": 96}, execution)
+    state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
 
-    def enter(entered: str, redrives: int = 0) -> None:
-        redriven = replace(execution, redrives=redrives)
-        clean_up("r", failure, redriven, entered, machine.runs, WORKER)
+    def enter(entered: str, redriven: str | None = None) -> None:
+        clean_up(state, replace(execution, redriven=redriven), entered, machine.runs, WORKER)
 
+    day = "2026-11-21T"
     with pytest.raises(RunFailed, match="redrive the execution"):
-        enter("t1")
-    with pytest.raises(RunFailed):  # a retry of the same state is no redrive
-        enter("t1")
-    enter("t1", redrives=1)
-    enter("t1", redrives=1)  # its answer was lost, and it was retried
-    with pytest.raises(RunFailed):  # it failed again after its first redrive
-        enter("t2", redrives=1)
-    with pytest.raises(RunFailed):
-        enter("t2", redrives=1)
-    enter("t3", redrives=2)
-    other = machine.execution("other")
-    with pytest.raises(RunFailed):  # another execution of the same run has notes of its own
-        clean_up("r", failure, other, "t4", machine.runs, WORKER)
-    with pytest.raises(RunFailed):
-        enter("t5", redrives=2)
+        enter(f"{day}10:00:00.500Z")
+    store = machine.runs.store("r")
+    note = {"execution": execution.id, "item": {"group": 1}, "failure": {}}
+    store.replace("failures/g1.json", json.dumps(note).encode())
+    enter(f"{day}10:00:00.500Z", redriven=f"{day}11:00:00.000Z")  # the moment may be the first one
+    enter(f"{day}11:00:00.300Z", redriven=f"{day}11:00:00.000Z")  # ... or the redrive's
+    enter(f"{day}11:00:00.300Z", redriven=f"{day}11:00:00.000Z")  # its answer was lost: once more
+    assert store.sizes("failures") == {}
+    with pytest.raises(RunFailed):  # the map has failed again since
+        enter(f"{day}11:05:00.000Z", redriven=f"{day}11:00:00.000Z")
+    with pytest.raises(RunFailed):  # stopped, redriven at the map, which failed
+        enter(f"{day}12:09:00.000Z", redriven=f"{day}12:00:00.000Z")
+
+
+def test_the_advised_input_goes_on_within_the_same_limits(
+    local: Machine, dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.create(table_name, **BY_DAY)
+    dynamodb.fill(
+        table_name,
+        ({"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)),
+    )
+    given = {"table": table_name, "index": "by-day", "maxConcurrency": 3, "maxReadRate": 900}
+    state = local.plan({**given, "maxReadUnits": 500}, local.execution("run"))
+    state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
+    with pytest.raises(RunFailed) as failed:
+        clean_up(state, local.execution("run"), "2026-11-21", local.runs, WORKER)
+    advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
+    assert advised == {
+        "table": table_name,
+        "resume": "run",
+        "maxConcurrency": 3,
+        "maxReadRate": 900,
+        "maxReadUnits": 500,
+    }
+    assert local.start(advised)["keys"] == 9
+    with pytest.raises(RunConflict, match="lists the keys of index by-day, not of index other"):
+        local.start({**advised, "index": "other"})
+    state["failure"] = {"Error": "BudgetSpent", "Cause": "spent"}
+    with pytest.raises(RunFailed, match='"maxReadUnits": 1000'):
+        clean_up(state, local.execution("run"), "2026-11-21", local.runs, WORKER)
+
+
+def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, SIZES)
+    execution = machine.execution("r")
+    state = machine.plan({"table": table_name, "segments": 64}, execution)
+    machine.map(state)
+    machine.runs.store("r").replace("commits/g00001-s000000.json", b"{}")
+    with pytest.raises(BrokenPromise, match="it is not a commit") as broken:
+        finish_run(state, execution, machine.runs, WORKER)
+    state["failure"] = {"Error": "BrokenPromise", "Cause": str(broken.value)}
+    with pytest.raises(RunFailed, match="start a new run"):
+        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
+    other = machine.object("runs/r/commits/g00000-s000000.json")
+    machine.runs.store("r").replace("commits/g00001-s000000.json", other)
+    with pytest.raises(BrokenPromise, match="it is the commit of another slice"):
+        finish_run(state, execution, machine.runs, WORKER)

@@ -4,15 +4,16 @@ import time
 from collections import Counter
 
 import pytest
-from keyhop.enumerate.fleet import working
-from keyhop.enumerate.fleet.valve import AtOnce
+from keyhop.enumerate.fleet import planning, working
+from keyhop.enumerate.fleet.valve import SLOT_SECONDS
 from keyhop.enumerate.fleet.working import GroupWork, Worked, scan_segments
 from keyhop.enumerate.tally import Tally
-from keyhop.errors import BudgetSpent, NoProgress
+from keyhop.errors import BudgetSpent, GaveUp, NoProgress, RunConflict
 
 from tests.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, names, units
 from tests.machine import Machine
+from tests.standin.server import StandIn
 
 
 def test_a_budget_of_units_holds_over_all_groups_and_leftovers_are_shared_out_again(
@@ -95,8 +96,7 @@ def test_a_share_that_pays_for_no_page_is_told(
     strict.collections(table_name, [1] * 50, filling=300_000)
     given = {"table": table_name, "segments": 32, "maxReadRate": 10}
     state = machine.plan(given, machine.execution())
-    machine.present.told = AtOnce(1_000, 1)
-    state["maxConcurrency"] = 1_000  # as planned: nobody is waited for
+    machine.levels.told = 1_000
     monkeypatch.setattr(working, "working_seconds", lambda remaining: 1.0)
     item = {"group": 0, "mayRead": None}
     with pytest.raises(NoProgress, match="raise maxReadRate, or lower the map's concurrency"):
@@ -110,10 +110,76 @@ def test_a_rate_holds_while_step_functions_does_not_answer(
     given = {"table": table_name, "segments": 32, "maxReadRate": 10}
     state = machine.plan(given, machine.execution())
     charged.clear()
-    machine.present.told = None
+    machine.levels.told = None
     monkeypatch.setattr(working, "working_seconds", lambda remaining: 0.3)
-    selected = {**state, "atOnce": 1, "item": {"group": 0, "mayRead": None}}
+    item = {"group": 0, "mayRead": None}
+    with pytest.raises(GaveUp, match="did not tell how many workers"):
+        machine.child(state, item)
+    assert charged == []
+
+
+def test_a_worker_that_must_wait_for_others_hands_back(
+    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+) -> None:
+    strict.collections(table_name, SIZES)
+    state = machine.plan(
+        {"table": table_name, "segments": 32, "maxReadRate": 10}, machine.execution()
+    )
+    charged.clear()
+    machine.levels.told = 8
+    for slot in range(-1, 3):  # the others have heard of two only
+        machine.levels.notes[int(time.time() // SLOT_SECONDS) + slot] = 2
+    monkeypatch.setattr(working, "working_seconds", lambda remaining: 0.3)
+    selected = {
+        "run": state["run"],
+        "execution": state["execution"],
+        "map": state["groups"]["map"],
+        "maxReadRate": 10,
+        "item": {"group": 0, "mayRead": None},
+    }
     work = GroupWork.from_state(selected)
     worked = scan_segments(work, machine.runs, machine.tables, 900, "w", Tally())
     assert worked == Worked(done=False, keys=0, commits=0)
     assert charged == []
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_budget_holds_with_large_items_and_many_groups(
+    machine: Machine,
+    strict: Database,
+    stand_in: StandIn,
+    table_name: str,
+    charged: Scans,
+    described: bool,
+) -> None:
+    """Each group's first page may be one item of many blocks, which nobody has foreseen."""
+    strict.collections(table_name, [1] * 200, filling=300_000)
+    if not described:
+        stand_in.service.tables[table_name].reported = (0, 0)
+    given = {"table": table_name, "segments": 1_600, "maxConcurrency": 4, "maxReadUnits": 900}
+    with pytest.raises(BudgetSpent):
+        machine.start(given, name="run")
+    assert 600 <= units(charged) <= 940  # the last page may be larger than thought
+
+
+def test_a_run_whose_first_look_cannot_be_paid_is_not_begun(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, [5] * 2_000, filling=300)
+    with pytest.raises(BudgetSpent, match="start again, under another name, with more"):
+        machine.start({"table": table_name, "maxReadUnits": 2}, name="poor")
+    with pytest.raises(RunConflict, match="There is no run 'poor'"):
+        machine.start({"table": table_name, "resume": "poor"})
+
+
+def test_a_first_look_does_not_outlast_the_function_under_a_low_rate(
+    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+) -> None:
+    """A table of few items is read to its end at once, but here each of them is huge."""
+    monkeypatch.setattr(planning, "LOOK_SECONDS", 0.2)
+    expected = strict.collections(table_name, [1] * 60, filling=300_000)
+    execution = machine.execution("run")
+    state = machine.plan({"table": table_name, "maxReadRate": 1_000}, execution)
+    assert units(charged) <= 300
+    machine.go_on(state, execution)
+    assert names(machine, "run") == Counter(expected)

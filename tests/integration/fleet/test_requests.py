@@ -27,6 +27,7 @@ def test_nothing_is_read_for_an_input_that_is_wrong(
         ({"table": table_name, "segmetns": 5}, InvalidInput),
         ({"table": "another-table"}, InvalidInput),
         ({"table": table_name, "index": "none"}, CannotStart),
+        ({"table": table_name, "index": "none", "verifyShare": 0.5}, InvalidInput),
         ({"table": table_name, "resume": "never-begun"}, RunConflict),
     ]
     for given, error in wrong:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.databases import Database, hashable
+from tests.databases import BY_DAY, Database, hashable
 from tests.integration.fleet.conftest import SIZES, names
 from tests.machine import MOST_STATE_BYTES, Machine
 
@@ -77,17 +77,7 @@ def test_an_empty_table_and_a_table_without_a_sort_key(
 def test_an_index_is_read_by_one_group_and_gives_no_key_twice(
     local: Machine, dynamodb: Database, table_name: str
 ) -> None:
-    dynamodb.create(
-        table_name,
-        AttributeDefinitions=[{"AttributeName": "day", "AttributeType": "S"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-day",
-                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-    )
+    dynamodb.create(table_name, **BY_DAY)
     dynamodb.fill(
         table_name,
         ({"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)),

@@ -24,39 +24,44 @@ from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.table import describe
 from keyhop.enumerate.tally import Tally
 from keyhop.enumerate.verify import Verdict, verify
-from keyhop.errors import KeysMissing, NoProgress
+from keyhop.errors import KeysMissing, SegmentsTooLarge
 
 VERDICT = "verify.json"
 
 
 @dataclass(slots=True)
 class Check:
-    """What a check has come to, over all its invocations; kept in S3, with examples of keys."""
+    """The check of a run; kept in S3, with examples of keys.
 
-    share: float
+    execution: who began it, which goes on with it over several invocations, as does another that
+    resumes it. read_units, seconds, invocations: of all checks of the run so far.
+    """
+
+    execution: str
     verdict: Verdict
     read_units: float = 0.0
     seconds: float = 0.0
     invocations: int = 0
 
     @classmethod
-    def stored(cls, store: Bucket, plan: RunPlan, share: float) -> "Check":
-        """As it stands; a check of another share begins anew."""
+    def stored(cls, store: Bucket, plan: RunPlan, share: float, execution: str) -> "Check":
+        """As it stands; one of another share, or after one that came to its end, begins anew."""
+        fresh = cls(execution, Verdict.of_none(plan, share))
         found = load(store, VERDICT)
-        if found is None or found["share"] != share:
-            return cls(share, Verdict.of_none(plan, share))
-        return cls(
-            share,
-            Verdict.from_json(found["verdict"]),
-            found["read_units"],
-            found["seconds"],
-            found["invocations"],
-        )
+        if found is None:
+            return fresh
+        spent = (found["read_units"], found["seconds"], found["invocations"])
+        verdict = Verdict.from_json(found["verdict"])
+        is_another = verdict.drawn != fresh.verdict.drawn
+        is_over = verdict.is_whole and found["execution"] != execution
+        if is_another or is_over:
+            return cls(execution, fresh.verdict, *spent)
+        return cls(found["execution"], verdict, *spent)
 
     def keep(self, store: Bucket) -> None:
         """Write it down."""
         state = {
-            "share": self.share,
+            "execution": self.execution,
             "read_units": self.read_units,
             "seconds": round(self.seconds, 3),
             "invocations": self.invocations,
@@ -83,8 +88,8 @@ def verify_run(
     """Check a share of the segments; returns the next state, and what was found so far.
 
     The same segments are drawn whenever it is called again. tally: gets all that is read, also if
-    it ends with an error. Raises KeysMissing once all are checked and keys were missing, NoProgress
-    if no segment could be read to its end, and what reading can raise.
+    it ends with an error. Raises KeysMissing once all are checked and keys were missing,
+    SegmentsTooLarge if none could be read to its end, and what reading can raise.
     """
     began = clock()
     log, plan = runs.begun(state["run"])
@@ -92,12 +97,13 @@ def verify_run(
     target = describe(client, endpoint, plan.table, plan.index)
     check_same_table(plan, target)
     store = runs.store(plan.id)
-    check = Check.stored(store, plan, state["verifyShare"])
+    check = Check.stored(store, plan, state["verifyShare"], state["execution"])
     units, seconds = check.read_units, check.seconds
     check.invocations += 1
     budget = Budget(state["maxReadRate"])
     if state["readUnitsLimit"] is not None:
-        budget.allow_more(state["readUnitsLimit"] - state["readUnitsBefore"] - units)
+        by_this_start = units - state["checkUnitsBefore"]
+        budget.allow_more(state["readUnitsLimit"] - state["readUnitsBefore"] - by_this_start)
     patience = min(LONGEST_PATIENCE_SECONDS, 0.7 * remaining_seconds)
     reader = PageReader(client, target, budget, endpoint=endpoint, patience=patience)
     reader.tally = tally
@@ -110,14 +116,14 @@ def verify_run(
     verdict, before = check.verdict, check.verdict.segments
     try:
         with _over_after(working_seconds(remaining_seconds) - (clock() - began)) as over:
-            chance = random.Random(f"{plan.id} {check.share}")
-            verify(log, plan, reader, check.share, MOST_WORKERS, chance, keep, verdict, over)
+            # The same segments in each invocation, and others in another check.
+            chance = random.Random(f"{plan.id} {check.execution}")
+            verify(log, plan, reader, verdict.share, MOST_WORKERS, chance, keep, verdict, over)
     finally:
         keep()
     if not verdict.is_whole and verdict.segments == before:
-        raise NoProgress(
-            f"The check read for {clock() - began:.0f} seconds and came to the end of no segment: "
-            f"start a new run without segments, so that it gets smaller ones."
+        raise SegmentsTooLarge(
+            f"The check read for {clock() - began:.0f} seconds and came to the end of no segment."
         )
     if not verdict.is_whole:
         return {**state, "next": "verify"}, verdict
@@ -129,9 +135,16 @@ def verify_run(
     if verdict.missing:
         raise KeysMissing(
             f"The check of {verdict.share:.1%} of the hash space found {verdict.missing:,} keys "
-            f"that the run did not report; examples are in {store.url(VERDICT)}."
+            f"that the run did not report; examples are in {store.url(VERDICT)}.",
+            verdict.missing,
         )
     return {**state, "next": "end", "result": result}, verdict
+
+
+def units_checked(store: Bucket) -> float:
+    """Read units of all checks of a run so far."""
+    found = load(store, VERDICT)
+    return 0.0 if found is None else float(found["read_units"])
 
 
 @contextmanager

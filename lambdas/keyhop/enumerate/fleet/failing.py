@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from keyhop.enumerate.bucket import Bucket
@@ -10,16 +11,25 @@ from keyhop.enumerate.fleet.finishing import note_progress
 from keyhop.enumerate.fleet.runs import Execution, Runs, load
 from keyhop.errors import KeyhopError
 
-NOTES = "failed"
 FAILURES = "failures"
 TOLERANCE_EXCEEDED = "States.ExceedToleratedFailureThreshold"
 
+REDRIVE_TAKES = timedelta(seconds=3)
+"""From a redrive to the state that it begins at; a failure of the map takes longer."""
+
+MORE_UNITS = 2
+"""What is advised after a budget was spent: so many times as much."""
+
 ADVICE = {
     "BrokenPromise": "Do not use this run's keys; start a new run.",
-    "BudgetSpent": 'To go on: {resume}, with more "maxReadUnits".',
+    "BudgetSpent": "To go on, with twice as much: {resume}.",
     "KeysMissing": (
         "If the table was written to meanwhile they may be new; without a sort key that cannot be "
-        "told. Else do not use the result, and report it."
+        "told. Else do not use the result, and report it. To check once more: {resume}."
+    ),
+    "SegmentsTooLarge": (
+        "All keys were found, and the manifest is there; only the check failed. Check with a "
+        'higher "maxReadRate": {resume}; or start a new run with more segments.'
     ),
     "NotPermitted": "Give the permission (cdk deploy), then redrive the execution, or: {resume}.",
     "NoProgress": "Then redrive the execution, or: {resume}.",
@@ -33,70 +43,49 @@ class RunFailed(KeyhopError):
 
 
 def clean_up(
-    run: str,
-    failure: Mapping[str, Any],
-    execution: Execution,
-    entered: str,
-    runs: Runs,
-    worker: Worker,
-    verify_share: float | None = None,
+    state: Mapping[str, Any], execution: Execution, entered: str, runs: Runs, worker: Worker
 ) -> None:
-    """Raise RunFailed; or return, if somebody has redriven the execution since it failed here.
+    """Raise RunFailed; or return, if somebody has redriven the execution that failed here.
 
-    entered: when the state was entered, which is the same for all attempts at it. What is committed
-    stays, for a later start; a summary says how far it is.
+    state: run, failure, and the input by which to go on with the run. entered: when the state was
+    entered, which is the same for all attempts at it. What is committed stays, for a later start; a
+    summary says how far it is.
     """
-    store = runs.store(run)
-    name = f"{NOTES}/{execution.name}.json"
-    before = load(store, name)
-    fails = must_fail(before, execution, entered)
-    note = {
-        "execution": execution.key,
-        "redrives": execution.redrives,
-        "entered": entered,
-        "fails": fails,
-    }
-    store.replace(name, json.dumps(note).encode())
-    if fails:
-        raise RunFailed(_message(run, failure, execution, runs, worker, verify_share))
+    if must_fail(execution, entered):
+        raise RunFailed(_message(state, execution, runs, worker))
+    store = runs.store(state["run"])
     for name in store.sizes(FAILURES):
         if (load(store, name) or {}).get("execution") == execution.id:
             store.delete(name)
 
 
-def must_fail(before: Mapping[str, Any] | None, execution: Execution, entered: str) -> bool:
+def must_fail(execution: Execution, entered: str) -> bool:
     """Whether the state fails the run, and does not let a redriven one go on.
 
-    before: what it noted last time, if ever. An attempt whose answer was lost is made again: it
-    must decide as it did.
+    A redrive begins at the state that failed: so this one was entered before the redrive, or right
+    after it. If it was entered later, then because the redriven run has failed again.
     """
-    if before is None or before["execution"] != execution.key:
+    if execution.redriven is None:
         return True
-    if (before["entered"], before["redrives"]) == (entered, execution.redrives):
-        return bool(before["fails"])
-    return bool(execution.redrives <= before["redrives"])
+    since = datetime.fromisoformat(entered) - datetime.fromisoformat(execution.redriven)
+    return since > REDRIVE_TAKES
 
 
-def _message(
-    run: str,
-    failure: Mapping[str, Any],
-    execution: Execution,
-    runs: Runs,
-    worker: Worker,
-    verify_share: float | None,
-) -> str:
+def _message(state: Mapping[str, Any], execution: Execution, runs: Runs, worker: Worker) -> str:
+    run = state["run"]
     try:
         totals, plan = note_progress(runs, run, worker, execution)
-        check = {} if verify_share is None else {"verifyShare": verify_share}
-        resume = json.dumps({"table": plan.table, "resume": run, **check})
         stands = (
             f"{totals.ended:,} of {plan.segments:,} segments are done, with {totals.keys:,} keys."
         )
     except KeyhopError as error:
-        resume = json.dumps({"resume": run})
         stands = f"Its files cannot be summed up: {error}"
-    where, name, cause = _first_cause(failure, execution, runs.store(run))
-    advice = ADVICE.get(name, OTHER_ADVICE).format(resume=f"start again with {resume}")
+    where, name, cause = _first_cause(state["failure"], execution, runs.store(run))
+    again = dict(state["again"])
+    if name == "BudgetSpent" and "maxReadUnits" in again:
+        again["maxReadUnits"] *= MORE_UNITS
+    resume = f"start again with {json.dumps(again)}"
+    advice = ADVICE.get(name, OTHER_ADVICE).format(resume=resume)
     return f"{where}{name}: {cause} {stands} {advice}"
 
 

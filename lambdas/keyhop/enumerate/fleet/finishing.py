@@ -7,7 +7,7 @@ from typing import Any
 from keyhop.enumerate.fleet.costs import Worker, run_cost
 from keyhop.enumerate.fleet.listing import PARTS, list_parts
 from keyhop.enumerate.fleet.runs import Execution, Runs, groups_of, unfinished
-from keyhop.enumerate.fleet.shares import allowances
+from keyhop.enumerate.fleet.shares import MORE_IF_STUCK, allowances
 from keyhop.enumerate.record import RunPlan, Totals
 from keyhop.enumerate.run import summed_up
 from keyhop.errors import BrokenPromise, BudgetSpent
@@ -33,6 +33,7 @@ def finish_run(
     if manifest is None:
         manifest = summary | figures(plan, totals, worker, execution)
         log.write_manifest(manifest)
+    log.forget_progress()
     return {
         **state,
         "next": "verify" if state["verifyShare"] is not None else "end",
@@ -87,8 +88,10 @@ def _another_round(
             f"{len(waiting)} of {plan.groups} groups are not finished, though their workers ended: "
             f"please report it."
         )
-    shares = allowances(limit - totals.tally.units, totals.spent_by_group, waiting)
-    if not shares or totals.tally.units <= state["readUnitsBefore"]:
+    is_stuck = totals.tally.units <= state["readUnitsBefore"]
+    least = state["leastShare"] * (MORE_IF_STUCK if is_stuck else 1.0)
+    shares = allowances(limit - totals.tally.units, totals.spent_by_group, waiting, least)
+    if not shares or (is_stuck and state["groups"]["count"] == 1):
         raise BudgetSpent(
             f"Of maxReadUnits too little is left for the next pages, after "
             f"{totals.tally.units:,.1f} read units of the run in all."
@@ -98,6 +101,7 @@ def _another_round(
         **state,
         "next": "scan",
         "readUnitsBefore": totals.tally.units,
+        "leastShare": least,
         "maxConcurrency": min(state["maxConcurrency"], len(shares)),
         **groups_of(runs, plan.id, execution, round_, dict(shares)),
     }

@@ -1,6 +1,7 @@
 """State PlanRun: from the execution's input to groups of segments, or to an estimate."""
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,10 +9,13 @@ from typing import Any
 
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.estimate import DEFAULT_UNITS, estimate
+from keyhop.enumerate.fleet.checking import units_checked
 from keyhop.enumerate.fleet.costs import Worker, run_cost
-from keyhop.enumerate.fleet.request import Request, allowed
+from keyhop.enumerate.fleet.request import InvalidInput, Request, allowed
 from keyhop.enumerate.fleet.runs import Execution, Runs, dynamodb_for, groups_of, unfinished
 from keyhop.enumerate.fleet.shares import (
+    LEAST_BLIND_SHARE,
+    LEAST_SHARE,
     Fleet,
     allowances,
     fleet_of,
@@ -30,6 +34,9 @@ from keyhop.enumerate.tally import Tally
 from keyhop.errors import BudgetSpent, RunConflict
 
 CONNECTIONS = 16
+LEAST_LOOK_UNITS = 50.0
+LOOK_SECONDS = 120.0
+LEAST_PART_AFTER_LOOK = 0.2
 PATIENCE_SECONDS = 300.0
 
 
@@ -39,27 +46,37 @@ def plan_run(
     runs: Runs,
     tables: list[str],
     worker: Worker,
+    tally: Tally,
     most_workers: int | None = None,
-) -> tuple[dict[str, Any], Tally]:
-    """Begin a run, go on with one, or estimate; returns the next state, and what was read.
+) -> dict[str, Any]:
+    """Begin a run, go on with one, or estimate; returns the next state.
 
-    most_workers: workers that the deployment can run at once, if it reserves their concurrency.
-    May be called again for the same execution: then it finds its own run. Raises CannotStart and
-    its kin before anything is read; BudgetSpent; what reading can raise.
+    tally: gets all that is read, also if it ends with an error. most_workers: how many the
+    deployment can run at once, if it reserves their concurrency. May be called again for the same
+    execution: then it finds its own run. Raises CannotStart and its kin before anything is read;
+    BudgetSpent; what reading can raise.
     """
     table = allowed(request.table, tables)
     client, endpoint = dynamodb_for(table, tables, CONNECTIONS)
-    target = describe(client, endpoint, table, request.index, PATIENCE_SECONDS)
+    begun = None if request.resume is None else runs.begun(request.resume)
+    index = request.index if begun is None else _index_of(begun[1], request)
+    if index is not None and request.verify_share is not None:
+        raise InvalidInput(
+            "verifyShare does not work for an index: that is read through by plain Scans anyway."
+        )
+    target = describe(client, endpoint, table, index, PATIENCE_SECONDS)
     budget = Budget(request.max_read_rate, request.max_read_units)
     reader = PageReader(client, target, budget, endpoint=endpoint, patience=PATIENCE_SECONDS)
+    reader.tally = tally
     if request.plan_only:
-        return _estimate(request, execution, runs, reader, worker, most_workers), reader.tally
-    if request.resume is not None:
-        log, plan = _resumed(request, request.resume, runs, target)
+        return _estimate(request, execution, runs, reader, worker, most_workers)
+    if begun is not None:
+        log, plan = begun
+        _check_resumable(request, log, plan, target)
     else:
         log, plan = _begun(request, execution, runs, reader)
     totals = summed_up(log, plan)[0]
-    return _state(request, execution, runs, plan, totals, most_workers), reader.tally
+    return _state(request, execution, runs, plan, totals, most_workers)
 
 
 def _estimate(
@@ -116,7 +133,10 @@ def _begun(
     if plan is None:
         choice = choose_method(reader.target.space, request.index, request.method)
         began = time.monotonic()
-        start = prepare(reader, choice.method, _wishes(request, reader.target))
+        start = prepare(
+            reader, choice.method, _wishes(request, reader.target), _look_units(request)
+        )
+        _check_the_look_was_paid(request, reader, start)
         plan = _plan(request, execution, reader, choice, start, time.monotonic() - began)
         try:
             begin(log, plan)
@@ -131,6 +151,26 @@ def _begun(
             f'"resume": "{execution.name}" to go on with it.'
         )
     return log, plan
+
+
+def _look_units(request: Request) -> float:
+    """What the first look may cost: under a low rate, not more than the function has time for."""
+    if request.max_read_rate is None:
+        return math.inf
+    return max(LEAST_LOOK_UNITS, LOOK_SECONDS * request.max_read_rate)
+
+
+def _check_the_look_was_paid(request: Request, reader: PageReader, start: Start) -> None:
+    """Raises BudgetSpent, before a run begins whose plan would rest on too little."""
+    is_read = start.opening is not None and start.opening.position is None
+    limit = request.max_read_units
+    if limit is None or is_read or not reader.tally.requests:
+        return
+    if reader.budget.left < LEAST_PART_AFTER_LOOK * limit:
+        raise BudgetSpent(
+            f"maxReadUnits {limit:g} does not pay for more than the first look at the table, which "
+            f"costs up to about 8 read units: start again, under another name, with more."
+        )
 
 
 def _plan(
@@ -160,10 +200,20 @@ def _learnt(ledger: Ledger) -> Mapping[str, Any]:
     return state
 
 
-def _resumed(request: Request, run: str, runs: Runs, target: Target) -> tuple[RunLog, RunPlan]:
-    log, plan = runs.begun(run)
+def _index_of(plan: RunPlan, request: Request) -> str | None:
+    """The index of the run to resume, which need not be given again."""
+    if request.index not in (None, plan.index):
+        raise RunConflict(
+            f"The run {plan.id!r} lists the keys of "
+            f"{f'index {plan.index}' if plan.index else 'the table itself'}, not of index "
+            f"{request.index}: leave index out."
+        )
+    return plan.index
+
+
+def _check_resumable(request: Request, log: RunLog, plan: RunPlan, target: Target) -> None:
     to_check = request.verify_share is not None  # also a run that is finished
-    check_resumable(log, plan, target, f"runs/{run}", may_be_finished=to_check)
+    check_resumable(log, plan, target, f"runs/{plan.id}", may_be_finished=to_check)
     asked = {
         "method": (plan.method if request.method == "auto" else request.method, plan.method),
         "segments": (request.segments or plan.segments, plan.segments),
@@ -172,9 +222,8 @@ def _resumed(request: Request, run: str, runs: Runs, target: Target) -> tuple[Ru
     for name, (wanted, begun) in asked.items():
         if wanted != begun:
             raise RunConflict(
-                f"The run {run!r} was begun with {name} {begun}, not {wanted}: leave it out."
+                f"The run {plan.id!r} was begun with {name} {begun}, not {wanted}: leave it out."
             )
-    return log, plan
 
 
 def _state(
@@ -187,12 +236,13 @@ def _state(
 ) -> dict[str, Any]:
     waiting = unfinished(plan.groups, totals.finished)
     limit = None
+    least = LEAST_SHARE if plan.planning.items else LEAST_BLIND_SHARE
     items: dict[int, float | None] = dict.fromkeys(waiting)
     if request.max_read_units is not None:
         # What this start has read counts; what earlier starts have read does not.
         before = totals.tally.units if request.resume else 0.0
         limit = before + request.max_read_units
-        shares = allowances(limit - totals.tally.units, totals.spent_by_group, waiting)
+        shares = allowances(limit - totals.tally.units, totals.spent_by_group, waiting, least)
         if waiting and not shares:
             raise BudgetSpent(
                 f"The first look has cost {totals.tally.units:g} read units, and nothing is left "
@@ -218,7 +268,23 @@ def _state(
         "maxReadRate": request.max_read_rate,
         "readUnitsLimit": limit,
         "readUnitsBefore": totals.tally.units,
+        "checkUnitsBefore": units_checked(runs.store(plan.id)),
+        "leastShare": least,
         "verifyShare": request.verify_share,
+        "again": _again(request, plan),
         # A map needs an item: a group that is finished is told so at once.
         **groups_of(runs, plan.id, execution, 0, items or {0: None}),
     }
+
+
+def _again(request: Request, plan: RunPlan) -> dict[str, Any]:
+    """The input by which another execution goes on with the run, within the same limits."""
+    given = {
+        "table": request.table,
+        "resume": plan.id,
+        "maxConcurrency": request.max_concurrency,
+        "maxReadRate": request.max_read_rate,
+        "maxReadUnits": request.max_read_units,
+        "verifyShare": request.verify_share,
+    }
+    return {name: value for name, value in given.items() if value is not None}

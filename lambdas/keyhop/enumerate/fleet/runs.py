@@ -5,7 +5,6 @@ runs/<run>/                      a run's files, as in record.py; the run is name
 runs/<run>/groups/<execution>-<round>.json   the items of one distributed map
 runs/<run>/failures/g<group>.json            why a group failed, written by the state machine
 runs/<run>/verify.json                       what the check has found
-runs/<run>/failed.json                       that an execution ended early
 """
 
 import json
@@ -23,12 +22,12 @@ from keyhop.errors import BrokenPromise, RunConflict
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution of the state machine, by its context object. redrives: how often it was."""
+    """An execution of the state machine, by its context object. redriven: when it last was."""
 
     id: str
     name: str
     started: str
-    redrives: int = 0
+    redriven: str | None = None
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Execution":
@@ -36,7 +35,7 @@ class Execution:
         name = context["Name"]
         if not RUN_ID.fullmatch(name):
             raise InvalidInput(f"{name!r} cannot be the name of a run: give the execution another.")
-        return cls(context["Id"], name, context["StartTime"], int(context.get("RedriveCount", 0)))
+        return cls(context["Id"], name, context["StartTime"], context.get("RedriveTime"))
 
     @property
     def key(self) -> str:
@@ -86,12 +85,18 @@ def groups_of(
     items: for each group, what it may read in all. They go through S3 whatever their number, so
     that there is one way, which each run takes: in the state itself only 256 KiB would fit.
     """
-    name = f"groups/{execution.name}-{round_}.json"
+    map_ = f"{execution.name}-{round_}"
+    name = f"groups/{map_}.json"
     content = [{"group": group, "mayRead": units} for group, units in items.items()]
     runs.store(run).replace(name, json.dumps(content).encode())
     return {
-        "groups": {"key": f"runs/{run}/{name}", "count": len(content), "round": round_},
-        "mapResults": f"runs/{run}/map-results/{execution.name}-{round_}",
+        "groups": {
+            "map": map_,
+            "key": f"runs/{run}/{name}",
+            "count": len(content),
+            "round": round_,
+        },
+        "mapResults": f"runs/{run}/map-results/{map_}",
     }
 
 

@@ -22,21 +22,22 @@ ASSUMED_RATE = 12_000.0
 """Read units a second that a new on-demand table serves; a fleet is made no larger for more."""
 
 SEGMENTS_PER_GROUP = 32
-"""Keeps Step Functions' part of the price to a few hundredths (skip-scan.md)."""
+"""Keeps Step Functions' part of the price to a few hundredths."""
 
 CHECKED_BYTES = 256e6
 CHECKED_SECONDS = 30.0
 """A segment that may be checked should not take longer to read through: eight are read at once."""
 
 LEAST_SHARE = 10.0
-"""Read units below which a group is not begun, if others can have them."""
+LEAST_BLIND_SHARE = 50.0
+"""Read units below which a group is not begun, if others can have them. Where nothing is known of
+items, its first page may cost as much as the largest item of all, of 400 KB."""
+
+MORE_IF_STUCK = 4.0
+"""If no group could do anything with its share, fewer groups get larger ones."""
 
 LEAST_WORKER_RATE = 4.0
 """Read units a second that a worker should have: an item of 400 KB costs 50 read units."""
-
-LEAST_POLL_SECONDS = 10.0
-POLLS_PER_SECOND = 0.5
-"""Of the whole fleet: Step Functions allows one DescribeMapRun a second."""
 
 
 def fleet_wishes(
@@ -85,15 +86,6 @@ def fleet_of(layout: Layout, is_index: bool) -> Fleet:
     return Fleet(layout.segments, groups, min(at_once, groups))
 
 
-def rate_share(max_rate: float, limit: int, running: int) -> float:
-    """One worker's part of `max_rate` read units a second.
-
-    limit: how many the map may run at once, 0 for no limit; running: how many it runs. A limit that
-    was lowered stops nobody who runs already, so the greater of the two counts.
-    """
-    return max_rate / max(1, limit, running)
-
-
 def workers_at_once(wanted: int, max_rate: float | None, most: int | None) -> int:
     """How many workers to run at once of those `wanted`.
 
@@ -107,28 +99,17 @@ def workers_at_once(wanted: int, max_rate: float | None, most: int | None) -> in
     return max(1, wanted)
 
 
-def poll_seconds(at_once: int) -> float:
-    """How often a worker of `at_once` should ask how many there are."""
-    return max(LEAST_POLL_SECONDS, at_once / POLLS_PER_SECOND)
-
-
-def must_wait_for_others(planned: int, limit: int, running: int) -> bool:
-    """Whether a group must wait until those that began earlier have asked again.
-
-    If more run at once than planned, they may not have heard of it yet, and still take larger
-    shares; for as long as `poll_seconds` of the fleet as planned, since the limit was raised.
-    """
-    return max(limit, running) > planned
-
-
-def allowances(left: float, spent: Mapping[int, float], groups: Iterable[int]) -> dict[int, float]:
+def allowances(
+    left: float, spent: Mapping[int, float], groups: Iterable[int], least: float = LEAST_SHARE
+) -> dict[int, float]:
     """Share `left` read units out among unfinished `groups`: what each may spend in all.
 
-    spent: what groups have spent so far. Some groups get nothing for now if there is too little for
-    all; none is named if nothing can be done with what is left.
+    spent: what groups have spent so far. least: what a group needs to be of use: some groups get
+    nothing for now if there is too little for all; none is named if nothing can be done with what
+    is left.
     """
     waiting = list(groups)
     if left < UNITS_PER_BLOCK or not waiting:
         return {}
-    served = waiting[: max(1, int(left / LEAST_SHARE))]
+    served = waiting[: max(1, int(left / least))]
     return {group: spent.get(group, 0.0) + left / len(served) for group in served}

@@ -1,15 +1,13 @@
 """State ScanSegments: work a group of segments for as long as the function's time allows."""
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.fleet.runs import Runs, dynamodb_for, load
-from keyhop.enumerate.fleet.valve import MapRun, Valve
+from keyhop.enumerate.fleet.runs import Runs, dynamodb_for
+from keyhop.enumerate.fleet.valve import MapLevels, Valve
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import MOST_WORKERS
 from keyhop.enumerate.record import RunPlan
@@ -33,17 +31,16 @@ LONGEST_MARGIN_SECONDS = 60.0
 class GroupWork:
     """The input of ScanSegments.
 
-    execution: the run's execution, whose map this group is an item of. first: whether this is the
-    group's first invocation in this map. may_read: read units that the group may spend in all.
+    execution: the run's execution, whose map this group is an item of. map: tells that map from
+    others of the run. may_read: read units that the group may spend in all.
     """
 
     run: str
     execution: str
+    map: str
     group: int
     may_read: float | None
     max_read_rate: float | None
-    at_once: int
-    first: bool
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> "GroupWork":
@@ -51,11 +48,10 @@ class GroupWork:
         return cls(
             run=state["run"],
             execution=state["execution"],
+            map=state["map"],
             group=state["item"]["group"],
             may_read=state["item"]["mayRead"],
             max_read_rate=state["maxReadRate"],
-            at_once=state["atOnce"],
-            first="slice" not in state,
         )
 
 
@@ -117,8 +113,9 @@ def scan_segments(
         worker=worker,
     )
     if work.max_read_rate is not None:
-        valve = _valve(work, work.max_read_rate, runs.store(work.run), reader, clock)
-        if not valve.open(work.first, over_at):
+        levels = MapLevels(work.execution, work.map, runs.store(work.run))
+        valve = Valve(work.max_read_rate, levels, reader.limit_rate, reader.stop.wait, time.time)
+        if not valve.open(time.time() + over_at - clock()):
             return Worked(done=False, keys=0, commits=0)
         group.idle = valve.tick
     seconds = over_at - clock()
@@ -129,34 +126,6 @@ def scan_segments(
     if not done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
         raise NoProgress(_nothing_done(work, seconds))
     return Worked(done, group.keys, group.commits)
-
-
-def _valve(
-    work: GroupWork,
-    max_rate: float,
-    store: Bucket,
-    reader: PageReader,
-    clock: Callable[[], float],
-) -> Valve:
-    map_run = MapRun(work.execution)
-
-    def raised_for(limit: int) -> float:
-        # By the wall clock: other workers, on other machines, have noted the moment.
-        name = f"raised/{map_run.arn.rpartition(':')[2]}-{limit}.json"
-        now = time.time()
-        if store.create(name, json.dumps({"at": now}).encode()):
-            return 0.0
-        return max(0.0, now - float(load(store, name)["at"]))
-
-    return Valve(
-        max_rate,
-        work.at_once,
-        map_run.at_once,
-        raised_for,
-        reader.limit_rate,
-        reader.stop.wait,
-        clock,
-    )
 
 
 def _nothing_done(work: GroupWork, seconds: float) -> str:
