@@ -145,4 +145,5 @@ if __name__ == "__main__":
     try:
         sys.exit(only_the_data() if "--keep" in sys.argv[1:] else main())
     except KeyboardInterrupt:
+        print("Interrupted; all servers are stopped.", file=sys.stderr)
         sys.exit(130)

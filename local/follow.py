@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 POLL_SECONDS = 0.2
+POLL_SECONDS_ON_AWS = 5.0
+"""Step Functions serves about one DescribeMapRun a second, and the workers need some."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Executions:
         self.s3 = client("s3")
         self.state_machine = state_machine
         self.bucket = bucket
+        at = urlsplit(self.states.meta.endpoint_url).hostname
+        self._poll_seconds = POLL_SECONDS if at == "127.0.0.1" else POLL_SECONDS_ON_AWS
 
     def start(self, given: Any, name: str | None = None) -> str:
         """Start one with an input; returns its ARN."""
@@ -66,7 +71,7 @@ class Executions:
             look(self.progress(execution))
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{execution} did not end within {seconds:g} seconds")
-            time.sleep(POLL_SECONDS)
+            time.sleep(self._poll_seconds)
 
     def progress(self, execution: str) -> Progress | None:
         """How far its latest distributed map is."""

@@ -53,4 +53,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
+        print("Interrupted; all servers are stopped.", file=sys.stderr)
         sys.exit(130)

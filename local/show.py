@@ -45,6 +45,8 @@ def result_text(result: Mapping[str, Any]) -> str:
     segments = result["segments"]
     services = ("dynamodb", "lambda", "step_functions", "s3")
     dollars = ", ".join(f"{name.replace('_', ' ')} ${cost[name]:.6f}" for name in services)
+    if "verify" in cost:
+        dollars += f", check ${cost['verify']:.6f}"
     lines = [
         f"{result['keys']:,} keys of {result['table']}, in {result['seconds']:.1f} s",
         f"  method    {result['method']}",
@@ -59,6 +61,6 @@ def result_text(result: Mapping[str, Any]) -> str:
         found = result["verify"]
         lines.append(
             f"  checked   {found['segments']:,} segments with {found['keys']:,} keys: missing "
-            f"{found['missing']:,}, surplus {found['surplus']:,}"
+            f"{found['missing']:,}, surplus {found['surplus']:,}; {found['read_units']:,.1f} RRU"
         )
     return "\n".join(lines)

@@ -4,9 +4,11 @@ Where is as the environment says (AWS_ENDPOINT_URL, credentials, region): a lapt
 """
 
 import json
+import os
 import sys
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from local.follow import Executions
@@ -24,9 +26,23 @@ def main(arguments: list[str]) -> int:
     except ValueError:
         console.print(__doc__, markup=False)
         return 2
-    executions = Executions(boto3.client, machine, bucket)
-    execution = executions.start(parsed, name[0] if name else None)
-    ended = follow(console, executions, execution, LONGEST_SECONDS)
+    if "AWS_REGION" in os.environ:
+        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ["AWS_REGION"])  # boto3's name for it
+    try:
+        executions = Executions(boto3.client, machine, bucket)
+        execution = executions.start(parsed, name[0] if name else None)
+    except (BotoCoreError, ClientError) as error:
+        console.print(f"Not started: {error}", markup=False)
+        return 2
+    try:
+        ended = follow(console, executions, execution, LONGEST_SECONDS)
+    except KeyboardInterrupt:
+        console.print(
+            f"The execution goes on. To stop it:\n"
+            f"aws stepfunctions stop-execution --execution-arn {execution}",
+            markup=False,
+        )
+        return 130
     if ended.status != "SUCCEEDED":
         console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
         return 1
@@ -38,7 +54,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ The low-level client, tuned: no parameter validation (Keyhop builds the paramete
 in great number, takes a shorter way to the wire (wire.py). The figures are in docs/benchmark.md.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -174,9 +175,11 @@ def _session(endpoint: Endpoint) -> boto3.Session:
     if endpoint.is_loopback:
         # Asking the EC2 metadata service for credentials costs a second on a laptop.
         core.get_component("credential_provider").remove("iam-role")
-    return boto3.Session(
-        profile_name=endpoint.profile, region_name=endpoint.region, botocore_session=core
-    )
+    region = endpoint.region
+    if region is None and endpoint.profile is None and "AWS_DEFAULT_REGION" not in os.environ:
+        # Other SDKs and the CDK read AWS_REGION; boto3 reads AWS_DEFAULT_REGION only.
+        region = os.environ.get("AWS_REGION") or None
+    return boto3.Session(profile_name=endpoint.profile, region_name=region, botocore_session=core)
 
 
 def is_transient(error: BaseException) -> bool:

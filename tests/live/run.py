@@ -10,7 +10,7 @@ what it will do and what that costs, and asks. Settings come from the environmen
   WITHOUT_STACK=1        leave the state machine out
   YES=1                  do not ask
 
-Account and region are those of the AWS configuration (AWS_PROFILE, AWS_DEFAULT_REGION). It needs
+Account and region are those of the AWS configuration (AWS_PROFILE, AWS_REGION). It needs
 dynamodb: CreateTable, TagResource, ListTagsOfResource, DescribeTable, DeleteTable, BatchWriteItem,
 Scan on its tables; sts:GetCallerIdentity; for the state machine cloudformation:DescribeStacks,
 lambda:GetFunctionConfiguration, states: DescribeStateMachine, StartExecution, DescribeExecution,
@@ -172,12 +172,14 @@ def prepare(options: argparse.Namespace) -> Suite:
             f"TABLE_PREFIX is {options.prefix!r}; it must be 1 to 40 of a-z A-Z 0-9 _ . - with a "
             f"letter or digit first: the tables will be called TABLE_PREFIX{COMMON}..."
         )
+    if "AWS_REGION" in os.environ:
+        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ["AWS_REGION"])  # boto3's name for it
     try:
         client = boto3.client(
             "dynamodb", config=Config(retries={"mode": "standard", "total_max_attempts": 10})
         )
     except NoRegionError as error:
-        raise Refused("No AWS region is set: set AWS_DEFAULT_REGION, or AWS_PROFILE.") from error
+        raise Refused("No AWS region is set: set AWS_REGION, or AWS_PROFILE.") from error
     services = ("sts", "stepfunctions", "s3", "lambda", "cloudformation")
     endpoints = [client.meta.endpoint_url, *(boto3.client(s).meta.endpoint_url for s in services)]
     ways = ways_of(endpoints)

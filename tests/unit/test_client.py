@@ -120,6 +120,18 @@ def test_a_loopback_client_works_without_any_configuration(monkeypatch) -> None:
         dynamodb_client(Endpoint())
 
 
+def test_the_region_of_the_environment_by_both_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """boto3 knows AWS_DEFAULT_REGION only; the CDK and other SDKs know AWS_REGION."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    assert dynamodb_client(Endpoint()).region == "eu-north-1"
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-south-1")
+    assert dynamodb_client(Endpoint()).region == "eu-south-1"
+    assert dynamodb_client(Endpoint(region="eu-west-3")).region == "eu-west-3"
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://", "nonsense"])
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(CannotStart, match="is not an http"):

@@ -1,5 +1,6 @@
 """What a person asks a fleet for: the input of an execution of EnumerateKeys. Pure."""
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,7 +59,9 @@ def parse(given: object) -> Request:
     unknown = sorted(str(name) for name in given if name not in FIELDS)
     if unknown:
         names = ", ".join(_shown(name) for name in unknown[:5])
-        problems.append(f"unknown: {names}; the fields are {', '.join(FIELDS)}")
+        close = difflib.get_close_matches(unknown[0], FIELDS, 1)
+        hint = f", did you mean {close[0]}?" if close else ""
+        problems.append(f"unknown: {names}{hint}; the fields are {', '.join(FIELDS)}")
     if "table" not in given:
         problems.append('table is missing: {"table": "Orders"}')
     values: dict[str, Any] = {}
