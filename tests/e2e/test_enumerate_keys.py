@@ -105,11 +105,17 @@ def test_a_budget_of_units_holds_and_a_resume_goes_on(deployed: Deployed, small:
     ended = deployed.run(given, "poor")
     assert (ended.status, ended.error) == ("FAILED", "RunFailed")
     assert ended.cause.startswith("BudgetSpent: ")
-    assert 'start again with {"table": "Small", "resume": "poor"}' in ended.cause
+    advised = json.loads(ended.cause.partition("start again with ")[2].rstrip("."))
+    assert advised == {
+        "table": "Small",
+        "resume": "poor",
+        "maxConcurrency": 2,
+        "maxReadUnits": 80,
+    }
     progress = json.loads(deployed.executions.read("runs/poor/progress.json"))
     assert not progress["finished"]
     assert progress["read_units"] <= 40
-    resumed = deployed.run({"table": "Small", "resume": "poor", "maxReadUnits": 400}, "richer")
+    resumed = deployed.run({**advised, "maxReadUnits": 400}, "richer")
     assert resumed.status == "SUCCEEDED", resumed
     assert resumed.output["read_units"] <= 440
     assert deployed.found("poor") == Counter(small)

@@ -45,7 +45,7 @@ def test_every_field_reaches_the_request() -> None:
         ("Orders", "must be a JSON object"),
         (None, "must be a JSON object"),
         ({}, "table is missing"),
-        ({"table": "Orders", "segmets": 4}, "unknown: 'segmets', did you mean segments.; the fields"),
+        ({"table": "Orders", "segmets": 4}, "unknown: 'segmets', did you mean segments"),
         ({"table": "Orders", "Table": "Orders"}, "unknown: 'Table'"),
         ({"table": ""}, "table must be the name or the ARN"),
         ({"table": "a b c"}, "table must be"),
