@@ -180,16 +180,16 @@ def test_a_rate_holds_while_somebody_raises_the_concurrency(
     states = deployed.executions.states
     began = time.monotonic()
     execution = deployed.executions.start(given, "raised")
-    while not (runs := states.list_map_runs(executionArn=execution)["mapRuns"]):
-        time.sleep(0.1)
+    at = {"Bucket": deployed.executions.bucket, "Prefix": "runs/raised/levels/"}
+    while not deployed.executions.s3.list_objects_v2(**at)["KeyCount"]:
+        time.sleep(0.1)  # until the first worker has begun, alone
+    runs = states.list_map_runs(executionArn=execution)["mapRuns"]
     states.update_map_run(mapRunArn=runs[0]["mapRunArn"], maxConcurrency=2)
     ended = deployed.executions.follow(execution, 110)
     took = time.monotonic() - began
     assert ended.status == "SUCCEEDED", ended
     assert deployed.found("raised") == Counter(slow)
     assert ended.output["read_units"] / took <= 1.1 * rate
-    noted = deployed.executions.s3.list_objects_v2(
-        Bucket=deployed.executions.bucket, Prefix="runs/raised/levels/"
-    )["Contents"]
+    noted = deployed.executions.s3.list_objects_v2(**at)["Contents"]
     levels = {json.loads(deployed.executions.read(entry["Key"]))["level"] for entry in noted}
     assert levels == {1, 2}
