@@ -66,11 +66,18 @@ class Cloud:
         """`cdk bootstrap` and `cdk deploy`; returns the stack's outputs. Raises DeploymentError."""
         self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
         written = self.folder / "outputs.json"
-        given = {"tables": ",".join(tables), "dynamodbEndpoint": self.dynamodb, **context}
-        options = [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
-        self._cdk("deploy", "--require-approval", "never", "--outputs-file", str(written), *options)
+        options = ("--require-approval", "never", "--outputs-file", str(written))
+        self._cdk("deploy", *options, *self._context(tables, context))
         (self.outputs,) = json.loads(written.read_text()).values()
         return self.outputs
+
+    def destroy(self, tables: list[str], **context: str) -> None:
+        """`cdk destroy` of what was deployed with the same context. Raises DeploymentError."""
+        self._cdk("destroy", "--force", *self._context(tables, context))
+
+    def _context(self, tables: list[str], more: Mapping[str, str]) -> list[str]:
+        given = {"tables": ",".join(tables), "dynamodbEndpoint": self.dynamodb, **more}
+        return [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
 
     def _cdk(self, *arguments: str) -> None:
         if not CDK.exists():
