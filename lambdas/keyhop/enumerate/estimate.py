@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop import __version__
@@ -22,6 +22,7 @@ from keyhop.enumerate.plan import (
     layout_for_scan,
     layout_for_skip,
     published_cost,
+    rough_interval,
     rough_keys,
     scan_cost,
     skip_cost,
@@ -94,16 +95,26 @@ def estimate(
     opening = survey.open(cautious=True)
     whole = opening.position is None
     samples: list[SegmentSample] = []
+    by_looks: Interval | None = None
     if not whole:
         looks = survey.look_around()
-        samples = survey.sample(rough_keys(looks, target.item_count), progress)
-        samples = samples or [look for look in looks if look.whole][:1]
+        rough = rough_keys(looks, target.item_count)
+        samples = survey.sample(rough, progress)
+        if not samples:
+            # Too little was left, or segments were much larger than thought: what was seen of them
+            # says at least how large.
+            samples = [look for look in looks if look.whole][:1]
+            looks += survey.unfinished
+            rough = rough_keys(looks, target.item_count)
+            by_looks = rough_interval(looks, rough, len(opening.keys))
     mean = ledger.size.mean
     findings = (
         _exact(opening, reader, mean)
         if whole
         else findings_of(samples, mean, reader.latency, chance) or _reported(reader, opening, mean)
     )
+    if samples and by_looks is not None:
+        findings = replace(findings, keys=by_looks)
     scan_layout = layout_for_scan(target.size_bytes or None, wishes)
     layout = scan_layout
     costs = {}

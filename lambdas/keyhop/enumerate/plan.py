@@ -153,6 +153,16 @@ def rough_keys(looks: Sequence[SegmentSample], item_count: int) -> float:
     return max(candidates, key=lambda keys: sum(_log_likelihood(look, keys) for look in looks))
 
 
+def rough_interval(looks: Sequence[SegmentSample], rough: float, found: int) -> Interval:
+    """`rough` keys, with the interval that as many keys as the looks have seen allow it.
+
+    found: keys that are there for certain.
+    """
+    seen = max(1, sum(look.keys for look in looks))
+    told = count_interval([seen]).scaled(rough / seen)
+    return Interval(max(found, told.mean), max(found, told.low), max(found, told.high))
+
+
 def _log_likelihood(look: SegmentSample, keys: float) -> float:
     mean = keys / look.segments
     if look.whole:

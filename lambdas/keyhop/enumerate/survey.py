@@ -81,6 +81,7 @@ class Survey:
         self._allowance = Budget(max_units=allowance)
         self._chance = chance
         self._hop = reader.target.space.sort is not None
+        self.unfinished: list[SegmentSample] = []
         self._surprise = 0.0
         self._pages = 0
         self._lock = Lock()
@@ -178,6 +179,8 @@ class Survey:
                     if sample is not None and sample.whole:
                         samples.append(sample)
                         dearest = max(dearest, 1.5 * sample.units)
+                    elif sample is not None:
+                        self.unfinished.append(sample)
                 progress(len(samples))
 
     def _sample(self, segment: int, segments: int, most_pages: int | None) -> SegmentSample | None:
