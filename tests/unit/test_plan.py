@@ -5,22 +5,24 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.enumerate.forecast import Forecast, SeenCollection, forecast
-from keyhop.enumerate.plan import (
+from keyhop.enumerate.findings import (
     Findings,
     Interval,
-    Layout,
     SegmentSample,
+    count_interval,
+    findings_of,
+    rough_keys,
+)
+from keyhop.enumerate.forecast import Forecast, SeenCollection, forecast
+from keyhop.enumerate.plan import (
+    Layout,
     Wishes,
     choose_method,
     choose_workers,
-    count_interval,
-    findings_of,
     group_order,
     is_nearly_done,
     layout_for_scan,
     layout_for_skip,
-    rough_keys,
     scan_cost,
     segment_at,
     skip_cost,

@@ -7,23 +7,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop import __version__
+from keyhop.enumerate.findings import (
+    Findings,
+    Interval,
+    SegmentSample,
+    findings_of,
+    rough_interval,
+    rough_keys,
+)
 from keyhop.enumerate.forecast import Forecast
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import (
     Choice,
     Cost,
-    Findings,
-    Interval,
     Layout,
-    SegmentSample,
     Wishes,
-    findings_of,
     layout_for_scan,
     layout_for_skip,
     published_cost,
-    rough_interval,
-    rough_keys,
     scan_cost,
     skip_cost,
 )

@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import dataclass
 
+from keyhop.enumerate.findings import rough_keys
 from keyhop.enumerate.forecast import forecast
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
@@ -17,7 +18,6 @@ from keyhop.enumerate.plan import (
     choose_workers,
     layout_for_scan,
     layout_for_skip,
-    rough_keys,
 )
 from keyhop.enumerate.survey import Opening, Survey
 

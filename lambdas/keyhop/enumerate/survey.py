@@ -14,15 +14,11 @@ from dataclasses import dataclass
 from threading import Lock
 
 from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.findings import SegmentSample
 from keyhop.enumerate.forecast import SeenCollection
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.plan import (
-    MOST_SEGMENTS,
-    SERIAL_REQUESTS,
-    SegmentSample,
-    is_nearly_done,
-)
+from keyhop.enumerate.plan import MOST_SEGMENTS, SERIAL_REQUESTS, is_nearly_done
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
 from keyhop.errors import BudgetSpent
 from keyhop.keyspace import Key
