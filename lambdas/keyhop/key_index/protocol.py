@@ -1,0 +1,69 @@
+"""The keeper's protocol: an item collection has a sentinel exactly where it has an item. Pure.
+
+A keeper gets records of a stream, at least once each, in any order, while users write and other
+keepers work on the same collection; it can be killed between any two calls, and then its record
+comes again. It believes no record: a record only says where to look.
+
+    look at the collection's first two items, strongly consistent; if what is seen is not right, put
+    the sentinel if it is absent, or delete it if nothing else is there
+
+Every write that changes something leaves a record, a user's as well as a keeper's own. So somebody
+looks after each write, and in particular after the last one of all, whoever made it and whether or
+not he was killed right afterwards. Nobody acts upon that look, or it was not the last write: so
+what it has seen was right. Therefore the sentinel's own inserts must not be filtered out of the
+stream. A keeper that looked again itself, after it has acted, could be killed before it does; its
+record then comes again, finds the sentinel that it has put, and believes that all is well.
+
+For an insert a strong read of the sentinel alone is enough if it is there: it was put by somebody
+whose own record is still to be looked after, or after which somebody has looked; and whoever
+deletes it leaves a record too. So an insert into an old collection costs one small read.
+
+A user's sort key may sort before the sentinel's. If two do, a look does not tell whether the
+sentinel is there; then it is put, if it is absent: that leaves a record only if it was.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Call(Enum):
+    """What to ask of the table next."""
+
+    READ = "get the sentinel, strongly consistent"
+    LOOK = "query the first two items of the collection, strongly consistent"
+    PUT = "put the sentinel, if nothing has its key"
+    DELETE = "delete the sentinel, if it carries the marker"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look has found: items of users, and the sentinel (None: it cannot be told)."""
+
+    items: bool
+    sentinel: bool | None
+
+    @classmethod
+    def of(cls, first_two: Sequence[bool]) -> "Seen":
+        """first_two: of each item that the look has returned, whether it is the sentinel."""
+        sentinel = True if any(first_two) else (None if len(first_two) == 2 else False)
+        return cls(items=not all(first_two), sentinel=sentinel)
+
+
+def first_call(only_inserts: bool) -> Call:
+    """For the records of one partition key; only_inserts: of users' items, and nothing else."""
+    return Call.READ if only_inserts else Call.LOOK
+
+
+def after_read(present: bool) -> Call | None:
+    """The sentinel was read; None: done."""
+    return None if present else Call.LOOK
+
+
+def after_look(seen: Seen) -> Call | None:
+    """The collection was looked at; None: done. A put or a delete ends a reconciliation."""
+    if seen.items and not seen.sentinel:
+        return Call.PUT
+    if seen.sentinel and not seen.items:
+        return Call.DELETE
+    return None

@@ -1,0 +1,160 @@
+"""Every interleaving of writers, keepers, crashes and duplicates over one item collection.
+
+A world is a value: what lies in the table, what users will yet do, which records wait, where each
+keeper stands. `Rules.nexts` gives all worlds that one atomic call, delivery or crash can lead to.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keyhop.key_index import protocol
+from keyhop.key_index.protocol import Call, Seen
+
+SENTINEL = "!"
+INSERT, OTHER = "I", "R"
+"""Records: of a user's insert, and all others."""
+
+Working = tuple[str, Call, bool]
+"""A keeper's record, the call that it is about to make, and whether it has acted before."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """writers: what each will yet do, in order: "+a", "-a", or "-!" for the sentinel.
+
+    before: items that sort before the sentinel. crashes, copies: how many may yet happen.
+    """
+
+    writers: tuple[tuple[str, ...], ...]
+    keepers: tuple[Working | None, ...]
+    items: frozenset[str] = frozenset()
+    sentinel: bool = False
+    records: tuple[str, ...] = ()
+    before: frozenset[str] = frozenset()
+    crashes: int = 0
+    copies: int = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Writes have stopped, and all records have been worked on."""
+        return not any(self.writers) and not self.records and not any(self.keepers)
+
+    @property
+    def is_right(self) -> bool:
+        """A sentinel exactly where an item is."""
+        return self.sentinel == bool(self.items)
+
+    def without_crashes(self) -> "World":
+        """The same, where no keeper is killed and no record comes twice."""
+        return replace(self, crashes=0, copies=0)
+
+    def look(self) -> Seen:
+        """The first two items of the collection."""
+        first = [False] * len(self.items & self.before)
+        middle = [True] if self.sentinel else []
+        last = [False] * len(self.items - self.before)
+        return Seen.of([*first, *middle, *last][:2])
+
+    def recorded(self, record: str) -> "World":
+        """With one more record in the stream; order says nothing."""
+        return replace(self, records=tuple(sorted((*self.records, record))))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the stream and the keepers behave; others than the protocol's show what it needs.
+
+    own_inserts, own_deletes: whether keepers' own writes are records. looks_again: whether a keeper
+    looks again after it has acted, until it sees that all is right.
+    """
+
+    own_inserts: bool = True
+    own_deletes: bool = True
+    looks_again: bool = False
+
+    def nexts(self, world: World) -> Iterator[World]:
+        """All worlds that are one step away."""
+        for number, script in enumerate(world.writers):
+            if script:
+                rest = _with(world.writers, number, script[1:])
+                yield _written(replace(world, writers=rest), script[0])
+        for number, working in enumerate(world.keepers):
+            if working is None:
+                yield from _deliveries(world, number)
+                continue
+            yield self._worked(world, number, working)
+            if world.crashes:
+                idle = replace(world, keepers=_with(world.keepers, number, None))
+                yield replace(idle.recorded(working[0]), crashes=world.crashes - 1)
+
+    def explore(self, world: World) -> tuple[int, list[World]]:
+        """How many worlds can come of it, and those of them that are quiet but not right."""
+        seen = {world}
+        waiting = [world]
+        wrong = []
+        while waiting:
+            here = waiting.pop()
+            if here.is_quiet and not here.is_right:
+                wrong.append(here)
+            for there in self.nexts(here):
+                if there not in seen:
+                    seen.add(there)
+                    waiting.append(there)
+        return len(seen), wrong
+
+    def wander(self, world: World, chance: random.Random) -> World:
+        """One history, chosen at random, to its end."""
+        while not world.is_quiet:
+            world = chance.choice(list(self.nexts(world)))
+        return world
+
+    def _worked(self, world: World, number: int, working: Working) -> World:
+        """One call of a keeper: atomic, as a request for one item collection is."""
+        record, call, acted = working
+        following: Call | None = Call.LOOK if self.looks_again else None
+        if call is Call.READ:
+            following = protocol.after_read(world.sentinel)
+        elif call is Call.LOOK:
+            seen = world.look()
+            following = protocol.after_look(seen)
+            if acted and seen.items and seen.sentinel is None:
+                following = None  # the sentinel was put, and two items sort before it
+        elif call is Call.PUT and not world.sentinel:
+            world = replace(world, sentinel=True)
+            world = world.recorded(OTHER) if self.own_inserts else world
+        elif call is Call.DELETE and world.sentinel:
+            world = replace(world, sentinel=False)
+            world = world.recorded(OTHER) if self.own_deletes else world
+        acted = acted or call in (Call.PUT, Call.DELETE)
+        stands = None if following is None else (record, following, acted)
+        return replace(world, keepers=_with(world.keepers, number, stands))
+
+
+def _written(world: World, operation: str) -> World:
+    """A user's write, and its record if it has changed anything."""
+    adds, name = operation[0] == "+", operation[1:]
+    there = world.sentinel if name == SENTINEL else name in world.items
+    if adds == there:
+        return world
+    if name == SENTINEL:
+        return replace(world, sentinel=False).recorded(OTHER)
+    items = world.items | {name} if adds else world.items - {name}
+    return replace(world, items=items).recorded(INSERT if adds else OTHER)
+
+
+def _deliveries(world: World, number: int) -> Iterator[World]:
+    """Any waiting record may come next; and it may come once more later."""
+    for record in set(world.records):
+        left = list(world.records)
+        left.remove(record)
+        working = (record, protocol.first_call(only_inserts=record == INSERT), False)
+        busy = _with(world.keepers, number, working)
+        yield replace(world, keepers=busy, records=tuple(left))
+        if world.copies:
+            yield replace(world, keepers=busy, copies=world.copies - 1)
+
+
+def _with(values: tuple[Any, ...], number: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:number], value, *values[number + 1 :])

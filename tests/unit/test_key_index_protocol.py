@@ -1,0 +1,110 @@
+"""The keeper's claim, over every interleaving of small scenarios, and random ones of larger."""
+
+import random
+
+import pytest
+from keyhop.key_index.protocol import Seen
+
+from tests.explorer import Rules, World
+
+PROTOCOL = Rules()
+NOBODY_LOOKS_AFTER_A_PUT = Rules(own_inserts=False)
+NOBODY_LOOKS_AFTER_A_DELETE = Rules(own_deletes=False)
+THE_KEEPER_ITSELF_LOOKS = Rules(own_inserts=False, own_deletes=False, looks_again=True)
+
+SCENARIOS = {
+    "an item comes and goes": World((("+a", "-a"),), (None, None), crashes=2, copies=1),
+    "one goes while another comes": World(
+        (("-a",), ("+b",)), (None, None), frozenset("a"), sentinel=True, crashes=1, copies=1
+    ),
+    "two come and go at the same time": World(
+        (("+a", "-a"), ("+b", "-b")), (None, None), crashes=1
+    ),
+    "three keepers": World((("+a", "-a"), ("+b",)), (None,) * 3, crashes=1, copies=1),
+    "one comes, goes and comes again": World((("+a", "-a", "+a"),), (None,) * 3, crashes=1),
+    "a user deletes the sentinel": World(
+        (("-!",), ("+b", "-a")), (None, None), frozenset("a"), sentinel=True, crashes=1
+    ),
+    "a user deletes it again and again": World(
+        (("-!", "-!"), ("-a",)), (None, None), frozenset("a"), sentinel=True, crashes=1
+    ),
+    "items sort before the sentinel": World(
+        (("+a", "+b", "-a"), ("-b",)), (None, None), before=frozenset("ab"), crashes=1, copies=1
+    ),
+    "two before it, and a user deletes it": World(
+        (("-!",), ("-a", "-b")),
+        (None, None),
+        frozenset("ab"),
+        sentinel=True,
+        before=frozenset("ab"),
+        crashes=1,
+    ),
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_once_all_is_quiet_a_sentinel_is_exactly_where_an_item_is(scenario: str) -> None:
+    worlds, wrong = PROTOCOL.explore(SCENARIOS[scenario])
+    assert worlds > 100, "nothing was interleaved"
+    assert wrong == []
+
+
+def test_a_keeper_that_looks_again_itself_as_well_does_no_harm() -> None:
+    for scenario in ("an item comes and goes", "a user deletes the sentinel"):
+        assert Rules(looks_again=True).explore(SCENARIOS[scenario])[1] == []
+
+
+def test_without_a_look_after_a_put_a_sentinel_is_left_behind() -> None:
+    _, wrong = NOBODY_LOOKS_AFTER_A_PUT.explore(SCENARIOS["an item comes and goes"])
+    assert wrong
+    assert all(world.sentinel and not world.items for world in wrong)
+
+
+def test_without_a_look_after_a_delete_a_sentinel_is_missing() -> None:
+    _, wrong = NOBODY_LOOKS_AFTER_A_DELETE.explore(SCENARIOS["one goes while another comes"])
+    assert wrong
+    assert any(world.items and not world.sentinel for world in wrong)
+
+
+def test_a_second_look_by_the_keeper_itself_is_lost_if_it_is_killed_before() -> None:
+    """Its record comes again; but the sentinel that it has put says that all is well."""
+    _, wrong = THE_KEEPER_ITSELF_LOOKS.explore(SCENARIOS["an item comes and goes"])
+    assert wrong
+    unharmed = SCENARIOS["an item comes and goes"].without_crashes()
+    assert THE_KEEPER_ITSELF_LOOKS.explore(unharmed)[1] == []
+
+
+def random_world(chance: random.Random) -> World:
+    names = "abcde"
+    writers = tuple(
+        tuple(
+            f"{chance.choice('+-')}{chance.choice(names)}" if chance.random() < 0.9 else "-!"
+            for _ in range(chance.randint(1, 8))
+        )
+        for _ in range(chance.randint(1, 4))
+    )
+    items = frozenset(name for name in names if chance.random() < 0.3)
+    before = frozenset(name for name in names if chance.random() < 0.3)
+    keepers = (None,) * chance.randint(1, 4)
+    return World(writers, keepers, items, bool(items), (), before, crashes=4, copies=4)
+
+
+def test_random_histories_of_more_items_writers_and_keepers_end_right() -> None:
+    for seed in range(1_500):
+        chance = random.Random(seed)
+        assert PROTOCOL.wander(random_world(chance), chance).is_right, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    ("first_two", "items", "sentinel"),
+    [
+        ([], False, False),
+        ([True], False, True),
+        ([False], True, False),
+        ([True, False], True, True),
+        ([False, True], True, True),
+        ([False, False], True, None),
+    ],
+)
+def test_what_a_look_tells(first_two: list[bool], items: bool, sentinel: bool | None) -> None:
+    assert Seen.of(first_two) == Seen(items, sentinel)
