@@ -79,7 +79,7 @@ def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0
     group = GroupRun(log, plan, 0, reader, 3, Progress(plan.segments))
     group.first_slice_seconds = group.longest_slice_seconds = seconds
     group.run(start)
-    log.write_manifest(summed_up(log, plan)[1])
+    log.write_summary(summed_up(log, plan)[1])
 
 
 def committed_keys(path: Path) -> Counter[str]:

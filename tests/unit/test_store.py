@@ -185,10 +185,10 @@ def test_an_attempt_whose_answer_was_lost_has_won_its_own_race(tmp_path: Path) -
 
 def test_a_late_summary_does_not_take_the_manifest_back(tmp_path: Path) -> None:
     log = RunLog(Directory(tmp_path))
-    log.write_manifest({"finished": False})
+    log.write_summary({"finished": False})
     assert not log.is_finished()
-    log.write_manifest({"finished": True})
-    log.write_manifest({"finished": False})
+    log.write_summary({"finished": True})
+    log.write_summary({"finished": False})
     assert log.is_finished()
 
 

@@ -58,13 +58,13 @@ class RunLog:
         """Whether the run in this store has come to its end."""
         return self.manifest() is not None
 
-    def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Write the summary, over an earlier one.
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write a summary, over an earlier one: the manifest, if the run is finished.
 
         That of an unfinished run has a name of its own, so that a writer who is late, and does not
         know that the run was finished meanwhile, cannot take the manifest back.
         """
-        self.store.replace(MANIFEST if manifest["finished"] else PROGRESS, _dump(manifest))
+        self.store.replace(MANIFEST if summary["finished"] else PROGRESS, _dump(summary))
 
     def forget_progress(self) -> None:
         """Remove the summary of the run when it was not finished."""

@@ -57,7 +57,7 @@ def begin(log: RunLog, plan: RunPlan) -> None:
     """Write down what the run will do; raises RunConflict."""
     if not log.begin(plan):
         raise RunConflict("Another run was begun in the same place at the same moment.")
-    log.write_manifest(manifest(plan, Totals.of(plan, ()), False, now()))
+    log.write_summary(manifest(plan, Totals.of(plan, ()), False, now()))
 
 
 def check_resumable(
@@ -362,7 +362,7 @@ def conclude(log: RunLog, plan: RunPlan) -> tuple[Totals, bool]:
     totals, summary = summed_up(log, plan)
     if summary["finished"]:
         log.sweep(totals.parts)
-    log.write_manifest(summary)
+    log.write_summary(summary)
     if summary["finished"]:
         log.forget_progress()
     return totals, summary["finished"]

@@ -131,7 +131,7 @@ def verify_run(
     result = with_check(state["result"], check.told(), cost)
     manifest = log.manifest()
     if manifest is not None:
-        log.write_manifest(with_check(manifest, check.told(), cost))
+        log.write_summary(with_check(manifest, check.told(), cost))
     if verdict.missing:
         raise KeysMissing(
             f"The check of {verdict.share:.1%} of the hash space found {verdict.missing:,} keys "

@@ -24,7 +24,7 @@ def finish_run(
     log, plan = runs.begun(state["run"])
     totals, summary = summed_up(log, plan)
     if not summary["finished"]:
-        log.write_manifest(summary | figures(plan, totals, worker, execution))
+        log.write_summary(summary | figures(plan, totals, worker, execution))
         return _another_round(state, execution, runs, plan, totals)
     # No slice can be committed any more, so what no commit names now, none ever will.
     log.sweep(totals.parts)
@@ -32,7 +32,7 @@ def finish_run(
     manifest = log.manifest()
     if manifest is None:
         manifest = summary | figures(plan, totals, worker, execution)
-        log.write_manifest(manifest)
+        log.write_summary(manifest)
     log.forget_progress()
     return {
         **state,
@@ -117,5 +117,5 @@ def note_progress(
     log, plan = runs.begun(run)
     totals, summary = summed_up(log, plan)
     if not summary["finished"]:
-        log.write_manifest(summary | figures(plan, totals, worker, execution))
+        log.write_summary(summary | figures(plan, totals, worker, execution))
     return totals, plan

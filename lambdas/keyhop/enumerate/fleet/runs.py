@@ -3,8 +3,10 @@
 runs/<run>/                      a run's files, as in record.py; the run is named like the
                                  execution that began it
 runs/<run>/groups/<execution>-<round>.json   the items of one distributed map
+runs/<run>/levels/<map>/<slot>.json          how many workers share the rate (valve.py)
 runs/<run>/failures/g<group>.json            why a group failed, written by the state machine
-runs/<run>/verify.json                       what the check has found
+runs/<run>/parts.json, links/parts.txt       the parts that count (listing.py)
+runs/<run>/verify.json                       what the check has found (checking.py)
 """
 
 import json
