@@ -102,13 +102,15 @@ def estimate(
         looks = survey.look_around()
         rough = rough_keys(looks, target.item_count)
         samples = survey.sample(rough, progress)
+        if survey.unfinished:
+            # Segments were larger than thought, and those that the allowance saw to their end are
+            # the small ones: the others hold at least what was seen of them.
+            seen = [*looks, *samples, *survey.unfinished]
+            rough = rough_keys(seen, target.item_count)
+            by_looks = rough_interval(seen, rough, len(opening.keys))
         if not samples:
-            # Too little was left, or segments were much larger than thought: what was seen of them
-            # says at least how large.
             samples = [look for look in looks if look.whole][:1]
-            looks += survey.unfinished
-            rough = rough_keys(looks, target.item_count)
-            by_looks = rough_interval(looks, rough, len(opening.keys))
+            by_looks = by_looks or rough_interval(looks, rough, len(opening.keys))
     mean = ledger.size.mean
     findings = (
         _exact(opening, reader, mean)
