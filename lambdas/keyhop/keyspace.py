@@ -1,4 +1,4 @@
-"""Key schemas, typed key values, and the greatest sort keys.
+"""Key schemas, typed key values, the greatest and the least sort keys.
 
 A *typed value* is DynamoDB's own form of an attribute: `{"S": "a"}`, `{"N": "1.5"}` or
 `{"B": b"..."}`. In JSON the bytes of a B value are base64 text, as in the service's own wire
@@ -8,6 +8,7 @@ format.
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 KeyType = Literal["S", "N", "B"]
@@ -22,6 +23,13 @@ GREATEST_SORT_KEY: dict[str, TypedValue] = {
     "N": {"N": "9.9999999999999999999999999999999999999E+125"},
     "B": {"B": b"\xff" * 1024},
 }
+
+LEAST_SORT_KEY: dict[str, TypedValue] = {
+    "S": {"S": "!keyhop"},
+    "N": {"N": "-9.9999999999999999999999999999999999999E+125"},
+    "B": {"B": b"\x00keyhop"},
+}
+"""Where a sentinel goes. Other sort keys may still sort before those of S and B; that is borne."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,16 @@ def indexes_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _types(description: Mapping[str, Any]) -> dict[str, KeyType]:
     # AttributeDefinitions come in no promised order and hold the indexes' attributes too.
     return {d["AttributeName"]: d["AttributeType"] for d in description["AttributeDefinitions"]}
+
+
+def same_value(one: TypedValue, other: TypedValue) -> bool:
+    """Whether two typed values are equal; the service writes a number otherwise than it was sent.
+
+    Raises ArithmeticError for what is no number.
+    """
+    if "N" in one and "N" in other:
+        return Decimal(one["N"]) == Decimal(other["N"])
+    return one == other
 
 
 def to_json(key: Key) -> dict[str, dict[str, str]]:
