@@ -17,7 +17,7 @@ INSERT, OTHER = "I", "R"
 """Records: of a user's insert, and all others."""
 
 Working = tuple[str, Call, bool]
-"""A keeper's record, the call that it is about to make, and whether it has acted before."""
+"""A keeper's record, the call that it is about to make, and whether it has seen items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +112,21 @@ class Rules:
 
     def _worked(self, world: World, number: int, working: Working) -> World:
         """One call of a keeper: atomic, as a request for one item collection is."""
-        record, call, acted = working
+        record, call, items = working
         following: Call | None = Call.LOOK if self.looks_again else None
         if call is Call.READ:
-            following = protocol.after_read(world.sentinel)
+            following = protocol.after_read(world.sentinel, items)
         elif call is Call.LOOK:
             seen = world.look()
+            items = seen.items
             following = protocol.after_look(seen)
-            if acted and seen.items and seen.sentinel is None:
-                following = None  # the sentinel was put, and two items sort before it
         elif call is Call.PUT and not world.sentinel:
             world = replace(world, sentinel=True)
             world = world.recorded(OTHER) if self.own_inserts else world
         elif call is Call.DELETE and world.sentinel:
             world = replace(world, sentinel=False)
             world = world.recorded(OTHER) if self.own_deletes else world
-        acted = acted or call in (Call.PUT, Call.DELETE)
-        stands = None if following is None else (record, following, acted)
+        stands = None if following is None else (record, following, items)
         return replace(world, keepers=_with(world.keepers, number, stands))
 
 

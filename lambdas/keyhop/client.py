@@ -72,6 +72,9 @@ class DynamoDB(Protocol):
     def scan(self, **parameters: Any) -> dict[str, Any]:
         """Scan, one page."""
 
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Any other operation, by boto3's name for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -168,6 +171,11 @@ class Client:
         """Scan, one page."""
         page: dict[str, Any] = (self._wire or self._client).scan(**parameters)
         return page
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Any other operation, by boto3's name for it."""
+        answer: dict[str, Any] = getattr(self._client, operation)(**parameters)
+        return answer
 
 
 def _session(endpoint: Endpoint) -> boto3.Session:

@@ -22,6 +22,7 @@ from keyhop.enumerate.run import (
     Progress,
     begin,
     check_resumable,
+    check_rows,
     conclude,
     plan_of,
     recover,
@@ -106,7 +107,7 @@ class Job:
         target = self.reader.target
         sink = StdoutSink(
             Encoder(self.options.format or "text", target.space),
-            SeenKeys() if target.index else None,
+            SeenKeys() if target.index and self.choice.method != "index" else None,
         )
         start = prepare(self.reader, self.choice.method, self.wishes)
         progress = self._progress(start.layout.segments, start.layout.workers)
@@ -115,6 +116,7 @@ class Job:
             self.summary.finished = stream(
                 self.reader, start, self.choice.method, sink, progress, display.update
             )
+            check_rows(self.choice.method, progress.keys, self.reader.tally)
         finally:
             display.close()
             self.summary.keys = progress.keys

@@ -4,25 +4,26 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from keyhop.cli.job import Job
+from keyhop.cli.numbers import positive, rate, share, whole
 from keyhop.cli.plan_view import plan_text
 from keyhop.cli.session import Limits, connect, reader_of, stop_on_signals
 from keyhop.cli.status import DONE
 from keyhop.cli.summary import check_report_path
-from keyhop.client import Endpoint
+from keyhop.client import DynamoDB, Endpoint
 from keyhop.enumerate.estimate import DEFAULT_UNITS, estimate
+from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.output import FORMATS
 from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import MOST_SEGMENTS, MOST_WORKERS, Choice, Wishes, choose_method
-from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS
+from keyhop.enumerate.store import Directory
+from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS, Target
 from keyhop.errors import CannotStart
-
-LEAST_RATE = 0.01
-"""One page of 0.5 read units every 50 seconds."""
+from keyhop.key_index.book import local_book
+from keyhop.key_index.reading import choose_source
 
 EPILOG = """\
 examples:
@@ -56,38 +57,39 @@ def add_command(commands: Any) -> None:
     reading = command.add_argument_group("reading")
     reading.add_argument(
         "--method",
-        choices=("auto", "skip", "scan"),
+        choices=("auto", "skip", "scan", "index"),
         default="auto",
-        help="skip: hop from key to key; scan: read everything; auto (default): choose, say why",
+        help="skip: hop from key to key; scan: read everything; index: read the key index; auto "
+        "(default): choose, say why",
     )
     reading.add_argument(
         "--segments",
-        type=_whole(1, MOST_SEGMENTS),
+        type=whole(1, MOST_SEGMENTS),
         metavar="N",
         help="parts of the hash space to read independently (default: planned from the table)",
     )
     reading.add_argument(
         "--workers",
-        type=_whole(1, 256),
+        type=whole(1, 256),
         metavar="N",
         help=f"segments read at once (default: up to {MOST_WORKERS})",
     )
     reading.add_argument(
         "--max-read-rate",
-        type=_rate,
+        type=rate,
         metavar="RRU_PER_SECOND",
         help="hold the whole run under this many read units a second",
     )
     reading.add_argument(
         "--max-read-units",
-        type=_positive,
+        type=positive,
         metavar="RRU",
         help="stop before spending more than this (exit status 4); counts from zero at each start. "
         f"With --plan: what the sample may cost (default {DEFAULT_UNITS:g})",
     )
     reading.add_argument(
         "--give-up-after",
-        type=_positive,
+        type=positive,
         default=DEFAULT_PATIENCE_SECONDS,
         metavar="SECONDS",
         help="end the run when nothing but throttling and failures came for this long (default "
@@ -115,7 +117,7 @@ def add_command(commands: Any) -> None:
     output.add_argument("--report", metavar="FILE", help="write the summary to FILE as JSON")
     output.add_argument(
         "--verify",
-        type=_share,
+        type=share,
         metavar="SHARE",
         help="afterwards read this share of the table (0 to 1) by plain Scans, and compare",
     )
@@ -141,7 +143,7 @@ def run(options: argparse.Namespace) -> int:
     client, target, endpoint = connect(
         endpoint, options.table, options.index, options.workers or 0, options.give_up_after
     )
-    choice = choose_method(target.space, target.index, options.method)
+    target, choice = _chosen(options, client, endpoint, target)
     with stop_on_signals() as stop:
         if options.plan:
             unlimited = Limits(limits.max_rate, None, limits.patience)
@@ -174,6 +176,8 @@ def _check(options: argparse.Namespace) -> None:
         raise CannotStart("--format json is for --plan; keys can be text, jsonl or csv.")
     if options.plan and options.format not in (None, "text", "json"):
         raise CannotStart("--plan prints text, or --format json.")
+    if options.plan and options.method == "index":
+        raise CannotStart("--plan samples the table; keyhop index status tells of the key index.")
     if options.plan and (options.output or options.verify or options.report):
         raise CannotStart("--plan only estimates: it goes without --output, --report and --verify.")
     if options.verify and options.index:
@@ -182,6 +186,33 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.report:
         check_report_path(options.report)
+
+
+def _chosen(
+    options: argparse.Namespace, client: DynamoDB, endpoint: Endpoint, target: Target
+) -> tuple[Target, Choice]:
+    """What to read, and how: the key index where that is asked for, or `auto` finds it good."""
+    if options.method == "index" and options.index:
+        raise CannotStart("--method index reads the key index: leave --index out.")
+    if options.method == "index" and options.verify:
+        raise CannotStart(
+            "--verify does not work with --method index: keyhop index audit checks all of it."
+        )
+    if options.index or options.plan or options.verify or options.method in ("skip", "scan"):
+        return target, choose_method(target.space, target.index, options.method)
+    asked = options.method
+    if options.resume:
+        plan = RunLog(Directory(Path(options.output))).plan()
+        if plan is not None and plan.method != "index":
+            return target, choose_method(target.space, None, asked)
+        asked = asked if plan is None else "index"
+    return choose_source(
+        client,
+        endpoint,
+        target,
+        asked,
+        lambda state: local_book(state.name, state.identity),
+    )
 
 
 def _show_plan(
@@ -193,44 +224,3 @@ def _show_plan(
     else:
         print(plan_text(found), end="")
     return DONE
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if not least <= number <= most:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number from {least:,} to {most:,}"
-            )
-        return number
-
-    return parse
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
-def _rate(text: str) -> float:
-    rate = _positive(text)
-    if rate < LEAST_RATE:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is less than {LEAST_RATE:g} read units a second"
-        )
-    return rate
-
-
-def _share(text: str) -> float:
-    share = _positive(text)
-    if share > 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share above 0 and up to 1")
-    return share

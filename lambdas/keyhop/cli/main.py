@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from keyhop import __version__
-from keyhop.cli import keys
+from keyhop.cli import index, keys
 from keyhop.cli.status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
 from keyhop.errors import BudgetSpent, KeyhopError
 
@@ -31,6 +31,7 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"keyhop {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     keys.add_command(commands)
+    index.add_command(commands)
     return top
 
 

@@ -7,6 +7,9 @@ FAILED = 2
 KEYS_MISSING = 3
 """The check found keys that the run did not report."""
 
+DRIFT_FOUND = 3
+"""The audit of a key index found something wrong, whether or not it was put right."""
+
 BUDGET_SPENT = 4
 """The run stopped before it would have spent more than it may."""
 

@@ -5,7 +5,8 @@ the walk needs. The transport can be changed behind `PageReader.read` alone.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from threading import Condition, Event, Lock
 from typing import Any
 
@@ -20,6 +21,7 @@ from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS, Target
 from keyhop.enumerate.tally import Tally
 from keyhop.errors import GaveUp
 from keyhop.keyspace import Key
+from keyhop.sentinel import MARKER, Sentinel
 from keyhop.throttling import is_throttling, reason_names
 from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, charged_units
 
@@ -107,12 +109,23 @@ class PageReader:
             response, spent = self._attempt(parameters, units, over)
         except (BotoCoreError, ClientError) as error:
             response, spent = self._retry(error, parameters, units, over)
-        keys, runs = collapse(response["Items"], self.target.space.names)
+        items = response["Items"]
+        elsewhere = 0
+        sentinel = self.target.sentinel
+        if sentinel is not None and self.target.index is not None:
+            items = [item for item in items if sentinel.is_at_place(item)]
+            elsewhere = len(response["Items"]) - len(items)
+        keys, runs = collapse(items, self.target.space.names)
+        marks: tuple[bool, ...] = ()
+        if sentinel is not None and self.target.index is None:
+            marks = _marks(items, runs, sentinel)
         with self._lock:
             self.tally.requests += 1
-            self.tally.items += sum(runs)
+            self.tally.items += len(response["Items"])
             self.tally.units += spent
-        return Page(keys, runs, response.get("LastEvaluatedKey"), spent)
+            if elsewhere:
+                self.tally.index["rows_elsewhere"] += elsewhere
+        return Page(keys, runs, response.get("LastEvaluatedKey"), spent, marks)
 
     def affordable(self, limit: int | None, size: ItemSize) -> tuple[int | None, float]:
         """At most `limit` items that the budget has room for, and their expected read units.
@@ -144,6 +157,13 @@ class PageReader:
         """Count a page that brought the walk no further."""
         with self._lock:
             self.tally.no_progress += 1
+
+    def book(self, units: float, found: Mapping[str, float]) -> None:
+        """Count reads that were made otherwise, for the budget as well, and what a walk found."""
+        with self._lock:
+            self.budget.settle(self._clock(), 0.0, units, expected=units)
+            self.tally.units += units
+            self.tally.index.update(found)
 
     def _attempt(
         self, parameters: dict[str, Any], units: float, over: Event | None
@@ -229,8 +249,21 @@ class PageReader:
         return self.stop.is_set() or (over is not None and over.is_set())
 
 
+def _marks(items: Sequence[Key], runs: Sequence[int], sentinel: Sentinel) -> tuple[bool, ...]:
+    ends = list(accumulate(runs))
+    return tuple(
+        any(sentinel.is_one(item) for item in items[end - run : end])
+        for run, end in zip(runs, ends, strict=True)
+    )
+
+
 def _fixed_parameters(target: Target) -> dict[str, Any]:
-    names = {f"#k{i}": name for i, name in enumerate(target.space.names)}
+    wanted = list(target.space.names)
+    if target.sentinel is not None:
+        wanted.append(target.sentinel.sort.name)
+        if target.index is None:
+            wanted.append(MARKER)
+    names = {f"#k{i}": name for i, name in enumerate(wanted)}
     parameters: dict[str, Any] = {
         "TableName": target.name,
         "Select": "SPECIFIC_ATTRIBUTES",

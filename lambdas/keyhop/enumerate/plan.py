@@ -19,7 +19,7 @@ from keyhop.errors import CannotStart
 from keyhop.keyspace import KeySpace
 from keyhop.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 
-Method = Literal["skip", "scan"]
+Method = Literal["skip", "scan", "index"]
 
 MOST_SEGMENTS = 1_000_000
 KEYS_PER_SEGMENT = 50

@@ -35,6 +35,8 @@ class RunPlan:
     planning, planning_seconds: what the first look at the table cost. at_once: groups that are
     worked at the same time. gzip: whether parts are compressed. begun_by: what began the run, so
     that it knows its own run again. ledger: what the first look taught; None for nothing.
+    walk: what a run for the key index does about each collection (key_index/walk.py), and sentinel:
+    the sentinels' sort key; both as plain JSON, None for other runs.
     """
 
     id: str
@@ -54,6 +56,8 @@ class RunPlan:
     gzip: bool = False
     begun_by: str = ""
     ledger: Mapping[str, Any] | None = None
+    walk: Mapping[str, Any] | None = None
+    sentinel: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -91,7 +95,14 @@ class RunPlan:
             gzip=state["gzip"],
             begun_by=state["begun_by"],
             ledger=state["ledger"],
+            walk=state.get("walk"),
+            sentinel=state.get("sentinel"),
         )
+
+    @property
+    def needs_memory(self) -> bool:
+        """Whether a key can turn up twice: in an index, unless it holds one row for each key."""
+        return self.index is not None and self.method != "index"
 
     @property
     def title(self) -> str:

@@ -16,7 +16,7 @@ from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Choice, Method, group_order
 from keyhop.enumerate.record import Checkpoint, Commit, RunPlan, Totals, manifest
 from keyhop.enumerate.seen import SeenKeys
-from keyhop.enumerate.slices import Outcome, Sink, Slice, Work
+from keyhop.enumerate.slices import Outcome, Sink, Slice, Visitor, Work
 from keyhop.enumerate.start import Start
 from keyhop.enumerate.survey import Opening
 from keyhop.enumerate.table import Target
@@ -50,6 +50,7 @@ def plan_of(
         started=now(),
         planning=deepcopy(reader.tally),
         planning_seconds=seconds,
+        sentinel=None if target.sentinel is None else target.sentinel.to_json(),
     )
 
 
@@ -116,18 +117,20 @@ def stream(
     sink: Sink,
     progress: Progress,
     idle: Callable[[], None] = lambda: None,
+    visitor: Visitor | None = None,
 ) -> bool:
     """Run without a store: keys go to `sink`, and nothing can be resumed.
 
     Returns whether the table was read to its end. Raises what ended the run early.
     """
     checkpoint = Checkpoint()
-    if start.opening is not None:
+    if start.opening is not None and visitor is None:
         checkpoint = _after_opening(start.opening)
         progress.add(_take_in(start.opening, sink), int(start.opening.position is None))
     segments = start.layout.segments
     order = group_order(0, 1, segments, checkpoint.place)
-    slice_ = Slice(Work(method, segments, order, checkpoint), reader, start.ledger, sink)
+    work = Work(method, segments, order, checkpoint)
+    slice_ = Slice(work, reader, start.ledger, sink, visitor=visitor)
     progress.follow(slice_)
     outcome = slice_.work(start.layout.workers, None, idle)
     progress.add(outcome.keys, outcome.ended)
@@ -151,8 +154,9 @@ class GroupRun:
     copy: gets the keys too, as they are found; they may be found again after a lost commit.
     A slice lasts `first_slice_seconds`, the next ones twice as long each, up to the longest.
     allowance: read units that the group may spend in all, commits of earlier starts included.
-    worker: names this process in its commits. has_moved: whether the group stands elsewhere than at
-    the start, by this process or by a twin.
+    worker: names this process in its commits. visitor: sees all pages, so with one a first look
+    does not count. has_moved: whether the group stands elsewhere than at the start, by this process
+    or by a twin.
     """
 
     log: RunLog
@@ -167,6 +171,7 @@ class GroupRun:
     longest_slice_seconds: float = LONGEST_SLICE_SECONDS
     allowance: float | None = None
     worker: str = ""
+    visitor: Visitor | None = None
     clock: Callable[[], float] = time.monotonic
     keys: int = 0
     commits: int = 0
@@ -192,8 +197,9 @@ class GroupRun:
     def _run(self, start: Start | None, over_at: float) -> bool:
         checkpoint, number = self._replay(over_at)
         ledger = self._ledger(checkpoint, start)
-        if number == 0 and start is not None and start.opening is not None:
-            checkpoint, number = self._commit_opening(start.opening, ledger)
+        opening = start.opening if start is not None and self.visitor is None else None
+        if number == 0 and opening is not None:
+            checkpoint, number = self._commit_opening(opening, ledger)
         slice_seconds = self.first_slice_seconds
         while not checkpoint.is_end(self._segments) and not self.reader.stop.is_set():
             left = over_at - self.clock()
@@ -223,7 +229,7 @@ class GroupRun:
         spent = 0.0
         if self._seen is not None:
             self._seen.close()
-        self._seen = SeenKeys() if self.plan.index else None
+        self._seen = SeenKeys() if self.plan.needs_memory else None
         for commit in self.log.commits(self.group):
             number += 1
             keys += commit.keys
@@ -260,7 +266,8 @@ class GroupRun:
         order = group_order(self.group, self.plan.groups, segments, checkpoint.place)
         sink = self._sink(number)
         work = Work(self.plan.method, segments, order, checkpoint)
-        slice_ = Slice(work, self.reader, ledger, _Both(sink, self.copy) if self.copy else sink)
+        out = _Both(sink, self.copy) if self.copy else sink
+        slice_ = Slice(work, self.reader, ledger, out, visitor=self.visitor)
         self.progress.follow(slice_)
         outcome = slice_.work(self.workers, seconds, self.idle)
         read = self.reader.tally - self._booked
@@ -341,10 +348,20 @@ def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
             f"lost: run again into another place."
         )
     log.check_sizes(totals.parts)
+    check_rows(plan.method, totals.keys, totals.tally)
     finished = len(totals.finished) == plan.groups
     if finished:
         segments.check_whole()
     return totals, manifest(plan, totals, finished, now())
+
+
+def check_rows(method: Method, keys: int, tally: Tally) -> None:
+    """Raises BrokenPromise if a key index had rows, but none where its sentinels should be."""
+    if method == "index" and not keys and tally.index["rows_elsewhere"]:
+        raise BrokenPromise(
+            f"The key index has {tally.index['rows_elsewhere']:,} rows, but none with the "
+            f"sentinels' sort key: it was built with another one (--sentinel, sentinelSortKey)."
+        )
 
 
 def recover(log: RunLog, plan: RunPlan) -> None:

@@ -27,12 +27,14 @@ class Page:
 
     keys: partition keys of its items, neighbours made one. runs: how many items each of them had.
     next: the LastEvaluatedKey, None if the segment ends here. units: read units charged.
+    marks: whether a sentinel is among the items of each key, if the reader looks for sentinels.
     """
 
     keys: Sequence[Key]
     runs: Sequence[int]
     next: Key | None
     units: float
+    marks: Sequence[bool] = ()
 
     @property
     def blocks(self) -> int:

@@ -16,7 +16,7 @@ from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import Method
 from keyhop.enumerate.record import Checkpoint
 from keyhop.enumerate.skip_scan import BEGINNING, Page, Position, advance
-from keyhop.keyspace import Key
+from keyhop.keyspace import Key, KeySpace
 
 
 class Sink(Protocol):
@@ -24,6 +24,22 @@ class Sink(Protocol):
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Take in keys of a segment; returns how many were new. Never called by two at once."""
+
+
+class Visitor(Protocol):
+    """Does something about each item collection that a page has shown, before the page counts.
+
+    What it does must bear being done twice: a page whose visit fails is read again.
+    """
+
+    least_limit: int
+    """Items that a page must be asked for at least."""
+
+    def trim(self, page: Page, space: KeySpace) -> Page:
+        """The page without what it has not shown enough of; the walk comes back to that."""
+
+    def visit(self, page: Page) -> Page:
+        """Called by many threads at once; returns the page with the keys that count."""
 
 
 @dataclass(slots=True)
@@ -63,6 +79,7 @@ class Slice:
         ledger: Ledger,
         sink: Sink,
         clock: Callable[[], float] = time.monotonic,
+        visitor: Visitor | None = None,
     ) -> None:
         self.keys = 0
         self.ended = 0
@@ -71,6 +88,7 @@ class Slice:
         self._ledger = ledger
         self._sink = sink
         self._clock = clock
+        self._visitor = visitor
         self._hop = work.method == "skip"
         self._waiting = list(work.checkpoint.open.items())
         self._open: dict[int, Position] = dict(work.checkpoint.open)
@@ -131,6 +149,8 @@ class Slice:
 
     def _page(self, segment: int, position: Position) -> Position | None:
         page = self._read_hopping(segment, position) if self._hop else self._read(segment, position)
+        if self._visitor is not None:
+            page = self._visitor.visit(page)
         step = advance(self._reader.target.space, position, page, self._hop)
         if step.no_progress:
             self._reader.count_no_progress()
@@ -148,12 +168,16 @@ class Slice:
         with self._lock:
             bet = self._ledger.bet()
             limit, units = self._reader.affordable(bet.limit, self._ledger.size)
+            if self._visitor is not None and limit is not None:
+                limit = max(limit, self._visitor.least_limit)
         try:
             page = self._read_page(segment, position, limit, units)
         except BaseException:
             with self._lock:
                 self._ledger.abandon(bet)
             raise
+        if self._visitor is not None:
+            page = self._visitor.trim(page, self._reader.target.space)
         with self._lock:
             self._ledger.settle(bet, page.runs, page.blocks)
         return page

@@ -53,7 +53,7 @@ def _look(reader: PageReader, method: Method, wishes: Wishes, allowance: float) 
     read whole by the former, as far as `allowance` read units go.
     """
     ledger = Ledger.for_table(reader.target.mean_item_bytes)
-    if method == "scan":
+    if method != "skip":
         return _look_for_scan(reader, ledger, wishes)
     return _look_for_skip(reader, ledger, wishes, allowance)
 

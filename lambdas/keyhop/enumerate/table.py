@@ -17,6 +17,7 @@ from tenacity import (
 from keyhop.client import DynamoDB, Endpoint, explained, is_transient
 from keyhop.errors import CannotStart, IndexNotFound
 from keyhop.keyspace import KeySpace, index_keyspace, indexes_of, table_keyspace
+from keyhop.sentinel import INDEX, Sentinel
 
 READABLE = {"ACTIVE", "UPDATING"}
 FIRST_CONTACT_ATTEMPTS = 3
@@ -29,6 +30,8 @@ class Target:
 
     identity: the table's ARN and creation; another table under the same name has another identity.
     item_count, size_bytes: as the service reports them, up to six hours old, 0 on a new table.
+    sentinel: what to look for in a page of the table; of an index, the only rows that count.
+    has_key_index: whether the table has an index of the key index's name.
     """
 
     name: str
@@ -38,6 +41,8 @@ class Target:
     space: KeySpace
     item_count: int
     size_bytes: int
+    sentinel: Sentinel | None = None
+    has_key_index: bool = False
 
     @property
     def mean_item_bytes(self) -> float | None:
@@ -118,4 +123,5 @@ def target_of(description: Mapping[str, Any], table: str, index: str | None = No
         space=space,
         item_count=int(counted.get("ItemCount", 0)),
         size_bytes=int(counted.get("TableSizeBytes", counted.get("IndexSizeBytes", 0))),
+        has_key_index=any(entry["IndexName"] == INDEX for entry in indexes_of(description)),
     )

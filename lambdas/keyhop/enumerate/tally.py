@@ -7,7 +7,10 @@ from typing import Any
 
 @dataclass(slots=True)
 class Tally:
-    """What reading has come to. Requests are those that were answered with a page."""
+    """What reading has come to. Requests are those that were answered with a page.
+
+    index: what a walk for the key index has found and done, by name (key_index/walk.py).
+    """
 
     requests: int = 0
     items: int = 0
@@ -15,6 +18,7 @@ class Tally:
     no_progress: int = 0
     retries: int = 0
     throttles: Counter[str] = field(default_factory=Counter)
+    index: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Tally") -> None:
         """Add another tally to this one."""
@@ -24,6 +28,7 @@ class Tally:
         self.no_progress += other.no_progress
         self.retries += other.retries
         self.throttles.update(other.throttles)
+        self.index.update(other.index)
 
     def __sub__(self, before: "Tally") -> "Tally":
         """What was read since `before`, an earlier state of the same tally."""
@@ -34,6 +39,7 @@ class Tally:
             no_progress=self.no_progress - before.no_progress,
             retries=self.retries - before.retries,
             throttles=self.throttles - before.throttles,
+            index=self.index - before.index,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -45,6 +51,7 @@ class Tally:
             "no_progress_hops": self.no_progress,
             "retries": self.retries,
             "throttles": dict(sorted(self.throttles.items())),
+            **({"index": dict(sorted(self.index.items()))} if self.index else {}),
         }
 
     @classmethod
@@ -57,4 +64,5 @@ class Tally:
             no_progress=state["no_progress_hops"],
             retries=state["retries"],
             throttles=Counter(state["throttles"]),
+            index=Counter(state.get("index", {})),
         )

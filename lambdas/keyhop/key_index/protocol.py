@@ -19,7 +19,12 @@ whose own record is still to be looked after, or after which somebody has looked
 deletes it leaves a record too. So an insert into an old collection costs one small read.
 
 A user's sort key may sort before the sentinel's. If two do, a look does not tell whether the
-sentinel is there; then it is put, if it is absent: that leaves a record only if it was.
+sentinel is there; then it is read. Between the two reads anything may happen, but only by writes,
+after each of which somebody looks.
+
+A walk over all collections (build, audit) has no record that comes again: whoever walks looks again
+after each of its writes, until what is seen is right. With a keeper at work that is once too often,
+and harmless.
 """
 
 from collections.abc import Sequence
@@ -55,13 +60,17 @@ def first_call(only_inserts: bool) -> Call:
     return Call.READ if only_inserts else Call.LOOK
 
 
-def after_read(present: bool) -> Call | None:
-    """The sentinel was read; None: done."""
-    return None if present else Call.LOOK
+def after_read(present: bool, items: bool) -> Call | None:
+    """The sentinel was read; None: done. items: whether a look before it has seen items."""
+    if present:
+        return None
+    return Call.PUT if items else Call.LOOK
 
 
 def after_look(seen: Seen) -> Call | None:
     """The collection was looked at; None: done. A put or a delete ends a reconciliation."""
+    if seen.items and seen.sentinel is None:
+        return Call.READ
     if seen.items and not seen.sentinel:
         return Call.PUT
     if seen.sentinel and not seen.items:

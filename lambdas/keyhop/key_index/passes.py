@@ -1,0 +1,70 @@
+"""A walk in one process: the command line's build, audit and remove."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keyhop.client import DynamoDB, Endpoint
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import Method, Wishes
+from keyhop.enumerate.run import Progress, now, stream
+from keyhop.enumerate.start import prepare
+from keyhop.enumerate.table import Target, describe
+from keyhop.errors import GaveUp
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.report import walk_report
+from keyhop.key_index.walk import Walk, Walker
+from keyhop.keyspace import Key
+from keyhop.sentinel import INDEX, Sentinel
+
+
+class Nowhere:
+    """A sink for keys that nobody wants."""
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Count them."""
+        return len(keys)
+
+
+@dataclass(slots=True)
+class Pass:
+    """One walk by this process. reader: for progress, made by the caller from `target_of_walk`."""
+
+    walk: Walk
+    reader: PageReader
+    collections: Collections
+    wishes: Wishes
+
+    def run(
+        self, follow: Callable[[Progress], Callable[[], None]] = lambda progress: lambda: None
+    ) -> dict[str, Any]:
+        """Walk, and report; follow: gets the progress, returns what is called now and then."""
+        began = time.monotonic()
+        method: Method = "index" if self.walk.kind == "remove" else "skip"
+        start = prepare(self.reader, method, self.wishes)
+        walker = Walker(self.walk, self.reader, self.collections)
+        progress = Progress(start.layout.segments)
+        whole = stream(
+            self.reader, start, method, Nowhere(), progress, follow(progress), visitor=walker
+        )
+        if not whole:
+            raise GaveUp("The walk was interrupted: begin it again, it repeats nothing in vain.")
+        seconds = time.monotonic() - began
+        return walk_report(self.walk, self.reader.tally, seconds, now(), walker.examples)
+
+
+def target_of_walk(
+    client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel, walk: Walk
+) -> Target:
+    """What to walk over: the table, or for a removal its key index."""
+    index = INDEX if walk.kind == "remove" else None
+    return replace(describe(client, endpoint, table, index), sentinel=sentinel)
+
+
+def writes_of(walk: Walk) -> Budget:
+    """The write budget of one process that walks alone."""
+    rate = walk.max_write_rate
+    return Budget(None if rate is None or math.isinf(rate) else rate)

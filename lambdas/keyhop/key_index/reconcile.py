@@ -1,0 +1,54 @@
+"""One item collection, made right: the protocol's decisions, carried out call by call."""
+
+from dataclasses import dataclass
+
+from keyhop.errors import GaveUp
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.protocol import Call, after_look, after_read
+from keyhop.keyspace import Key
+
+MOST_ROUNDS = 50
+"""Of one reconciliation; more only if others write to the collection all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What was done. acted: the first write, None if all was right. occupied: by a user's item."""
+
+    acted: Call | None = None
+    occupied: bool = False
+
+
+def reconcile(
+    collections: Collections,
+    partition: Key,
+    first: Call,
+    *,
+    items: bool = False,
+    looks_again: bool = False,
+) -> Reconciled:
+    """Go on from the call `first` until the protocol says that it is done.
+
+    items: whether the collection is known to hold items of users. looks_again: look once more after
+    each write, because no record of it will be worked by a keeper. Raises what calls can raise, and
+    GaveUp if others write to the collection all the time.
+    """
+    call: Call | None = first
+    acted: Call | None = None
+    for _ in range(MOST_ROUNDS):
+        if call is None:
+            return Reconciled(acted)
+        if call is Call.READ:
+            call = after_read(collections.read(partition), items)
+        elif call is Call.LOOK:
+            seen = collections.look(partition)
+            items = seen.items
+            call = after_look(seen)
+        else:
+            acted = acted or call
+            if call is Call.DELETE:
+                collections.delete(partition)
+            elif not collections.put(partition):
+                return Reconciled(acted, occupied=True)
+            call = Call.LOOK if looks_again else None
+    raise GaveUp("An item collection was written to all the time while it was looked at.")

@@ -1,0 +1,108 @@
+"""What a walk came to, and what a build will cost. Pure; shapes of JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keyhop import __version__
+from keyhop.enumerate.tally import Tally
+from keyhop.key_index.walk import Walk
+from keyhop.units import (
+    PRICE_DATE,
+    PRICE_REGION,
+    SENTINEL_WRITE_UNITS,
+    read_dollars,
+    write_dollars,
+)
+
+DRIFT = ("missing", "surplus", "occupied")
+"""What makes an index untrue: a collection without its sentinel, a sentinel without a collection, a
+user's item where a sentinel should be."""
+
+LOOK_UNITS = 1.0
+"""Read units of a strongly consistent look, if the two items have 4 KB together at most."""
+
+
+def walk_report(
+    walk: Walk, tally: Tally, seconds: float, ended: str, examples: Mapping[str, list[Any]]
+) -> dict[str, Any]:
+    """A walk's report; repaired: what of the drift was put right."""
+    found = tally.index
+    missing, surplus, occupied = (int(found[name]) for name in DRIFT)
+    drift = missing + surplus + occupied if walk.kind == "audit" else occupied
+    repairs = walk.kind == "audit" and walk.repair
+    writes = float(found["write_units"])
+    return {
+        "kind": walk.kind,
+        "collections": int(found["collections"]),
+        "drift": drift,
+        "missing": missing,
+        "surplus": surplus,
+        "occupied": occupied,
+        "late": int(found["late"]),
+        "repaired": missing + surplus if repairs else 0,
+        "put": int(found["put"]),
+        "deleted": int(found["deleted"]),
+        "requests": tally.requests,
+        "strong_reads": int(found["strong_reads"]),
+        "read_units": round(tally.units, 3),
+        "write_units": round(writes, 3),
+        "dollars": round(read_dollars(tally.units) + write_dollars(writes), 9),
+        "price": f"on demand, {PRICE_REGION}, {PRICE_DATE}",
+        "seconds": round(seconds, 3),
+        "ended": ended,
+        "examples": dict(examples),
+        "software_version": __version__,
+    }
+
+
+def build_cost(keys: float, walk_units: float) -> dict[str, Any]:
+    """What a build of `keys` sentinels costs, if one skip-scan of the table takes `walk_units`.
+
+    The audit at its end reads the sentinel and one more item of each collection, at 0.5 read units
+    while they have 4 KB together; larger items cost it more.
+    """
+    reads = 2 * walk_units + LOOK_UNITS * keys
+    writes = SENTINEL_WRITE_UNITS * keys
+    return {
+        "write_units": round(writes, 1),
+        "read_units": round(reads, 1),
+        "dollars": round(read_dollars(reads) + write_dollars(writes), 9),
+        "price": f"on demand, {PRICE_REGION}, {PRICE_DATE}",
+    }
+
+
+def report_text(table: str, report: Mapping[str, Any]) -> str:
+    """A report for a person; it names the examples, which are keys."""
+    lines = [_headline(table, report)]
+    if report["occupied"]:
+        lines.append(
+            f"  occupied  {report['occupied']:,} collections have an item of yours at the "
+            f"sentinel's sort key: build with another one (--sentinel)"
+        )
+    if report["late"]:
+        lines.append(f"  late      {report['late']:,}: the keeper was only slow")
+    lines += [
+        f"  read      {report['read_units']:,.1f} RRU in {report['requests']:,} pages and "
+        f"{report['strong_reads']:,} strong reads",
+        f"  written   {report['write_units']:,.1f} WRU: {report['put']:,} sentinels put, "
+        f"{report['deleted']:,} deleted",
+        f"  cost      ${report['dollars']:,.6f} ({report['price']})",
+    ]
+    for kind, keys in report["examples"].items():
+        lines.append(f"  {kind:9} {'; '.join(map(str, keys))}")
+    return "\n".join(lines)
+
+
+def _headline(table: str, report: Mapping[str, Any]) -> str:
+    seconds = f"in {report['seconds']:,.1f} s"
+    if report["kind"] == "build":
+        return f"Built: {report['collections']:,} collections of {table}, {seconds}"
+    if report["kind"] == "remove":
+        return f"Removed: {report['deleted']:,} sentinels of {table}, {seconds}"
+    if not report["drift"]:
+        return f"No drift: {report['collections']:,} collections of {table}, {seconds}"
+    repaired = f"{report['repaired']:,} repaired" if report["repaired"] else "not repaired"
+    return (
+        f"Drift: {report['missing']:,} sentinels of {table} missing, {report['surplus']:,} "
+        f"surplus ({repaired}), among {report['collections']:,} collections, {seconds}"
+    )

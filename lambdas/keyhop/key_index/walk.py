@@ -1,0 +1,181 @@
+"""A walk over all item collections of a table, to build its key index, audit it or remove it.
+
+    build    a skip-scan: where a collection does not begin with its sentinel, put one
+    audit    a skip-scan: count what is wrong, and put it right if asked to
+    remove   walks the index instead: delete each sentinel
+
+An audit's pages hold at least two items: so of each collection they show both whether a sentinel is
+there and whether anything else is, unless the page ended after the collection's first item; then
+the next page begins with that collection once more. What looks wrong is settled by strongly
+consistent reads before it counts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, Literal
+
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.skip_scan import Page
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.protocol import Call
+from keyhop.key_index.reconcile import reconcile
+from keyhop.keyspace import Key, KeySpace, to_json
+
+Kind = Literal["build", "audit", "remove"]
+
+GRACE_SECONDS = 10.0
+"""How long the keeper may need for a write before its absence counts as drift."""
+
+MOST_GRACES = 50
+"""Collections that are waited for, by one process: if more are wrong, no keeper is at work."""
+
+EXAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What to do. repair: of an audit. max_write_rate: write units a second of all workers."""
+
+    kind: Kind
+    repair: bool = True
+    grace_seconds: float = GRACE_SECONDS
+    max_write_rate: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "kind": self.kind,
+            "repair": self.repair,
+            "grace_seconds": self.grace_seconds,
+            "max_write_rate": self.max_write_rate,
+        }
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> "Walk":
+        """The inverse of `to_json`."""
+        return cls(**state)
+
+
+class Walker:
+    """The visitor of a walk (enumerate/slices.py).
+
+    It counts in the reader's tally, under `index`: collections, missing and surplus sentinels,
+    occupied (a user's item has the sentinel's key), late (the keeper was only slow), put, deleted,
+    strong_reads, write_units. examples: a few keys of each kind of drift.
+    """
+
+    def __init__(self, walk: Walk, reader: PageReader, collections: Collections) -> None:
+        self.least_limit = 2 if walk.kind == "audit" else 1
+        self.examples: dict[str, list[Any]] = {}
+        self._walk = walk
+        self._reader = reader
+        self._collections = collections
+        self._graces = 0
+        self._lock = Lock()
+        self._settle: Callable[[Key, int, bool], bool] = (
+            self._built if walk.kind == "build" else self._audited
+        )
+
+    def trim(self, page: Page, space: KeySpace) -> Page:
+        """Of an audit: without a collection of which only the first item was seen."""
+        return without_a_first_item(page, space) if self._walk.kind == "audit" else page
+
+    def visit(self, page: Page) -> Page:
+        """Settle the collections of a page; returns it with the keys that hold items."""
+        try:
+            return self._visited(page)
+        finally:
+            self._book({})
+
+    def _visited(self, page: Page) -> Page:
+        if self._walk.kind == "remove":
+            for key in page.keys:
+                self._collections.delete(key)
+            self._book({"collections": len(page.keys)})
+            return page
+        kept = []
+        for key, run, mark in zip(page.keys, page.runs, page.marks, strict=True):
+            if (mark and run > 1) or self._settle(key, run, mark):
+                kept.append((key, run))
+        self._book({"collections": len(kept)})
+        return replace(page, keys=[key for key, _ in kept], runs=[run for _, run in kept], marks=())
+
+    def _built(self, key: Key, run: int, mark: bool) -> bool:
+        """Put a sentinel where none was seen, and look again; whether the collection has items."""
+        if mark:
+            return True
+        done = reconcile(self._collections, key, Call.PUT, items=True, looks_again=True)
+        if done.occupied:
+            self._count("occupied", key)
+        return True
+
+    def _audited(self, key: Key, run: int, mark: bool) -> bool:
+        """Settle what looks wrong; returns whether the collection has items."""
+        wrong = self._wrong(key, Call.READ if run > 1 else Call.LOOK)
+        if wrong is None:
+            return True
+        if self._may_wait():
+            self._collections.pause(self._walk.grace_seconds)
+            wrong = self._wrong(key, Call.LOOK)
+            if wrong is None:
+                self._book({"late": 1})
+                return True
+        if wrong == "missing" and self._collections.is_occupied(key):
+            self._count("occupied", key)
+            return True
+        self._count(wrong, key)
+        if self._walk.repair:
+            reconcile(self._collections, key, Call.LOOK, looks_again=True)
+        return wrong == "missing"
+
+    def _wrong(self, key: Key, first: Call) -> str | None:
+        """What strong reads say: "missing", "surplus", or None if the sentinel is as it should."""
+        if first is Call.READ and self._collections.read(key):
+            return None
+        seen = self._collections.look(key)
+        if seen.items and seen.sentinel is None:
+            return None if self._collections.read(key) else "missing"
+        if seen.items == bool(seen.sentinel):
+            return None
+        return "missing" if seen.items else "surplus"
+
+    def _may_wait(self) -> bool:
+        with self._lock:
+            self._graces += 1
+            return self._walk.grace_seconds > 0 and self._graces <= MOST_GRACES
+
+    def _count(self, kind: str, key: Key) -> None:
+        self._book({kind: 1})
+        with self._lock:
+            named = self.examples.setdefault(kind, [])
+            if len(named) < EXAMPLES:
+                named.append(to_json(key))
+
+    def _book(self, found: Mapping[str, float]) -> None:
+        spent = self._collections.take()
+        counts = {
+            **found,
+            "put": spent.put,
+            "deleted": spent.deleted,
+            "strong_reads": spent.reads,
+            "write_units": spent.write_units,
+        }
+        self._reader.book(spent.read_units, {name: n for name, n in counts.items() if n})
+
+
+def without_a_first_item(page: Page, space: KeySpace) -> Page:
+    """The page without its last key, if only one item of it was seen and more may follow.
+
+    The next page then begins with that collection. A page of one item alone is left as it is: what
+    it shows is settled by strong reads.
+    """
+    if page.next is None or len(page.keys) < 2 or page.runs[-1] > 1:
+        return page
+    return replace(
+        page,
+        keys=page.keys[:-1],
+        runs=page.runs[:-1],
+        marks=page.marks[:-1],
+        next=space.hop_from(page.keys[-2]),
+    )

@@ -1,0 +1,95 @@
+"""The sentinel: the one marker item of an item collection, and the index that holds only them.
+
+    {partition key, least sort key, "keyhop": 1}
+
+The marker attribute is a number; the key index has the table's partition key as its HASH and the
+marker as its RANGE, so items without a marker are not in it. A user's item is never taken for a
+sentinel: it takes the sort key and the marker together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keyhop.errors import CannotStart
+from keyhop.keyspace import (
+    LEAST_SORT_KEY,
+    Key,
+    KeyAttribute,
+    KeySpace,
+    TypedValue,
+    from_json,
+    same_value,
+    to_json,
+)
+
+MARKER = "keyhop"
+"""The marker attribute."""
+
+INDEX = "keyhop-keys"
+"""The key index."""
+
+_MARK: TypedValue = {"N": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinel:
+    """The sentinels of one table. place: their sort key's value."""
+
+    partition: KeyAttribute
+    sort: KeyAttribute
+    place: TypedValue
+
+    @classmethod
+    def of(cls, space: KeySpace, place: str | None = None) -> "Sentinel":
+        """For a table's key space; place: another sort key than the usual, as text (B: base64).
+
+        Raises CannotStart for a table without a sort key, and for a place that is no sort key.
+        """
+        (partition,) = space.partition
+        if space.sort is None:
+            raise CannotStart(
+                "A key index needs a table with a sort key: without one each item is a collection "
+                "of its own, so a sentinel would be a second item, and a plain scan lists the keys."
+            )
+        if place is None:
+            return cls(partition, space.sort, LEAST_SORT_KEY[space.sort.type])
+        return cls(partition, space.sort, _value_of(space.sort, place))
+
+    def key_of(self, partition: Key) -> Key:
+        """The sentinel's key in the collection of `partition`."""
+        return {**partition, self.sort.name: self.place}
+
+    def item_of(self, partition: Key) -> Key:
+        """The sentinel itself."""
+        return {**self.key_of(partition), MARKER: _MARK}
+
+    def is_at_place(self, item: Mapping[str, TypedValue]) -> bool:
+        """Whether an item, or a row of the index, has the sentinel's sort key."""
+        return same_value(item[self.sort.name], self.place)
+
+    def is_one(self, item: Mapping[str, TypedValue]) -> bool:
+        """Whether an item is a sentinel: it has both the sort key and the marker."""
+        return "N" in item.get(MARKER, ()) and self.is_at_place(item)
+
+    def to_json(self) -> dict[str, Any]:
+        """The place, as plain JSON."""
+        return to_json({self.sort.name: self.place})
+
+    @classmethod
+    def from_json(cls, space: KeySpace, state: Mapping[str, Any]) -> "Sentinel":
+        """The inverse of `to_json`, for the same table."""
+        assert space.sort is not None
+        return cls(space.partition[0], space.sort, from_json(state)[space.sort.name])
+
+
+def _value_of(sort: KeyAttribute, text: str) -> TypedValue:
+    try:
+        (value,) = from_json({sort.name: {sort.type: text}}).values()
+        if sort.type == "N":
+            same_value(value, value)
+    except (ValueError, ArithmeticError) as error:
+        raise CannotStart(f"{text!r} is no sort key of type {sort.type}.") from error
+    if not text:
+        raise CannotStart("The sentinels' sort key must not be empty.")
+    return value

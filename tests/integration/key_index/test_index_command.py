@@ -1,0 +1,228 @@
+"""`keyhop index` on DynamoDB Local: build, read, audit, break it, repair it, remove it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keyhop.keyspace import LEAST_SORT_KEY
+from keyhop.sentinel import INDEX, MARKER, Sentinel
+
+from tests.databases import Database, Result, keyhop, partition_value
+from tests.integration.key_index.tables import drift, scanned, target_of
+
+SORT_KEYS: dict[str, list[Any]] = {
+    "S": [" before", "!", "a", "\U0010ffff" * 256],
+    "N": ["-9.99E+125", "-1", "0", "9.99E+125"],
+    "B": [b"\x00", b"\x00k", b"a", b"\xff" * 1024],
+}
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def index(database: Database, action: str, table: str, *more: str) -> Result:
+    return keyhop("index", action, table, "--endpoint-url", database.url, *more)
+
+
+def keys_from(database: Database, table: str, *more: str) -> tuple[Result, set[str]]:
+    place = ("--endpoint-url", database.url, "--format", "jsonl")
+    result = keyhop("keys", table, *place, *more)
+    return result, {json.dumps(key, default=repr, sort_keys=True) for key in result.keys}
+
+
+def filled(database: Database, table: str, type_: str, keys: int = 60) -> None:
+    """Collections of 1 to 4 items, some of which sort before the sentinel."""
+    database.create(table, ("pk", type_), ("sk", type_))
+    sorts = SORT_KEYS[type_]
+    database.fill(
+        table,
+        (
+            {"pk": {type_: partition_value(type_, number)}, "sk": {type_: sort}}
+            for number in range(keys)
+            for sort in (sorts[: 1 + number % 4] if number % 2 else sorts[-1 - number % 4 :])
+        ),
+    )
+
+
+def report_of(database: Database, action: str, table: str, path: Path, *more: str) -> Any:
+    result = index(database, action, table, "--report", str(path), *more)
+    return result.status, json.loads(path.read_bytes())
+
+
+@pytest.mark.parametrize("type_", ["S", "N", "B"])
+def test_build_read_break_audit_remove(
+    dynamodb: Database, table_name: str, tmp_path: Path, type_: str
+) -> None:
+    filled(dynamodb, table_name, type_)
+    before = list(scanned(dynamodb, table_name))
+    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    assert (status, built["build"]["put"], built["audit"]["drift"]) == (0, 60, 0)
+    assert built["audit"]["collections"] == 60
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+
+    _, by_hops = keys_from(dynamodb, table_name, "--method", "skip")
+    read, by_index = keys_from(dynamodb, table_name, "--method", "index")
+    assert by_hops == by_index
+    assert len(read.keys) == 60
+    by_auto, keys = keys_from(dynamodb, table_name)
+    assert keys == by_index
+    assert "found no drift" in by_auto.err
+
+    key = {"pk": {type_: partition_value(type_, 3)}}
+    dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of(key))
+    alone = {"pk": {type_: partition_value(type_, 1_000)}}
+    dynamodb.client.put_item(TableName=table_name, Item=sentinel.item_of(alone))
+    missing_and_surplus = drift(dynamodb, table_name, sentinel)
+    assert [len(names) for names in missing_and_surplus] == [1, 1]
+    status, looked = report_of(dynamodb, "audit", table_name, tmp_path / "r", "--no-repair")
+    assert (status, looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 1, 0)
+    assert drift(dynamodb, table_name, sentinel) == missing_and_surplus
+    assert len(looked["examples"]["missing"]) == 1
+    assert "found drift" in keys_from(dynamodb, table_name)[0].err
+    status, repaired = report_of(dynamodb, "audit", table_name, tmp_path / "r")
+    assert (status, repaired["drift"], repaired["repaired"]) == (3, 2, 2)
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+    assert index(dynamodb, "audit", table_name).status == 0
+    assert "found no drift" in keys_from(dynamodb, table_name)[0].err
+
+    assert index(dynamodb, "remove", table_name).status == 0
+    assert sorted(map(repr, scanned(dynamodb, table_name))) == sorted(map(repr, before))
+    told = dynamodb.client.describe_table(TableName=table_name)["Table"]
+    assert not told.get("GlobalSecondaryIndexes")
+    assert "there is none" in index(dynamodb, "status", table_name).out.decode()
+
+
+def test_a_build_that_is_repeated_writes_nothing(
+    dynamodb: Database, table_name: str, tmp_path: Path
+) -> None:
+    dynamodb.collections(table_name, [1, 5, 20] * 30)
+    assert index(dynamodb, "build", table_name).status == 0
+    status, again = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    assert (status, again["build"]["put"], again["build"]["write_units"]) == (0, 0, 0)
+
+
+def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) -> None:
+    dynamodb.collections(table_name, [3] * 20)
+    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    mine = {
+        "pk": {"S": "mine"},
+        "sk": LEAST_SORT_KEY["S"],
+        "note": {"S": "of a user"},
+    }
+    marked = {"pk": {"S": "marked"}, "sk": {"S": "x"}, MARKER: {"N": "7"}}
+    assert index(dynamodb, "build", table_name).status == 0
+    dynamodb.client.put_item(TableName=table_name, Item=mine)
+    dynamodb.client.put_item(TableName=table_name, Item=marked)
+    before = [item for item in scanned(dynamodb, table_name) if not sentinel.is_one(item)]
+    audit = index(dynamodb, "audit", table_name)
+    assert audit.status == 3
+    assert "an item of yours" in audit.err
+    _, keys = keys_from(dynamodb, table_name, "--method", "index")
+    assert len(keys) == 21, "the marked item is no sentinel, and its collection has one by now"
+    assert index(dynamodb, "remove", table_name).status == 0
+    after = list(scanned(dynamodb, table_name))
+    assert sorted(map(repr, after)) == sorted(map(repr, before))
+
+
+def test_a_place_that_is_taken_is_refused(dynamodb: Database, table_name: str) -> None:
+    dynamodb.create(table_name)
+    dynamodb.client.put_item(
+        TableName=table_name, Item={"pk": {"S": "a"}, "sk": LEAST_SORT_KEY["S"]}
+    )
+    refused = index(dynamodb, "build", table_name)
+    assert refused.status == 2
+    assert "--sentinel" in refused.err
+    assert len(list(scanned(dynamodb, table_name))) == 1
+    other = index(dynamodb, "build", table_name, "--sentinel", "!another")
+    assert other.status == 0
+    assert {item["sk"]["S"] for item in scanned(dynamodb, table_name)} == {"!keyhop", "!another"}
+    assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 1
+
+
+def test_rows_at_another_place_are_not_an_empty_list(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    assert index(dynamodb, "build", table_name, "--sentinel", "!other").status == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of somebody else"))
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, "--method", "index")
+    assert read.status == 2
+    assert "none with the sentinels' sort key" in read.err
+
+
+def test_a_table_without_a_sort_key_is_refused(dynamodb: Database, table_name: str) -> None:
+    dynamodb.create(table_name, ("pk", "S"), None)
+    refused = index(dynamodb, "build", table_name)
+    assert refused.status == 2
+    assert "each item is a collection of its own" in refused.err
+
+
+@pytest.mark.parametrize("action", ["audit", "remove"])
+def test_without_an_index_there_is_nothing_to_do(
+    dynamodb: Database, table_name: str, action: str
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    refused = index(dynamodb, action, table_name)
+    assert refused.status == 2
+    assert "keyhop index build" in refused.err
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, "--method", "index")
+    assert (read.status, read.out) == (2, b"")
+
+
+def test_another_index_of_that_name_is_refused(dynamodb: Database, table_name: str) -> None:
+    dynamodb.create(
+        table_name,
+        AttributeDefinitions=[{"AttributeName": "day", "AttributeType": "S"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": INDEX,
+                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+    )
+    refused = index(dynamodb, "build", table_name)
+    assert refused.status == 2
+    assert "another shape" in refused.err
+
+
+def test_a_plan_says_what_a_build_costs_and_writes_nothing(
+    dynamodb: Database, table_name: str, tmp_path: Path
+) -> None:
+    dynamodb.collections(table_name, [3] * 200, filling=200)
+    status, told = report_of(dynamodb, "build", table_name, tmp_path / "p", "--plan")
+    assert status == 0
+    _, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    assert told["keys"]["exact"]
+    assert told["write_units"] == 2 * 200
+    written = sum(built[part]["put"] for part in ("build", "audit"))
+    assert written == 200
+    read = sum(built[part]["read_units"] for part in ("build", "audit"))
+    assert read / 1.6 <= told["read_units"] <= read * 1.6
+
+
+def test_an_index_of_a_provisioned_table_gets_throughput(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.client.create_table(
+        TableName=table_name,
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 9},
+    )
+    dynamodb.client.put_item(TableName=table_name, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
+    assert index(dynamodb, "build", table_name).status == 0
+    (found,) = dynamodb.client.describe_table(TableName=table_name)["Table"][
+        "GlobalSecondaryIndexes"
+    ]
+    assert found["ProvisionedThroughput"]["WriteCapacityUnits"] == 9

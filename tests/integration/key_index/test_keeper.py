@@ -1,0 +1,190 @@
+"""The keeper on DynamoDB Local: any order, duplicates, crashes between any two calls."""
+
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from keyhop.client import Client, Endpoint, dynamodb_client
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.keeper import Kept, keep
+from keyhop.keyspace import LEAST_SORT_KEY
+
+from tests.databases import Database, partition_value
+from tests.integration.key_index.tables import STREAM, Stream, collections_of, drift, scanned
+
+SORT_KEYS: dict[str, list[Any]] = {
+    "S": [" before", "a", "b", "\U0010ffff"],
+    "N": ["-9.99E+125", "0", "1", "7E+100"],
+    "B": [b"\x00", b"a", b"b", b"\xff"],
+}
+"""The first one of S and B sorts before the sentinel."""
+
+
+class Killed(BaseException):
+    """Stands for the end of a process."""
+
+
+class Deadly(Client):
+    """A client whose process is killed before or after some of its calls."""
+
+    def __init__(self, client: Client, chance: random.Random, share: float) -> None:
+        self._inner = client
+        self._chance = chance
+        self._share = share
+        self.region = client.region
+
+    def describe_table(self, **parameters: Any) -> dict[str, Any]:
+        return self._inner.describe_table(**parameters)
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        if self._chance.random() < self._share:
+            raise Killed
+        answer = self._inner.call(operation, **parameters)
+        if self._chance.random() < self._share:
+            raise Killed
+        return answer
+
+
+@pytest.fixture(params=["S", "N", "B"])
+def table(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> str:
+    dynamodb.create(table_name, ("pk", request.param), ("sk", request.param), **STREAM)
+    return table_name
+
+
+def type_of(database: Database, table: str) -> str:
+    definitions = database.client.describe_table(TableName=table)["Table"]["AttributeDefinitions"]
+    return str(definitions[0]["AttributeType"])
+
+
+def write_at_random(database: Database, table: str, seed: int, times: int, keys: int) -> None:
+    chance = random.Random(seed)
+    type_ = type_of(database, table)
+    for _ in range(times):
+        partition = {"pk": {type_: partition_value(type_, chance.randrange(keys))}}
+        sort = {"sk": {type_: chance.choice(SORT_KEYS[type_])}}
+        if chance.random() < 0.05:
+            sort = {"sk": LEAST_SORT_KEY[type_]}  # a user deletes the sentinel
+            database.client.delete_item(TableName=table, Key=partition | sort)
+        elif chance.random() < 0.5:
+            database.client.put_item(TableName=table, Item=partition | sort)
+        else:
+            database.client.delete_item(TableName=table, Key=partition | sort)
+
+
+def deliver(
+    stream: Stream,
+    work: Callable[[list[dict[str, Any]]], Kept],
+    chance: random.Random,
+    until_written: Callable[[], bool] = lambda: True,
+) -> None:
+    """All records at least once, in any order and size of batch, until none is left."""
+    waiting: list[dict[str, Any]] = []
+    while True:
+        written = until_written()
+        waiting += stream.new()
+        if not waiting:
+            if written:
+                return
+            continue
+        chance.shuffle(waiting)
+        size = chance.randint(1, min(len(waiting), 60))
+        batch, waiting = waiting[:size], waiting[size:]
+        try:
+            failed = set(work(batch).failed)
+            waiting += [r for r in batch if r["dynamodb"]["SequenceNumber"] in failed]
+        except Killed:
+            waiting += batch
+        waiting += [record for record in batch if chance.random() < 0.1]
+
+
+def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
+    dynamodb: Database, table: str
+) -> None:
+    chance = random.Random(7)
+    inner = dynamodb_client(Endpoint(url=dynamodb.url))
+    deadly = Deadly(inner, chance, 0.03)
+    stream = Stream(dynamodb, table)
+
+    def work(batch: list[dict[str, Any]]) -> Kept:
+        return keep(batch, collections_of(dynamodb, table, deadly))
+
+    with ThreadPoolExecutor(4) as pool:
+        writers = [
+            pool.submit(write_at_random, dynamodb, table, seed, 150, 12) for seed in range(4)
+        ]
+        deliver(stream, work, chance, lambda: all(writer.done() for writer in writers))
+        for writer in writers:
+            writer.result()
+    sentinel = collections_of(dynamodb, table).sentinel
+    assert drift(dynamodb, table, sentinel) == (set(), set())
+    assert any(sentinel.is_one(item) for item in scanned(dynamodb, table))
+
+
+def kept(database: Database, table: str, stream: Stream) -> Collections:
+    """Deliver all that waits, and what comes of it; returns what that took."""
+    collections = collections_of(database, table)
+    while records := stream.new():
+        assert keep(records, collections).failed == ()
+    return collections
+
+
+def test_what_a_write_costs(dynamodb: Database, table_name: str) -> None:
+    """As the README says: a steady insert takes one read, and no write."""
+    dynamodb.create(table_name, **STREAM)
+    stream = Stream(dynamodb, table_name)
+
+    def item(sort: str) -> dict[str, Any]:
+        return {"pk": {"S": "one"}, "sk": {"S": sort}}
+
+    dynamodb.client.put_item(TableName=table_name, Item=item("a"))
+    first = kept(dynamodb, table_name, stream).spent
+    assert (first.put, first.writes, first.reads) == (1, 1, 3)
+    dynamodb.client.put_item(TableName=table_name, Item=item("b"))
+    steady = kept(dynamodb, table_name, stream).spent
+    assert (steady.reads, steady.read_units, steady.writes) == (1, 1.0, 0)
+    dynamodb.client.put_item(TableName=table_name, Item=item("b") | {"x": {"S": "changed"}})
+    modified = kept(dynamodb, table_name, stream).spent
+    assert (modified.reads, modified.writes) == (0, 0)
+    dynamodb.client.delete_item(TableName=table_name, Key=item("b"))
+    removed = kept(dynamodb, table_name, stream).spent
+    assert (removed.reads, removed.writes) == (1, 0)
+    dynamodb.client.delete_item(TableName=table_name, Key=item("a"))
+    last = kept(dynamodb, table_name, stream).spent
+    assert (last.deleted, last.writes, last.reads) == (1, 1, 2)
+    assert list(scanned(dynamodb, table_name)) == []
+
+
+def test_an_item_of_the_user_in_the_sentinels_place_is_left_alone(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.create(table_name, **STREAM)
+    stream = Stream(dynamodb, table_name)
+    mine = {"pk": {"S": "one"}, "sk": LEAST_SORT_KEY["S"], "x": {"S": "mine"}}
+    dynamodb.client.put_item(TableName=table_name, Item=mine)
+    assert kept(dynamodb, table_name, stream).spent.occupied == 1
+    dynamodb.client.put_item(TableName=table_name, Item={"pk": {"S": "one"}, "sk": {"S": "z"}})
+    assert kept(dynamodb, table_name, stream).spent.occupied == 1
+    assert mine in list(scanned(dynamodb, table_name))
+
+
+def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.create(table_name, **STREAM)
+    stream = Stream(dynamodb, table_name)
+    for number in range(5):
+        dynamodb.client.put_item(
+            TableName=table_name, Item={"pk": {"S": f"k{number}"}, "sk": {"S": "a"}}
+        )
+    records = stream.new()
+    poison = records[2]["dynamodb"]["SequenceNumber"]
+    del records[2]["dynamodb"]["Keys"]["pk"]
+    told: list[Exception] = []
+    collections = collections_of(dynamodb, table_name)
+    done = keep(records, collections, told.append)
+    assert done.failed == (poison,)
+    assert [type(error) for error in told] == [KeyError]
+    assert done.to_response() == {"batchItemFailures": [{"itemIdentifier": poison}]}
+    assert drift(dynamodb, table_name, collections.sentinel)[0] == {"Sk2"}
