@@ -20,6 +20,7 @@ from keyhop.enumerate.fleet.runs import Execution, Runs
 from keyhop.enumerate.fleet.working import GroupWork, scan_segments
 from keyhop.enumerate.run import now
 from keyhop.enumerate.tally import Tally
+from keyhop.key_index.fleet import KeyIndexes
 from keyhop.keyspace import Key
 
 MOST_STATE_BYTES = 256 * 1024
@@ -61,6 +62,11 @@ class Machine:
     most_workers: int | None = None
     invocations: int = field(default=0)
     levels: Levels = field(default_factory=Levels)
+    places: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def indexes(self) -> KeyIndexes:
+        return KeyIndexes(self.runs, self.places)
 
     def map_levels(self, execution: str, name: str, store: Bucket) -> Levels:
         return self.levels
@@ -80,7 +86,14 @@ class Machine:
     def plan(self, given: Any, execution: Execution) -> dict[str, Any]:
         request = parse(passed_on(given))
         state = plan_run(
-            request, execution, self.runs, self.tables, WORKER, Tally(), self.most_workers
+            request,
+            execution,
+            self.runs,
+            self.tables,
+            WORKER,
+            Tally(),
+            self.most_workers,
+            self.indexes.source,
         )
         return passed_on(state)
 
@@ -119,7 +132,10 @@ class Machine:
             self.invocations += 1
             work = GroupWork.from_state(passed_on(selected))
             worker = uuid.uuid4().hex
-            worked = self.scan(work, self.runs, self.tables, self.remaining, worker, Tally())
+            more = {"walks": self.indexes.walker} if self.places else {}
+            worked = self.scan(
+                work, self.runs, self.tables, self.remaining, worker, Tally(), **more
+            )
             selected["slice"] = {"checkpoint": worked.to_state()}
             done = worked.done
 

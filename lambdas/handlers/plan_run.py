@@ -10,7 +10,7 @@ from keyhop.enumerate.fleet.request import parse
 from keyhop.enumerate.fleet.runs import Execution
 from keyhop.enumerate.tally import Tally
 
-from handlers.settings import PlanSettings, runs_in
+from handlers.settings import PlanSettings, key_indexes_of, runs_in
 from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
@@ -37,6 +37,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             settings.worker,
             tally,
             settings.most_workers,
+            key_indexes_of(runs, settings.places).source,
         )
     finally:
         count_reads(metrics, tally)

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.working import GroupWork, scan_segments
 from keyhop.enumerate.tally import Tally
 
-from handlers.settings import ScanSettings, runs_in
+from handlers.settings import ScanSettings, key_indexes_of, runs_in
 from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
@@ -25,14 +25,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     work = GroupWork.from_state(event)
     logger.append_keys(run=work.run, group=work.group)
     tally = Tally()
+    runs = runs_in(settings.bucket)
     try:
         worked = scan_segments(
             work,
-            runs_in(settings.bucket),
+            runs,
             settings.tables,
             context.get_remaining_time_in_millis() / 1000,
             context.aws_request_id,
             tally,
+            walks=key_indexes_of(runs, settings.places).walker,
         )
     finally:
         count_reads(metrics, tally)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from keyhop.enumerate.bucket import s3_client
 from keyhop.enumerate.fleet.costs import Worker
 from keyhop.enumerate.fleet.runs import Runs
+from keyhop.key_index.fleet import KeyIndexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,14 @@ class PlanSettings:
     tables: list[str]
     worker: Worker
     most_workers: int | None
+    places: Mapping[str, str | None]
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "PlanSettings":
         """Raises KeyError or ValueError for an environment that the stack would not make."""
         reserved = env.get("KEYHOP_MOST_WORKERS")
         most_workers = int(reserved) if reserved else None
-        return cls(env["KEYHOP_BUCKET"], _tables(env), _worker(env), most_workers)
+        return cls(env["KEYHOP_BUCKET"], _tables(env), _worker(env), most_workers, _places(env))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,49 @@ class ScanSettings:
 
     bucket: str
     tables: list[str]
+    places: Mapping[str, str | None]
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ScanSettings":
         """Raises KeyError or ValueError for an environment that the stack would not make."""
-        return cls(env["KEYHOP_BUCKET"], _tables(env))
+        return cls(env["KEYHOP_BUCKET"], _tables(env), _places(env))
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperSettings:
+    """Of KeepIndex."""
+
+    tables: list[str]
+    places: Mapping[str, str | None]
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "KeeperSettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        return cls(_tables(env), _places(env))
+
+
+@dataclass(frozen=True, slots=True)
+class ManageSettings:
+    """Of ManageIndex. keeper, queue: ARNs. settle_seconds: longer than a keeper is at work."""
+
+    bucket: str
+    tables: list[str]
+    places: Mapping[str, str | None]
+    keeper: str
+    queue: str
+    settle_seconds: int
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "ManageSettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        return cls(
+            env["KEYHOP_BUCKET"],
+            _tables(env),
+            _places(env),
+            env["KEYHOP_KEEPER"],
+            env["KEYHOP_FAILURE_QUEUE"],
+            int(env["KEYHOP_SETTLE_SECONDS"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +117,16 @@ class CleanUpSettings(FinishSettings):
 def runs_in(bucket: str) -> Runs:
     """The runs in the results bucket."""
     return Runs(s3_client(), bucket)
+
+
+def key_indexes_of(runs: Runs, places: Mapping[str, str | None]) -> KeyIndexes:
+    """The key indexes of the deployment, with their books in the results bucket."""
+    return KeyIndexes(runs, places)
+
+
+def _places(env: Mapping[str, str]) -> dict[str, str | None]:
+    """Tables with keyIndex; the stack sets none where there is no such table."""
+    return dict(json.loads(env.get("KEYHOP_KEY_INDEXES", "{}")))
 
 
 def _tables(env: Mapping[str, str]) -> list[str]:

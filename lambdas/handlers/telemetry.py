@@ -1,5 +1,7 @@
 """Logs and metrics that several functions write. Neither ever holds a key of a table."""
 
+from collections.abc import Mapping
+
 from aws_lambda_powertools import Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
 from keyhop.enumerate.tally import Tally
@@ -31,7 +33,12 @@ def count_reads(metrics: Metrics, tally: Tally) -> None:
         Retries=tally.retries,
         Throttles=sum(tally.throttles.values()),
     )
-    for reason, times in tally.throttles.items():
+    count_throttles(metrics, tally.throttles)
+
+
+def count_throttles(metrics: Metrics, throttles: Mapping[str, int]) -> None:
+    """Throttles, each under the service's reason."""
+    for reason, times in throttles.items():
         with single_metric(
             name="Throttles",
             unit=MetricUnit.Count,

@@ -9,7 +9,7 @@ sentinel: it takes the sort key and the marker together.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from keyhop.errors import CannotStart
 from keyhop.keyspace import (
@@ -17,6 +17,7 @@ from keyhop.keyspace import (
     Key,
     KeyAttribute,
     KeySpace,
+    KeyType,
     TypedValue,
     from_json,
     same_value,
@@ -73,14 +74,18 @@ class Sentinel:
         return "N" in item.get(MARKER, ()) and self.is_at_place(item)
 
     def to_json(self) -> dict[str, Any]:
-        """The place, as plain JSON."""
-        return to_json({self.sort.name: self.place})
+        """As plain JSON: `{"partition": {name, type}, "place": {sort key: typed value}}`."""
+        partition = {"name": self.partition.name, "type": self.partition.type}
+        return {"partition": partition, "place": to_json({self.sort.name: self.place})}
 
     @classmethod
-    def from_json(cls, space: KeySpace, state: Mapping[str, Any]) -> "Sentinel":
-        """The inverse of `to_json`, for the same table."""
-        assert space.sort is not None
-        return cls(space.partition[0], space.sort, from_json(state)[space.sort.name])
+    def from_json(cls, state: Mapping[str, Any]) -> "Sentinel":
+        """The inverse of `to_json`."""
+        ((name, place),) = from_json(state["place"]).items()
+        (type_,) = place
+        return cls(
+            KeyAttribute(**state["partition"]), KeyAttribute(name, cast(KeyType, type_)), place
+        )
 
 
 def _value_of(sort: KeyAttribute, text: str) -> TypedValue:

@@ -42,7 +42,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--report", "/"], "cannot be written"),
         (["keys", "T", "--output", ""], "--output is empty"),
         (["keys", "T", "--report", ""], "--report is empty"),
-        (["keys", "T", "--max-read-rate", "1e-11"], "less than 0.01 read units a second"),
+        (["keys", "T", "--max-read-rate", "1e-11"], "less than 0.01 units a second"),
         (["keys", "T", "--endpoint-url", "nonsense"], "is not an http"),
         (["keys", "T", "--endpoint-url", "http://127.0.0.1:80x"], "is not an http"),
         (["keys", "T", "--endpoint-url", "http://127.0.0.1:99999"], "is not an http"),

@@ -56,7 +56,7 @@ def test_every_field_reaches_the_request() -> None:
         ({"table": 5}, "not 5"),
         ({"table": None}, "not null"),
         ({"table": "Orders", "index": None}, "index must be the name of an index, not null"),
-        ({"table": "Orders", "method": "hop"}, '"auto", "skip" or "scan", not \'hop\''),
+        ({"table": "Orders", "method": "hop"}, '"auto", "skip", "scan" or "index", not \'hop\''),
         ({"table": "Orders", "method": ["skip"]}, "method must be"),
         ({"table": "Orders", "segments": 0}, "from 1 to 1,000,000, not 0"),
         ({"table": "Orders", "segments": 1_000_001}, "segments must be"),

@@ -20,8 +20,8 @@ HALF_A_UNIT_A_KEY = Forecast(0.5, 1.0)
 
 def fleet_for(keys: float, **asked) -> Fleet:
     given_ = {"segments": None, "max_concurrency": None, "max_rate": None, "verify_share": None}
-    wishes = fleet_wishes(**{**given_, **asked}, is_index=False)
-    return fleet_of(layout_for_skip(keys, HALF_A_UNIT_A_KEY, wishes), is_index=False)
+    wishes = fleet_wishes(**{**given_, **asked}, one_worker=False)
+    return fleet_of(layout_for_skip(keys, HALF_A_UNIT_A_KEY, wishes), one_worker=False)
 
 
 def test_two_million_keys_take_eleven_workers() -> None:
@@ -56,13 +56,13 @@ def test_what_the_user_fixes_holds() -> None:
 
 
 def test_an_index_is_read_by_one_worker() -> None:
-    wishes = fleet_wishes(100, 50, None, None, is_index=True)
-    assert fleet_of(Layout(100, wishes.most_workers), is_index=True) == Fleet(100, 1, 1)
+    wishes = fleet_wishes(100, 50, None, None, one_worker=True)
+    assert fleet_of(Layout(100, wishes.most_workers), one_worker=True) == Fleet(100, 1, 1)
 
 
 @given(segments=st.integers(1, 5_000), workers=st.integers(1, 500))
 def test_every_segment_is_in_one_group(segments: int, workers: int) -> None:
-    fleet = fleet_of(Layout(segments, min(workers, segments)), is_index=False)
+    fleet = fleet_of(Layout(segments, min(workers, segments)), one_worker=False)
     assert 1 <= fleet.at_once <= fleet.groups <= segments
     seen = {}
     for group in range(fleet.groups):
@@ -95,7 +95,7 @@ def test_a_run_that_is_to_be_checked_has_segments_that_can_be_read_in_one_go() -
     slow = segments_to_check(100 * 10**9, 100.0)
     assert 100e9 / slow / 8192 / 100 <= 30
     assert segments_to_check(10**15, 1.0) == 1_000_000
-    wishes = fleet_wishes(None, None, None, 0.01, is_index=False, size_bytes=10**12)
+    wishes = fleet_wishes(None, None, None, 0.01, one_worker=False, size_bytes=10**12)
     assert layout_for_skip(1e6, HALF_A_UNIT_A_KEY, wishes).segments >= 10**12 / 256e6
 
 

@@ -32,8 +32,8 @@ def shown(seconds: float) -> str:
 
 
 def row(keys: float) -> str:
-    wishes = fleet_wishes(None, None, None, None, is_index=False)
-    fleet: Fleet = fleet_of(layout_for_skip(keys, Forecast(0.5, 1.0), wishes), is_index=False)
+    wishes = fleet_wishes(None, None, None, None, one_worker=False)
+    fleet: Fleet = fleet_of(layout_for_skip(keys, Forecast(0.5, 1.0), wishes), one_worker=False)
     units = 0.5 * keys + 0.5 * fleet.segments
     seconds = keys / REQUESTS_OF_A_WORKER
     commits = fleet.groups * slices(seconds / fleet.groups)

@@ -147,7 +147,7 @@ class Table:
     def sentinel(self) -> Sentinel:
         """Where sentinels are, or are to be."""
         if self.options.sentinel is None and self.setup is not None:
-            return Sentinel.from_json(self.state.space, self.setup["place"])
+            return Sentinel.from_json(self.setup["sentinel"])
         return Sentinel.of(self.state.space, self.options.sentinel)
 
     def walk(self, walk: Walk, sentinel: Sentinel) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _built(table: Table) -> int:
         return _planned(table, reader)
     if table.state.index is None:
         check_places_are_free(reader, table.collections(walk, sentinel))
-    before = {"before": table.state.shape(), "place": sentinel.to_json(), "built": now()}
+    before = {"before": table.state.shape(), "sentinel": sentinel.to_json(), "built": now()}
     table.book.note_setup(before)
     table.wait_for(step_towards_built)
     built = table.walk(walk, sentinel)

@@ -67,6 +67,8 @@ class Choice:
 
 def choose_method(space: KeySpace, index: str | None, asked: str) -> Choice:
     """The method for `asked` (auto, skip or scan); raises CannotStart if it cannot work."""
+    if asked == "index":
+        raise CannotStart("Method index needs a key index, and none is set up here for this table.")
     if index is not None:
         why = "an index has no promised order among equal keys, so it is read through"
     elif space.sort is None:

@@ -51,7 +51,7 @@ class Tally:
             "no_progress_hops": self.no_progress,
             "retries": self.retries,
             "throttles": dict(sorted(self.throttles.items())),
-            **({"index": dict(sorted(self.index.items()))} if self.index else {}),
+            **({"index_walk": dict(sorted(self.index.items()))} if self.index else {}),
         }
 
     @classmethod
@@ -64,5 +64,5 @@ class Tally:
             no_progress=state["no_progress_hops"],
             retries=state["retries"],
             throttles=Counter(state["throttles"]),
-            index=Counter(state.get("index", {})),
+            index=Counter(state.get("index_walk", {})),
         )

@@ -6,7 +6,7 @@ deploys twice, and an audit mends a mapping that points to a stream of yesterday
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,14 @@ class Mappings:
             if mapping["State"] != "Deleting":
                 self._delete(mapping["UUID"])
         return len(found)
+
+    def detach_all_but(self, tables: Sequence[str]) -> int:
+        """Remove the keeper's mappings to streams of other tables; returns how many there were."""
+        kept = tuple(f":table/{name}/stream/" for name in tables)
+        gone = [m for m in self._all() if not any(k in m.get("EventSourceArn", "") for k in kept)]
+        for mapping in gone:
+            self._delete(mapping["UUID"])
+        return len(gone)
 
     def of_table(self, stream: str) -> list[dict[str, Any]]:
         """The keeper's mappings to a stream of the same table."""

@@ -19,7 +19,7 @@ def check_places_are_free(reader: PageReader, collections: Collections) -> None:
     page = reader.read(0, 1, None, SAMPLE_ITEMS, UNITS_PER_BLOCK)
     taken = first_taken(collections, page.keys)
     if taken is not None:
-        place = json.dumps(collections.sentinel.to_json())
+        place = json.dumps(collections.sentinel.to_json()["place"])
         raise CannotStart(
             f"An item of yours has the sort key {place}, where the sentinel of its collection "
             f"would go: {ELSEWHERE}. Its partition key: {json.dumps(to_json(taken))}."

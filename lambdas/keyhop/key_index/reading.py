@@ -45,6 +45,6 @@ def choose_source(
     setup = book.setup()
     sentinel = Sentinel.of(state.space, place)
     if setup is not None and place is None:
-        sentinel = Sentinel.from_json(state.space, setup["place"])
+        sentinel = Sentinel.from_json(setup["sentinel"])
     index = describe(client, endpoint, target.name, INDEX)
     return replace(index, sentinel=sentinel), Choice("index", reason)

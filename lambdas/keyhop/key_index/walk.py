@@ -67,6 +67,7 @@ class Walker:
 
     def __init__(self, walk: Walk, reader: PageReader, collections: Collections) -> None:
         self.least_limit = 2 if walk.kind == "audit" else 1
+        self.max_write_rate = walk.max_write_rate
         self.examples: dict[str, list[Any]] = {}
         self._walk = walk
         self._reader = reader
@@ -87,6 +88,10 @@ class Walker:
             return self._visited(page)
         finally:
             self._book({})
+
+    def limit_writes(self, max_rate: float) -> None:
+        """From now on, hold the writes under `max_rate` write units a second."""
+        self._collections.limit_writes(max_rate)
 
     def _visited(self, page: Page) -> Page:
         if self._walk.kind == "remove":

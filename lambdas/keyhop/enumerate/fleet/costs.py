@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.units import read_dollars
+from keyhop.units import read_dollars, write_dollars
 
 PRICE_DATE = "2026-08"
 PRICE_REGION = "us-east-1"
@@ -34,7 +34,13 @@ class Worker:
 
 
 def run_cost(
-    worker: Worker, read_units: float, seconds: float, invocations: int, groups: int, commits: int
+    worker: Worker,
+    read_units: float,
+    seconds: float,
+    invocations: int,
+    groups: int,
+    commits: int,
+    write_units: float = 0.0,
 ) -> dict[str, Any]:
     """Dollars by service, as plain JSON. seconds: of all workers together."""
     gigabytes = worker.memory_mb / 1024
@@ -42,7 +48,7 @@ def run_cost(
         OWN_TRANSITIONS + TRANSITIONS_PER_GROUP * groups + TRANSITIONS_PER_INVOCATION * invocations
     )
     parts = {
-        "dynamodb": read_dollars(read_units),
+        "dynamodb": read_dollars(read_units) + write_dollars(write_units),
         "lambda": seconds * gigabytes * DOLLARS_PER_GB_SECOND[worker.architecture]
         + invocations * DOLLARS_PER_INVOCATION,
         "step_functions": transitions * DOLLARS_PER_TRANSITION,

@@ -60,6 +60,7 @@ def figures(plan: RunPlan, totals: Totals, worker: Worker, execution: Execution)
             invocations,
             plan.groups,
             totals.commits,
+            float(totals.tally.index["write_units"]),
         ),
     }
 
@@ -70,8 +71,10 @@ def result(runs: Runs, plan: RunPlan, manifest: Mapping[str, Any]) -> dict[str, 
     copied = ("run", "finished", "table", "index", "method", "format", "keys", "requests")
     more = ("read_units", "seconds", "throttles", "cost")
     segments = {name: count for name, count in manifest["segments"].items() if name != "keys"}
+    found = {"keyIndex": manifest["index_walk"]} if "index_walk" in manifest else {}
     return {
         **{name: manifest[name] for name in (*copied, *more)},
+        **found,
         "segments": segments,
         "manifest": store.url("manifest.json"),
         "parts": store.url(PARTS),

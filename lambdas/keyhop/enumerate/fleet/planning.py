@@ -3,10 +3,11 @@
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from keyhop.client import DynamoDB, Endpoint
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.estimate import DEFAULT_UNITS, estimate
 from keyhop.enumerate.fleet.checking import units_checked
@@ -22,6 +23,7 @@ from keyhop.enumerate.fleet.shares import (
     fleet_wishes,
     workers_at_once,
 )
+from keyhop.enumerate.fleet.working import sought
 from keyhop.enumerate.ledger import FIRST_DEPOSIT, Ledger
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.pages import PageReader
@@ -34,6 +36,11 @@ from keyhop.enumerate.tally import Tally
 from keyhop.errors import BudgetSpent, RunConflict
 
 CONNECTIONS = 16
+Sources = Callable[
+    [DynamoDB, Endpoint, Target, str, Mapping[str, Any] | None], tuple[Target, Choice]
+]
+"""From client, endpoint, table, method and walk to what is read, and how (key_index/fleet.py)."""
+
 LEAST_LOOK_UNITS = 50.0
 LOOK_SECONDS = 120.0
 LEAST_PART_AFTER_LOOK = 0.2
@@ -48,13 +55,14 @@ def plan_run(
     worker: Worker,
     tally: Tally,
     most_workers: int | None = None,
+    sources: Sources | None = None,
 ) -> dict[str, Any]:
     """Begin a run, go on with one, or estimate; returns the next state.
 
     tally: gets all that is read, also if it ends with an error. most_workers: how many the
     deployment can run at once, if it reserves their concurrency. May be called again for the same
-    execution: then it finds its own run. Raises CannotStart and its kin before anything is read;
-    BudgetSpent; what reading can raise.
+    execution: then it finds its own run. sources: knows the key indexes. Raises CannotStart and its
+    kin before anything is read; BudgetSpent; what reading can raise.
     """
     table = allowed(request.table, tables)
     client, endpoint = dynamodb_for(table, tables, CONNECTIONS)
@@ -65,18 +73,36 @@ def plan_run(
             "verifyShare does not work for an index: that is read through by plain Scans anyway."
         )
     target = describe(client, endpoint, table, index, PATIENCE_SECONDS)
+    if begun is not None:
+        target, choice = sought(begun[1], target), Choice(begun[1].method, begun[1].reason)
+    else:
+        target, choice = _chosen(request, target, sources, client, endpoint)
     budget = Budget(request.max_read_rate, request.max_read_units)
     reader = PageReader(client, target, budget, endpoint=endpoint, patience=PATIENCE_SECONDS)
     reader.tally = tally
     if request.plan_only:
-        return _estimate(request, execution, runs, reader, worker, most_workers)
+        return _estimate(request, execution, runs, reader, choice, worker, most_workers)
     if begun is not None:
         log, plan = begun
         _check_resumable(request, log, plan, target)
     else:
-        log, plan = _begun(request, execution, runs, reader)
+        log, plan = _begun(request, execution, runs, reader, choice)
     totals = summed_up(log, plan)[0]
     return _state(request, execution, runs, plan, totals, most_workers)
+
+
+def _chosen(
+    request: Request,
+    target: Target,
+    sources: Sources | None,
+    client: DynamoDB,
+    endpoint: Endpoint,
+) -> tuple[Target, Choice]:
+    """What to read and how: the key index has a say where there is one."""
+    by_table = request.index is not None or request.plan_only or request.verify_share is not None
+    if sources is None or (by_table and request.walk is None):
+        return target, choose_method(target.space, target.index, request.method)
+    return sources(client, endpoint, target, request.method, request.walk)
 
 
 def _estimate(
@@ -84,14 +110,14 @@ def _estimate(
     execution: Execution,
     runs: Runs,
     reader: PageReader,
+    choice: Choice,
     worker: Worker,
     most_workers: int | None,
 ) -> dict[str, Any]:
     target = reader.target
-    choice = choose_method(target.space, request.index, request.method)
     allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
-    found = estimate(reader, choice, _wishes(request, target), allowance)
-    fleet = fleet_of(found.layout, target.index is not None)
+    found = estimate(reader, choice, _wishes(request, target, choice), allowance)
+    fleet = fleet_of(found.layout, _needs_memory(target, choice))
     at_once = workers_at_once(fleet.at_once, request.max_read_rate, most_workers)
     cost = found.costs[choice.method]
     threads = min(MOST_WORKERS * at_once, found.layout.workers)
@@ -113,29 +139,34 @@ def _estimate(
     return {"planOnly": True, "estimate": {**told, "file": store.url(name)}}
 
 
-def _wishes(request: Request, target: Target) -> Wishes:
+def _needs_memory(target: Target, choice: Choice) -> bool:
+    """Whether one worker must see all keys: those of an index that is not the key index."""
+    return target.index is not None and choice.method != "index"
+
+
+def _wishes(request: Request, target: Target, choice: Choice) -> Wishes:
     return fleet_wishes(
         request.segments,
         request.max_concurrency,
         request.max_read_rate,
         request.verify_share,
-        request.index is not None,
+        _needs_memory(target, choice),
         target.size_bytes,
     )
 
 
 def _begun(
-    request: Request, execution: Execution, runs: Runs, reader: PageReader
+    request: Request, execution: Execution, runs: Runs, reader: PageReader, choice: Choice
 ) -> tuple[RunLog, RunPlan]:
     """The run of this execution: begun now, or by an earlier attempt at this very call."""
     log = runs.log(execution.name)
     plan = log.plan()
     if plan is None:
-        choice = choose_method(reader.target.space, request.index, request.method)
         began = time.monotonic()
-        start = prepare(
-            reader, choice.method, _wishes(request, reader.target), _look_units(request)
-        )
+        wishes = _wishes(request, reader.target, choice)
+        start = prepare(reader, choice.method, wishes, _look_units(request))
+        if request.walk is not None:
+            start = replace(start, opening=None)  # it has shown keys, but no visitor has seen them
         _check_the_look_was_paid(request, reader, start)
         plan = _plan(request, execution, reader, choice, start, time.monotonic() - began)
         try:
@@ -143,8 +174,8 @@ def _begun(
         except RunConflict:
             plan = log.plan()  # a first attempt that was given up, and that was quicker after all
         else:
-            # What the first look has found is the first slice of group 0.
-            GroupRun(log, plan, 0, reader, 1, Progress(plan.segments)).run(start, seconds=0)
+            if start.opening is not None:  # what it has found is the first slice of group 0
+                GroupRun(log, plan, 0, reader, 1, Progress(plan.segments)).run(start, seconds=0)
     if plan is None or plan.begun_by != execution.key:
         raise RunConflict(
             f"There is a run named {execution.name!r} already: start with another name, or give "
@@ -181,7 +212,7 @@ def _plan(
     start: Start,
     seconds: float,
 ) -> RunPlan:
-    fleet: Fleet = fleet_of(start.layout, request.index is not None)
+    fleet: Fleet = fleet_of(start.layout, _needs_memory(reader.target, choice))
     return replace(
         plan_of(reader, choice, start, request.format or "jsonl", seconds),
         id=execution.name,
@@ -190,6 +221,7 @@ def _plan(
         gzip=True,
         begun_by=execution.key,
         ledger=_learnt(start.ledger),
+        walk=request.walk,
     )
 
 
@@ -250,7 +282,7 @@ def _state(
             )
         items = dict(shares)
     wanted = plan.at_once if request.max_concurrency is None else request.max_concurrency
-    if plan.index is not None:
+    if plan.needs_memory:
         wanted = 1
     at_once = workers_at_once(wanted, request.max_read_rate, most_workers)
     return {

@@ -17,6 +17,10 @@ MOST_CONCURRENCY = 10_000
 LEAST_RATE = 1.0
 """Read units a second: two pages of 0.5."""
 
+STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
+"""How Step Functions knows which execution began another; no field of ours."""
+
+WALKS = ("build", "audit", "remove")
 MOST_NUMBER = 1e15
 _TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 _INDEX_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
@@ -34,7 +38,11 @@ class InvalidInput(CannotStart):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The input, checked. max_read_rate: read units a second of the whole fleet."""
+    """The input, checked. max_read_rate: read units a second of the whole fleet.
+
+    walk: for the state machines of the key index: what the run does about each collection
+    (key_index/walk.py), as plain JSON.
+    """
 
     table: str
     index: str | None = None
@@ -47,6 +55,7 @@ class Request:
     plan_only: bool = False
     verify_share: float | None = None
     resume: str | None = None
+    walk: Mapping[str, Any] | None = None
 
 
 def parse(given: object) -> Request:
@@ -56,7 +65,8 @@ def parse(given: object) -> Request:
             f'The input must be a JSON object such as {{"table": "Orders"}}, not {_shown(given)}.'
         )
     problems = []
-    unknown = sorted(str(name) for name in given if name not in FIELDS)
+    given = {name: value for name, value in given.items() if name != STARTED_BY}
+    unknown = sorted(str(name) for name in given if name not in FIELDS | OURS)
     if unknown:
         names = ", ".join(_shown(name) for name in unknown[:5])
         close = difflib.get_close_matches(unknown[0], FIELDS, 1)
@@ -66,11 +76,17 @@ def parse(given: object) -> Request:
         problems.append('table is missing: {"table": "Orders"}')
     values: dict[str, Any] = {}
     for name, value in given.items():
-        if name in FIELDS:
-            attribute, is_right, wanted = FIELDS[name]
+        if name in FIELDS | OURS:
+            attribute, is_right, wanted = (FIELDS | OURS)[name]
             values[attribute] = value
             if not is_right(value):
                 problems.append(f"{name} must be {wanted}, not {_shown(value)}")
+    if values.get("index") and values.get("method") == "index":
+        problems.append('method "index" reads the key index: leave the field index out')
+    if values.get("method") == "index" and values.get("plan_only"):
+        problems.append('planOnly samples the table, so it does not go with method "index"')
+    if values.get("method") == "index" and values.get("verify_share") is not None:
+        problems.append('verifyShare does not work with method "index": AuditKeyIndex checks it')
     if not problems and values.get("resume") and values.get("plan_only"):
         problems.append("resume and planOnly cannot be combined: a begun run has its plan")
     if problems:
@@ -153,7 +169,11 @@ def _text(*patterns: re.Pattern[str]) -> Callable[[object], bool]:
 FIELDS: dict[str, tuple[str, Callable[[object], bool], str]] = {
     "table": ("table", _text(_TABLE_NAME, _TABLE_ARN), "the name or the ARN of a table"),
     "index": ("index", _text(_INDEX_NAME), "the name of an index"),
-    "method": ("method", _one_of("auto", "skip", "scan"), '"auto", "skip" or "scan"'),
+    "method": (
+        "method",
+        _one_of("auto", "skip", "scan", "index"),
+        '"auto", "skip", "scan" or "index"',
+    ),
     "segments": (
         "segments",
         _whole(1, MOST_SEGMENTS),
@@ -184,3 +204,12 @@ FIELDS: dict[str, tuple[str, Callable[[object], bool], str]] = {
     "resume": ("resume", _text(RUN_ID), "the id of a run, which is its execution's name"),
 }
 """Of each field: the attribute of Request, what is right, and how to say that."""
+
+OURS = {
+    "walk": (
+        "walk",
+        lambda value: isinstance(value, Mapping) and value.get("kind") in WALKS,
+        "what the state machines of the key index make of their own inputs",
+    ),
+}
+"""Fields that only other state machines of this deployment give."""

@@ -45,13 +45,13 @@ def fleet_wishes(
     max_concurrency: int | None,
     max_rate: float | None,
     verify_share: float | None,
-    is_index: bool,
+    one_worker: bool,
     size_bytes: int = 0,
 ) -> Wishes:
-    """What a plan needs to know of a fleet. An index has one worker: only that knows all keys."""
+    """What a plan needs to know of a fleet. one_worker: where only that can know all keys."""
     in_flight = math.ceil((max_rate or ASSUMED_RATE) / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND))
     workers = None if max_concurrency is None else MOST_WORKERS * max_concurrency
-    if is_index:
+    if one_worker:
         in_flight = MOST_WORKERS
         workers = None
     most = max(MOST_WORKERS, in_flight)
@@ -77,9 +77,9 @@ class Fleet:
     at_once: int
 
 
-def fleet_of(layout: Layout, is_index: bool) -> Fleet:
+def fleet_of(layout: Layout, one_worker: bool) -> Fleet:
     """The fleet for a layout, whose `workers` are threads of all processes together."""
-    if is_index:
+    if one_worker:
         return Fleet(layout.segments, 1, 1)
     at_once = math.ceil(layout.workers / MOST_WORKERS)
     groups = max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), min(at_once, layout.segments))

@@ -1,10 +1,12 @@
 """State ScanSegments: work a group of segments for as long as the function's time allows."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
+from keyhop.client import DynamoDB, Endpoint
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.fleet.runs import Runs, dynamodb_for
 from keyhop.enumerate.fleet.valve import MapLevels, Valve
@@ -12,15 +14,20 @@ from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import MOST_WORKERS
 from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.run import GroupRun, Progress
+from keyhop.enumerate.slices import Visitor
 from keyhop.enumerate.table import Target, describe
 from keyhop.enumerate.tally import Tally
 from keyhop.errors import BrokenPromise, BudgetSpent, NoProgress
+from keyhop.sentinel import Sentinel
 
 FIRST_SLICE_SECONDS = 15.0
 LONGEST_SLICE_SECONDS = 120.0
 """What a worker that is killed can cost: the reads of so many seconds."""
 
 LONGEST_PATIENCE_SECONDS = 600.0
+EXAMPLES = "drift"
+"""Folder of a run for examples of what a walk has found."""
+
 MARGIN = 0.15
 LEAST_MARGIN_SECONDS = 5.0
 LONGEST_MARGIN_SECONDS = 60.0
@@ -71,6 +78,23 @@ class Worked:
         return {"done": self.done, "keys": self.keys, "commits": self.commits}
 
 
+class Walk(Visitor, Protocol):
+    """The visitor of a run for the key index (key_index/walk.py)."""
+
+    max_write_rate: float | None
+    """Write units a second of all workers; None for no limit."""
+
+    examples: dict[str, list[Any]]
+    """A few keys of each kind of drift."""
+
+    def limit_writes(self, max_rate: float) -> None:
+        """From now on, hold this worker's writes under `max_rate` write units a second."""
+
+
+Walks = Callable[[RunPlan, PageReader, DynamoDB, Endpoint, float], Walk]
+"""From the plan, the reader, the client and the patience in seconds to the visitor."""
+
+
 def working_seconds(remaining: float) -> float:
     """How long to work if the function ends after `remaining` seconds."""
     margin = min(LONGEST_MARGIN_SECONDS, max(LEAST_MARGIN_SECONDS, MARGIN * remaining))
@@ -85,8 +109,11 @@ def scan_segments(
     worker: str,
     tally: Tally,
     clock: Callable[[], float] = time.monotonic,
+    walks: Walks | None = None,
 ) -> Worked:
     """Go on with a group from its commits; worker: a name for this process.
+
+    walks: makes the visitor of a run for the key index.
 
     tally: gets all that is read, also if it ends with an error.
     Raises what reading can raise; GaveUp if nothing has succeeded for most of the time; NoProgress
@@ -95,7 +122,7 @@ def scan_segments(
     over_at = clock() + working_seconds(remaining_seconds)
     log, plan = runs.begun(work.run)
     client, endpoint = dynamodb_for(plan.table, tables, MOST_WORKERS)
-    target = describe(client, endpoint, plan.table, plan.index)
+    target = sought(plan, describe(client, endpoint, plan.table, plan.index))
     check_same_table(plan, target)
     patience = min(LONGEST_PATIENCE_SECONDS, 0.7 * (over_at - clock()))
     reader = PageReader(client, target, Budget(), endpoint=endpoint, patience=patience)
@@ -112,9 +139,15 @@ def scan_segments(
         allowance=work.may_read,
         worker=worker,
     )
-    if work.max_read_rate is not None:
+    walk: Walk | None = None
+    if plan.walk is not None:
+        assert walks is not None
+        walk = walks(plan, reader, client, endpoint, patience)
+        group.visitor = walk
+    if work.max_read_rate is not None or (walk is not None and walk.max_write_rate is not None):
         levels = MapLevels(work.execution, work.map, runs.store(work.run))
-        valve = Valve(work.max_read_rate, levels, reader.limit_rate, reader.stop.wait, time.time)
+        shares = _Shares(reader, work.max_read_rate, walk)
+        valve = Valve(1.0, levels, shares.limit, reader.stop.wait, time.time)
         if not valve.open(time.time() + over_at - clock()):
             return Worked(done=False, keys=0, commits=0)
         group.idle = valve.tick
@@ -123,9 +156,35 @@ def scan_segments(
         done = group.run(seconds=seconds)
     except BudgetSpent:
         done = True  # for now: FinishRun shares out again what other groups leave over
+    finally:
+        if walk is not None and walk.examples:
+            examples = json.dumps(walk.examples).encode()
+            runs.store(work.run).replace(f"{EXAMPLES}/g{work.group}-{worker}.json", examples)
     if not done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
         raise NoProgress(_nothing_done(work, seconds))
     return Worked(done, group.keys, group.commits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """What a share of the fleet means to this worker."""
+
+    reader: PageReader
+    max_read_rate: float | None
+    walk: Walk | None
+
+    def limit(self, share: float) -> None:
+        if self.max_read_rate is not None:
+            self.reader.limit_rate(share * self.max_read_rate)
+        if self.walk is not None and self.walk.max_write_rate is not None:
+            self.walk.limit_writes(share * self.walk.max_write_rate)
+
+
+def sought(plan: RunPlan, target: Target) -> Target:
+    """The target, with the sentinels that the run looks for."""
+    if plan.sentinel is None:
+        return target
+    return replace(target, sentinel=Sentinel.from_json(plan.sentinel))
 
 
 def _nothing_done(work: GroupWork, seconds: float) -> str:

@@ -1,0 +1,56 @@
+"""CloudFormation's custom resource: no mapping of the keeper outlives the stack.
+
+Mappings are made by BuildKeyIndex, so CloudFormation does not know them. When the stack goes, or a
+table leaves the context, this removes them. It always answers: without an answer CloudFormation
+would wait for an hour.
+"""
+
+import json
+import os
+import urllib.request
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.key_index.attach import Mappings
+
+logger = Logger()
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """On Delete all mappings go, on Update those of tables that are not listed any more."""
+    status, reason = "SUCCESS", ""
+    try:
+        mappings = Mappings(
+            boto3.client("lambda"),
+            os.environ["KEYHOP_KEEPER"],
+            os.environ["KEYHOP_FAILURE_QUEUE"],
+        )
+        if event["RequestType"] == "Delete":
+            logger.info("released", mappings=mappings.detach_all())
+        elif event["RequestType"] == "Update":
+            kept = event["ResourceProperties"].get("Tables", [])
+            logger.info("released", mappings=mappings.detach_all_but(kept))
+    except Exception as error:
+        logger.exception("not released")
+        status, reason = "FAILED", f"{type(error).__name__}: {error}"
+    _answer(event, context, status, reason)
+
+
+def _answer(event: dict[str, Any], context: LambdaContext, status: str, reason: str) -> None:
+    body = {
+        "Status": status,
+        "Reason": reason or f"See the log stream {context.log_stream_name}",
+        "PhysicalResourceId": event.get("PhysicalResourceId") or "keeper-mappings",
+        "StackId": event["StackId"],
+        "RequestId": event["RequestId"],
+        "LogicalResourceId": event["LogicalResourceId"],
+    }
+    data = json.dumps(body).encode()
+    # CloudFormation's own address, signed by it.
+    request = urllib.request.Request(event["ResponseURL"], data=data, method="PUT")  # noqa: S310
+    request.add_header("Content-Type", "")
+    with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+        response.read()

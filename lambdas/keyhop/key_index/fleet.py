@@ -1,0 +1,95 @@
+"""What the runs of a fleet ask of the key index: what to read, and who visits the pages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keyhop.client import DynamoDB, Endpoint
+from keyhop.enumerate.bucket import Bucket
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.fleet.request import InvalidInput, table_name
+from keyhop.enumerate.fleet.runs import Runs
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import Choice
+from keyhop.enumerate.record import RunPlan
+from keyhop.enumerate.table import Target, describe
+from keyhop.key_index.book import Book
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.index import TableState
+from keyhop.key_index.reading import choose_source
+from keyhop.key_index.walk import Walk, Walker
+from keyhop.keyspace import KeySpace
+from keyhop.sentinel import INDEX, Sentinel
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndexes:
+    """The key indexes of a deployment.
+
+    places: for each of its tables with keyIndex, as the context names it, the sentinels' sort key,
+    None for the least one.
+    """
+
+    runs: Runs
+    places: Mapping[str, str | None]
+
+    def check(self, table: str) -> None:
+        """Raises InvalidInput for a table without keyIndex."""
+        if table not in self.places:
+            listed = ", ".join(self.places) or "none has"
+            raise InvalidInput(
+                f"Table {table!r} has no keyIndex in this deployment (those that have: {listed}): "
+                f'write {{"table": "{table_name(table)}", "keyIndex": true}} into "tables" in '
+                f"cdk.json and deploy again."
+            )
+
+    def book(self, state: TableState) -> Book:
+        """Where what is known about a table's key index is written down."""
+        store = Bucket(self.runs.s3, self.runs.bucket, f"key-index/{state.name}/")
+        return Book(store, state.identity)
+
+    def sentinel(self, table: str, space: KeySpace) -> Sentinel:
+        """The sentinels of a table; raises CannotStart if it can have none."""
+        return Sentinel.of(space, self.places.get(table))
+
+    def source(
+        self,
+        client: DynamoDB,
+        endpoint: Endpoint,
+        target: Target,
+        asked: str,
+        walk: Mapping[str, Any] | None,
+    ) -> tuple[Target, Choice]:
+        """What to read, and how; see enumerate/fleet/planning.py."""
+        if walk is not None:
+            self.check(target.name)
+            kind = Walk.from_json(walk).kind
+            sentinel = self.sentinel(target.name, target.space)
+            if kind == "remove":
+                index = describe(client, endpoint, target.name, INDEX)
+                return replace(index, sentinel=sentinel), Choice("index", "to remove it")
+            return replace(target, sentinel=sentinel), Choice("skip", f"to {kind} the key index")
+        place = self.places.get(target.name)
+        return choose_source(client, endpoint, target, asked, self.book, place)
+
+    def walker(
+        self,
+        plan: RunPlan,
+        reader: PageReader,
+        client: DynamoDB,
+        endpoint: Endpoint,
+        patience: float,
+    ) -> Walker:
+        """The visitor of a run for the key index; see enumerate/fleet/working.py."""
+        assert plan.walk is not None
+        assert reader.target.sentinel is not None
+        collections = Collections(
+            client,
+            plan.table,
+            reader.target.sentinel,
+            writes=Budget(),
+            endpoint=endpoint,
+            patience=patience,
+            stop=reader.stop,
+        )
+        return Walker(Walk.from_json(plan.walk), reader, collections)

@@ -1,0 +1,361 @@
+"""The steps of BuildKeyIndex, AuditKeyIndex and RemoveKeyIndex, as one function carries them out.
+
+Each step may be repeated. `next` in its result names what follows: "wait" (then the same step
+again), "walk" (a run of EnumerateKeys, whose input is there too), "finish", "end".
+"""
+
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keyhop.client import DynamoDB, Endpoint
+from keyhop.enumerate.bucket import Bucket
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.estimate import estimate
+from keyhop.enumerate.fleet.request import STARTED_BY, InvalidInput, allowed
+from keyhop.enumerate.fleet.runs import Execution, Runs, dynamodb_for
+from keyhop.enumerate.fleet.working import EXAMPLES
+from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.plan import Choice, Wishes
+from keyhop.enumerate.run import now
+from keyhop.enumerate.table import describe
+from keyhop.enumerate.tally import Tally
+from keyhop.errors import CannotStart
+from keyhop.key_index.attach import Mappings
+from keyhop.key_index.build import check_all_were_free, check_places_are_free
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.fleet import KeyIndexes
+from keyhop.key_index.index import (
+    Step,
+    TableState,
+    check_has_one,
+    look_up,
+    step_towards_built,
+    step_towards_removed,
+)
+from keyhop.key_index.report import build_cost, walk_report
+from keyhop.key_index.walk import EXAMPLES as MOST_EXAMPLES
+from keyhop.key_index.walk import GRACE_SECONDS, Walk
+from keyhop.sentinel import INDEX
+from keyhop.units import UNITS_PER_BLOCK
+
+DEFAULT_WRITE_RATE = 1000.0
+WAIT_SECONDS = 10
+MOST_REMOVALS = 5
+"""Walks of a removal: if rows turn up again and again, somebody else puts sentinels."""
+
+ROWS_AT_ONCE = 50
+CONNECTIONS = 16
+_NUMBERS: dict[str, tuple[float, float]] = {
+    "maxWriteRate": (2.0, 1e6),
+    "maxReadRate": (1.0, 1e6),
+    "maxConcurrency": (1, 10_000),
+    "graceSeconds": (0.0, 300.0),
+}
+_TRUTHS = {"build": ("planOnly",), "audit": ("repair",), "remove": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a person asks of one of the three state machines."""
+
+    action: str
+    table: str
+    plan_only: bool = False
+    repair: bool = True
+    grace_seconds: float = GRACE_SECONDS
+    max_write_rate: float = DEFAULT_WRITE_RATE
+    max_read_rate: float | None = None
+    max_concurrency: int | None = None
+
+    @classmethod
+    def parse(cls, action: str, given: object) -> "Order":
+        """From an execution's input; raises InvalidInput, which names all that is wrong."""
+        if not isinstance(given, Mapping):
+            raise InvalidInput('The input must be a JSON object such as {"table": "Orders"}.')
+        known = ["table", *_NUMBERS, *_TRUTHS[action]]
+        given = {name: value for name, value in given.items() if name != STARTED_BY}
+        problems = []
+        for name in given:
+            if name not in known:
+                close = difflib.get_close_matches(str(name), known, 1)
+                hint = f", did you mean {close[0]}?" if close else ""
+                problems.append(f"unknown: {name!r}{hint}; the fields are {', '.join(known)}")
+        if not isinstance(given.get("table"), str):
+            problems.append('table must be the name or the ARN of a table, as {"table": "Orders"}')
+        for name, (low, high) in _NUMBERS.items():
+            value = given.get(name, low)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                problems.append(f"{name} must be a number")
+            elif not low <= value <= high:
+                problems.append(f"{name} must be a number from {low:g} to {high:g}")
+        for name in _TRUTHS[action]:
+            if not isinstance(given.get(name, True), bool):
+                problems.append(f"{name} must be true or false")
+        if problems:
+            raise InvalidInput(f"The input is wrong: {'; '.join(problems)}.")
+        concurrency = given.get("maxConcurrency")
+        return cls(
+            action,
+            given["table"],
+            plan_only=given.get("planOnly", False),
+            repair=given.get("repair", True),
+            grace_seconds=float(given.get("graceSeconds", GRACE_SECONDS)),
+            max_write_rate=float(given.get("maxWriteRate", DEFAULT_WRITE_RATE)),
+            max_read_rate=given.get("maxReadRate"),
+            max_concurrency=None if concurrency is None else int(concurrency),
+        )
+
+    def walk(self, kind: str) -> Walk:
+        """One walk of it."""
+        return Walk(
+            kind,  # type: ignore[arg-type]
+            repair=self.repair,
+            grace_seconds=self.grace_seconds,
+            max_write_rate=self.max_write_rate,
+        )
+
+    def run_input(self, kind: str, started_by: str) -> dict[str, Any]:
+        """The input of EnumerateKeys for a walk."""
+        given = {
+            "table": self.table,
+            "walk": self.walk(kind).to_json(),
+            "maxReadRate": self.max_read_rate,
+            "maxConcurrency": self.max_concurrency,
+            STARTED_BY: started_by,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Carries out the steps. settle_seconds: longer than a keeper can still be at work."""
+
+    runs: Runs
+    tables: list[str]
+    indexes: KeyIndexes
+    mappings: Mappings
+    settle_seconds: int
+    drift: Callable[[int], None] = lambda found: None
+
+    def step(
+        self, action: str, step: str, given: object, execution: Execution, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """One step of a state machine; returns the next state. Raises CannotStart and its kin."""
+        order = Order.parse(action, given)
+        order = replace(order, table=allowed(order.table, self.tables))
+        self.indexes.check(order.table)
+        steps = {
+            ("build", "prepare"): self._prepare_build,
+            ("audit", "prepare"): self._prepare_audit,
+            ("remove", "prepare"): self._prepare_removal,
+            ("build", "finish"): self._finish_audit,
+            ("audit", "finish"): self._finish_audit,
+            ("remove", "finish"): self._finish_removal,
+        }
+        client, endpoint = dynamodb_for(order.table, self.tables, CONNECTIONS)
+        return steps[action, step](order, client, endpoint, execution, state)
+
+    def _prepare_build(
+        self,
+        order: Order,
+        client: DynamoDB,
+        endpoint: Endpoint,
+        execution: Execution,
+        state: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        table = look_up(client, endpoint, order.table)
+        sentinel = self.indexes.sentinel(order.table, table.space)
+        book = self.indexes.book(table)
+        if order.plan_only or (table.index is None and book.setup() is None):
+            target = replace(describe(client, endpoint, order.table), sentinel=sentinel)
+            reader = PageReader(client, target, Budget(order.max_read_rate), endpoint=endpoint)
+            if order.plan_only:
+                return {"next": "planned", "estimate": _planned(order, reader)}
+            collections = Collections(client, order.table, sentinel, endpoint=endpoint)
+            check_places_are_free(reader, collections)
+        book.note_setup(
+            {"before": table.shape(), "sentinel": sentinel.to_json(), "stream": table.stream}
+        )
+        table, step = step_towards_built(client, endpoint, order.table, with_stream=True)
+        if step.done and table.stream is not None and not self.mappings.attach(table.stream):
+            step = Step(False, "attaching the keeper")
+        if not step.done:
+            return self._wait(step)
+        return {
+            "next": "walk",
+            "walk": order.run_input("build", execution.id),
+            "audit": order.run_input("audit", execution.id),
+        }
+
+    def _prepare_audit(
+        self,
+        order: Order,
+        client: DynamoDB,
+        endpoint: Endpoint,
+        execution: Execution,
+        state: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        table = look_up(client, endpoint, order.table)
+        check_has_one(table)
+        if table.stream is None:
+            raise CannotStart(
+                f"The stream of table {order.table!r} is off, so no keeper can follow it: start "
+                f"BuildKeyIndex, which turns it on again."
+            )
+        if not self.mappings.attach(table.stream):
+            return self._wait(Step(False, "attaching the keeper to the table's present stream"))
+        return {"next": "walk", "audit": order.run_input("audit", execution.id)}
+
+    def _prepare_removal(
+        self,
+        order: Order,
+        client: DynamoDB,
+        endpoint: Endpoint,
+        execution: Execution,
+        state: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        table = look_up(client, endpoint, order.table)
+        if not self.mappings.detach(_stream_of(table)):
+            return self._wait(Step(False, "detaching the keeper"))
+        if table.index is None:
+            return {"next": "finish", "rounds": 0}
+        check_has_one(table)
+        return {
+            "next": "walk",
+            "walk": order.run_input("remove", execution.id),
+            "rounds": 1,
+            "settleSeconds": self.settle_seconds,
+        }
+
+    def _finish_audit(
+        self,
+        order: Order,
+        client: DynamoDB,
+        endpoint: Endpoint,
+        execution: Execution,
+        state: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        table = look_up(client, endpoint, order.table)
+        book = self.indexes.book(table)
+        report = self._report(order.walk("audit"), state["audited"]["run"])
+        name = book.note_audit(execution.name, report)
+        self.drift(report["drift"])
+        told = {
+            "table": order.table,
+            "audit": {key: value for key, value in report.items() if key != "examples"},
+            "report": self._url(table, name),
+        }
+        if order.action == "build":
+            built = self._report(order.walk("build"), state["walked"]["run"])
+            check_all_were_free(built)
+            told["build"] = {key: value for key, value in built.items() if key != "examples"}
+        return {"next": "end", "result": told}
+
+    def _finish_removal(
+        self,
+        order: Order,
+        client: DynamoDB,
+        endpoint: Endpoint,
+        execution: Execution,
+        state: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        table = look_up(client, endpoint, order.table)
+        book = self.indexes.book(table)
+        setup = book.setup()
+        if table.is_index_ready and self._rows_left(order, client, endpoint, table):
+            if state["rounds"] >= MOST_REMOVALS:
+                raise CannotStart(
+                    "Sentinels turn up again and again while they are deleted: somebody else "
+                    "builds or keeps the index; end that, and start again."
+                )
+            return {
+                "next": "walk",
+                "walk": order.run_input("remove", execution.id),
+                "rounds": state["rounds"] + 1,
+                "settleSeconds": self.settle_seconds,
+            }
+        was_off = setup is not None and setup["before"]["stream_view"] is None
+        ours = was_off and table.stream is not None and not self.mappings.others(table.stream)
+        table, step = step_towards_removed(client, endpoint, order.table, with_stream=ours)
+        if not step.done:
+            return {**self._wait(step), "rounds": state["rounds"]}
+        as_before = setup is None or table.shape() == setup["before"]
+        book.forget()
+        result = {
+            "table": order.table,
+            "index": None,
+            "sentinels": 0,
+            "stream": table.stream,
+            "mappings": len(self.mappings.of_table(_stream_of(table))),
+            "as_before": as_before,
+        }
+        return {"next": "end", "result": result}
+
+    def _wait(self, step: Step) -> dict[str, Any]:
+        seconds = min(WAIT_SECONDS, self.settle_seconds)
+        return {"next": "wait", "seconds": seconds, "says": step.says}
+
+    def _rows_left(
+        self, order: Order, client: DynamoDB, endpoint: Endpoint, table: TableState
+    ) -> bool:
+        """Whether the index still has rows of sentinels; reads it to the end, or to the first."""
+        sentinel = self.indexes.sentinel(order.table, table.space)
+        target = replace(describe(client, endpoint, order.table, INDEX), sentinel=sentinel)
+        reader = PageReader(client, target, Budget(order.max_read_rate), endpoint=endpoint)
+        return has_rows(reader)
+
+    def _report(self, walk: Walk, run: str) -> dict[str, Any]:
+        """The report of a walk, from the manifest of its run."""
+        manifest = self.runs.log(run).manifest()
+        if manifest is None:
+            raise CannotStart(f"The run {run!r} of the walk is not finished: start again.")
+        tally = Tally.from_json(manifest)
+        return walk_report(
+            walk, tally, manifest["seconds"], now(), examples_of(self.runs.store(run))
+        )
+
+    def _url(self, table: TableState, name: str) -> str:
+        return f"s3://{self.runs.bucket}/key-index/{table.name}/{name}"
+
+
+def has_rows(reader: PageReader) -> bool:
+    """Whether there is a row with the sentinels' sort key in the index that `reader` reads."""
+    start = None
+    while True:
+        page = reader.read(0, 1, start, ROWS_AT_ONCE, UNITS_PER_BLOCK)
+        if page.keys:
+            return True
+        start = page.next
+        if start is None:
+            return False
+
+
+def examples_of(store: Bucket) -> dict[str, list[Any]]:
+    """A few keys of each kind of drift, from what the workers have noted."""
+    found: dict[str, list[Any]] = {}
+    for name in sorted(store.sizes(EXAMPLES)):
+        content = store.read(name)
+        for kind, keys in json.loads(content or b"{}").items():
+            named = found.setdefault(kind, [])
+            named += [key for key in keys if key not in named][: MOST_EXAMPLES - len(named)]
+    return found
+
+
+def _planned(order: Order, reader: PageReader) -> dict[str, Any]:
+    found = estimate(reader, Choice("skip", "a build walks by hops"), Wishes())
+    cost = build_cost(found.findings.keys.mean, found.costs["skip"].units.mean)
+    return {
+        "table": order.table,
+        "keys": found.to_json()["keys"],
+        **cost,
+        "secondsOfWriting": round(cost["write_units"] / order.max_write_rate, 1),
+        "spent": {"read_units": found.spent_units},
+    }
+
+
+def _stream_of(table: TableState) -> str:
+    """The table's stream, or an ARN like it: mappings to streams of yesterday go as well."""
+    return table.stream or f"{table.identity.partition('#')[0]}/stream/none"

@@ -1,0 +1,264 @@
+"""The key index by the fleet: the steps of the state machines, walked in this process."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from keyhop.enumerate.bucket import s3_client
+from keyhop.enumerate.fleet import working
+from keyhop.enumerate.fleet.request import InvalidInput
+from keyhop.enumerate.fleet.runs import Execution, Runs
+from keyhop.errors import CannotStart, IndexNotFound
+from keyhop.key_index import attach
+from keyhop.key_index.attach import Mappings
+from keyhop.key_index.manage import Manager, Order
+from keyhop.sentinel import Sentinel
+from moto import mock_aws
+
+from tests.databases import Database
+from tests.integration.key_index.tables import drift, scanned, target_of
+from tests.machine import Machine, passed_on
+
+BUCKET = "results"
+KEEPER = "arn:aws:lambda:us-east-1:111122223333:function:Keyhop-KeepIndex"
+
+
+@dataclass
+class FakeLambda:
+    """Lambda's mappings; each becomes Enabled when it is looked at for the second time."""
+
+    mappings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def create_event_source_mapping(self, **given: Any) -> None:
+        uuid = f"m{len(self.mappings)}"
+        self.mappings[uuid] = {**given, "UUID": uuid, "State": "Creating", "FunctionArn": KEEPER}
+
+    def delete_event_source_mapping(self, UUID: str) -> None:  # noqa: N803
+        del self.mappings[UUID]
+
+    def get_paginator(self, name: str) -> "FakeLambda":
+        return self
+
+    def paginate(self, **given: str) -> "FakeLambda":
+        return self
+
+    def search(self, path: str) -> list[Any]:
+        told = [dict(mapping) for mapping in self.mappings.values()]
+        for mapping in self.mappings.values():
+            mapping["State"] = "Enabled"
+        return told if path.endswith("[]") else [mapping["FunctionArn"] for mapping in told]
+
+
+@dataclass
+class Machines:
+    """BuildKeyIndex, AuditKeyIndex and RemoveKeyIndex around the machine EnumerateKeys."""
+
+    machine: Machine
+    lambdas: FakeLambda = field(default_factory=FakeLambda)
+    drifts: list[int] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+
+    def start(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
+        execution = self.machine.execution()
+        state = self.step(action, "prepare", given, execution, {})
+        while True:
+            following = state["next"]
+            self.steps.append(following)
+            if following == "wait":
+                step = "finish" if "walked" in state else "prepare"
+                state = self.step(action, step, given, execution, state)
+            elif following == "planned":
+                return dict(state["estimate"])
+            elif following == "end":
+                return dict(state["result"])
+            else:
+                for name in ("walk", "audit"):
+                    if name in state and following == "walk":
+                        done = self.machine.start(state[name])
+                        state[{"walk": "walked", "audit": "audited"}[name]] = {"run": done["run"]}
+                state = self.step(action, "finish", given, execution, state)
+
+    def step(
+        self,
+        action: str,
+        step: str,
+        given: dict[str, Any],
+        execution: Execution,
+        state: dict[str, Any],
+    ) -> dict[str, Any]:
+        manager = Manager(
+            self.machine.runs,
+            self.machine.tables,
+            self.machine.indexes,
+            Mappings(self.lambdas, KEEPER, "arn:aws:sqs:us-east-1:111122223333:failures"),
+            settle_seconds=1,
+            drift=self.drifts.append,
+        )
+        return {**state, **passed_on(manager.step(action, step, given, execution, state))}
+
+
+@pytest.fixture
+def machines(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Machines]:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
+    with mock_aws():
+        s3 = s3_client()
+        s3.create_bucket(Bucket=BUCKET)
+        machine = Machine(Runs(s3, BUCKET), [table_name], places={table_name: None})
+        monkeypatch.setattr(working, "MapLevels", machine.map_levels)
+        yield Machines(machine)
+
+
+def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: Machines) -> None:
+    expected = dynamodb.collections(table_name, [1, 6, 1, 25, 2] * 20)
+    before = sorted(map(repr, scanned(dynamodb, table_name)))
+    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 10_000}
+    built = machines.start("build", given)
+    assert (built["build"]["put"], built["build"]["collections"]) == (100, 100)
+    assert (built["audit"]["drift"], built["audit"]["collections"]) == (0, 100)
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+    (mapping,) = machines.lambdas.mappings.values()
+    stream = dynamodb.client.describe_table(TableName=table_name)["Table"]["LatestStreamArn"]
+    assert mapping["EventSourceArn"] == stream
+    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": attach.FILTER}]}
+
+    for method in ("index", "auto"):
+        read = machines.machine.start({"table": table_name, "method": method})
+        assert read["method"] == "index"
+        keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))
+        assert keys == Counter(expected)
+    several = machines.machine.start({"table": table_name, "method": "index", "segments": 70})
+    keys = Counter(key["pk"]["S"] for key in machines.machine.keys(several["run"]))
+    assert keys == Counter(expected)
+
+    names = sorted(expected)
+    for name in names[:3]:
+        key = sentinel.key_of({"pk": {"S": name}})
+        dynamodb.client.delete_item(TableName=table_name, Key=key)
+    alone = sentinel.item_of({"pk": {"S": "nobody"}})
+    dynamodb.client.put_item(TableName=table_name, Item=alone)
+    looked = machines.start("audit", {**given, "repair": False})["audit"]
+    assert (looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 0)
+    skipped = machines.machine.start({"table": table_name})
+    assert skipped["method"] == "skip"
+    assert "found drift" in machines.machine.runs.begun(skipped["run"])[1].reason
+    mended = machines.start("audit", given)
+    assert mended["audit"]["repaired"] == 4
+    report = json.loads(machines.machine.object(mended["report"].partition(f"{BUCKET}/")[2]))
+    assert {key["pk"]["S"] for key in report["examples"]["missing"]} == set(names[:3])
+    assert "examples" not in mended["audit"]
+    assert machines.start("audit", given)["audit"]["drift"] == 0
+    assert machines.drifts == [0, 4, 4, 0]
+
+    removed = machines.start("remove", {"table": table_name})
+    assert removed == {
+        "table": table_name,
+        "index": None,
+        "sentinels": 0,
+        "stream": None,
+        "mappings": 0,
+        "as_before": True,
+    }
+    assert machines.lambdas.mappings == {}
+    assert sorted(map(repr, scanned(dynamodb, table_name))) == before
+
+
+def test_a_build_can_be_repeated_and_removed_twice(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    dynamodb.collections(table_name, [2] * 40)
+    given = {"table": table_name, "graceSeconds": 0}
+    machines.start("build", given)
+    again = machines.start("build", given)
+    assert (again["build"]["put"], again["build"]["write_units"]) == (0, 0)
+    assert len(machines.lambdas.mappings) == 1
+    machines.start("remove", {"table": table_name})
+    assert machines.start("remove", {"table": table_name})["as_before"]
+
+
+def test_a_stream_that_was_turned_off_and_on_is_followed_again(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    dynamodb.collections(table_name, [2] * 10)
+    given = {"table": table_name, "graceSeconds": 0}
+    machines.start("build", given)
+
+    def stream(**settings: Any) -> None:
+        dynamodb.client.update_table(TableName=table_name, StreamSpecification=settings)
+
+    stream(StreamEnabled=False)
+    with pytest.raises(CannotStart, match="stream of table"):
+        machines.start("audit", given)
+    stream(StreamEnabled=True, StreamViewType="NEW_IMAGE")
+    machines.start("audit", given)
+    (mapping,) = machines.lambdas.mappings.values()
+    told = dynamodb.client.describe_table(TableName=table_name)["Table"]
+    assert mapping["EventSourceArn"] == told["LatestStreamArn"]
+
+
+def test_a_stream_that_somebody_else_uses_stays_on(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    dynamodb.collections(table_name, [2] * 10)
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    told = dynamodb.client.describe_table(TableName=table_name)["Table"]
+    other = {"FunctionArn": KEEPER.replace("KeepIndex", "Archive"), "State": "Enabled"}
+    foreign = {"UUID": "theirs", "EventSourceArn": "arn:aws:sqs:elsewhere", **other}
+    machines.lambdas.mappings["theirs"] = foreign
+    removed = machines.start("remove", {"table": table_name})
+    assert removed["stream"] == told["LatestStreamArn"]
+    assert not removed["as_before"]
+    assert list(machines.lambdas.mappings) == ["theirs"]
+
+
+def test_a_plan_writes_nothing(dynamodb: Database, table_name: str, machines: Machines) -> None:
+    dynamodb.collections(table_name, [2] * 50)
+    planned = machines.start("build", {"table": table_name, "planOnly": True})
+    assert planned["write_units"] == 100
+    told = dynamodb.client.describe_table(TableName=table_name)["Table"]
+    assert not told.get("GlobalSecondaryIndexes")
+    assert not told.get("StreamSpecification")
+    assert machines.lambdas.mappings == {}
+
+
+def test_a_table_without_key_index_is_refused(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    machines.machine.places = {}
+    with pytest.raises(InvalidInput, match="keyIndex"):
+        machines.start("build", {"table": table_name})
+    with pytest.raises(InvalidInput, match="keyIndex"):
+        machines.machine.start({"table": table_name, "walk": {"kind": "build"}})
+
+
+def test_an_audit_without_an_index_is_refused(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    with pytest.raises(IndexNotFound, match="no key index"):
+        machines.start("audit", {"table": table_name})
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "told"),
+    [
+        ("build", [], "JSON object"),
+        ("build", {}, "table must be"),
+        ("build", {"table": "T", "planonly": True}, "did you mean planOnly"),
+        ("audit", {"table": "T", "repair": "no"}, "repair must be true or false"),
+        ("audit", {"table": "T", "graceSeconds": -1}, "graceSeconds must be a number from 0"),
+        ("remove", {"table": "T", "repair": True}, "unknown: 'repair'"),
+        ("build", {"table": "T", "maxWriteRate": True}, "maxWriteRate must be a number"),
+    ],
+)
+def test_a_wrong_input_is_told(action: str, given: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        Order.parse(action, given)
