@@ -59,6 +59,19 @@ ERROR_TYPES_OF_INVOCATIONS: Mends = [
     ),
 ]
 
+STREAMS_OF_DYNAMODB_LOCAL: Mends = [
+    # A mapping may have a stream of DynamoDB Local, whose region is "ddblocal". ministack's own
+    # poller passes it over; local/pump.py carries its records.
+    (
+        """    scope_err = _require_same_account_region_arn(spec, event_source_arn, "event source")
+""",
+        """    scope_err = spec.region != "ddblocal" and _require_same_account_region_arn(
+        spec, event_source_arn, "event source"
+    )
+""",
+    ),
+]
+
 MAPS: Mends = [
     (
         """    max_conc = int(state_def.get("MaxConcurrency") or 0)
@@ -128,7 +141,7 @@ PUT_OBJECT: Mends = [
 
 MENDED: dict[str, Mends] = {
     "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS,
-    "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS,
+    "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS + STREAMS_OF_DYNAMODB_LOCAL,
     "ministack.services.stepfunctions": MAPS + PUT_OBJECT,
 }
 
