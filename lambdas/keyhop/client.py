@@ -178,6 +178,28 @@ class Client:
         return answer
 
 
+def aws_client(service: str, endpoint: Endpoint, attempts: int = 3) -> Any:
+    """A client for another service beside the table; a local table's streams are at its address.
+
+    Others of a local table are where the environment says (AWS_ENDPOINT_URL).
+    """
+    local = endpoint.is_loopback
+    extra: dict[str, Any] = {}
+    if local:
+        extra = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    return boto3.Session(profile_name=endpoint.profile).client(
+        service,
+        region_name=endpoint.region or (LOCAL_REGION if local else None),
+        endpoint_url=endpoint.url if service == "dynamodbstreams" else None,
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            connect_timeout=5,
+            read_timeout=30,
+        ),
+        **extra,
+    )
+
+
 def _session(endpoint: Endpoint) -> boto3.Session:
     core = botocore.session.get_session()
     if endpoint.is_loopback:

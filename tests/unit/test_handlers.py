@@ -84,7 +84,7 @@ def test_planning_counts_what_it_has_read(
 ) -> None:
     state = {"run": "e", "plan": {"segments": 4}}
 
-    def plan(request, execution, runs, tables, worker, tally, most_workers):
+    def plan(request, execution, runs, tables, worker, tally, most_workers, sources):
         assert (request.table, execution.name, runs) == ("Orders", "e", "results")
         assert (tables, most_workers) == (["Orders"], None)
         assert (worker.memory_mb, worker.architecture) == (1769, "arm64")
@@ -119,7 +119,7 @@ def test_a_slice_counts_keys_units_and_throttles_by_reason(
     reason = "TableReadKeyRangeThroughputExceeded"
     read = Tally(requests=9, units=4.5, retries=4, throttles=Counter({reason: 3, "": 1}))
 
-    def scan(work, runs, tables, seconds, worker, tally) -> Worked:
+    def scan(work, runs, tables, seconds, worker, tally, walks) -> Worked:
         assert (work.group, tables, seconds, worker) == (3, ["Orders"], 900, "request-1")
         tally.add(read)
         return Worked(True, 7, 2)
@@ -139,7 +139,7 @@ def test_a_slice_counts_keys_units_and_throttles_by_reason(
 def test_what_a_failed_slice_has_read_is_counted_too(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    def scan(*arguments) -> Worked:
+    def scan(*arguments, walks) -> Worked:
         arguments[-1].add(Tally(units=2.0))
         raise GaveUp("throttled")
 

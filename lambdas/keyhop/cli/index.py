@@ -11,9 +11,9 @@ from typing import Any
 from keyhop.cli.numbers import positive, rate
 from keyhop.cli.progress import Display
 from keyhop.cli.session import Limits, Stop, reader_of, stop_on_signals
-from keyhop.cli.status import DONE, DRIFT_FOUND
+from keyhop.cli.status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.summary import check_report_path, write_report
-from keyhop.client import DynamoDB, Endpoint, dynamodb_client
+from keyhop.client import DynamoDB, Endpoint, aws_client, dynamodb_client
 from keyhop.enumerate.estimate import estimate
 from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import MOST_WORKERS, Choice, Wishes
@@ -24,6 +24,7 @@ from keyhop.key_index.attach import keepers_of
 from keyhop.key_index.book import Book, local_book, why_not
 from keyhop.key_index.build import check_all_were_free, check_places_are_free
 from keyhop.key_index.collections import Collections
+from keyhop.key_index.failures import Failures
 from keyhop.key_index.index import (
     TableState,
     check_can_have_one,
@@ -54,6 +55,7 @@ examples:
   keyhop index status Orders
   keyhop keys Orders --method index      read the keys from it
   keyhop index audit Orders --no-repair  only look
+  keyhop index reconcile Orders --queue URL
   keyhop index remove Orders             delete the sentinels and the index
 
 exit status: 0 done, 2 error, 3 the audit found drift, 130 interrupted, 143 terminated. Each command
@@ -87,6 +89,17 @@ def add_command(commands: Any) -> None:
     remove = _action(actions, "remove", _remove, "delete the sentinels, then the index")
     _writing(remove)
     _action(actions, "status", _status, "what there is, and what the last audit found")
+    reconcile = _action(
+        actions, "reconcile", _reconcile, "work what lies in the keeper's failure queue"
+    )
+    reconcile.add_argument(
+        "--queue", required=True, metavar="URL", help="the output FailureQueueUrl of the stack"
+    )
+    reconcile.add_argument(
+        "--discard-old",
+        action="store_true",
+        help="delete messages whose records the stream has forgotten; audit afterwards",
+    )
 
 
 def _action(actions: Any, name: str, run: Any, help_: str) -> argparse.ArgumentParser:
@@ -146,9 +159,10 @@ class Table:
 
     def sentinel(self) -> Sentinel:
         """Where sentinels are, or are to be."""
-        if self.options.sentinel is None and self.setup is not None:
+        place = getattr(self.options, "sentinel", None)
+        if place is None and self.setup is not None:
             return Sentinel.from_json(self.setup["sentinel"])
-        return Sentinel.of(self.state.space, self.options.sentinel)
+        return Sentinel.of(self.state.space, place)
 
     def walk(self, walk: Walk, sentinel: Sentinel) -> dict[str, Any]:
         """Walk over the table, with progress."""
@@ -180,7 +194,7 @@ class Table:
             sentinel,
             writes=writes_of(walk),
             endpoint=self.endpoint,
-            patience=self.options.give_up_after,
+            patience=getattr(self.options, "give_up_after", DEFAULT_PATIENCE_SECONDS),
             stop=self.stop.event,
         )
 
@@ -321,6 +335,26 @@ def _removed(table: Table) -> int:
     table.say(report_text(table.name, removed))
     table.say(f"The index {INDEX} is gone, and no item carries {MARKER!r} at the sentinels' key.")
     return DONE
+
+
+def _reconcile(options: argparse.Namespace) -> int:
+    return _run(options, _reconciled)
+
+
+def _reconciled(table: Table) -> int:
+    options = table.options
+    walk = Walk("audit")
+    failures = Failures(
+        aws_client("sqs", table.endpoint),
+        aws_client("dynamodbstreams", table.endpoint),
+        options.queue,
+        table.state.name,
+    )
+    done = failures.work(table.collections(walk, table.sentinel()), options.discard_old)
+    if options.report:
+        write_report(options.report, done.to_json())
+    table.say(done.text(table.name))
+    return DONE if done.is_clear else FAILED
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.client import Endpoint
+from keyhop.client import Endpoint, aws_client
 
 KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
@@ -129,11 +127,9 @@ def keepers_of(stream: str | None, endpoint: Endpoint) -> list[str]:
     if stream is None or (endpoint.is_loopback and not elsewhere):
         return []
     try:
-        session = boto3.Session(profile_name=endpoint.profile, region_name=endpoint.region)
-        client = session.client(
-            "lambda", config=Config(retries={"mode": "standard", "total_max_attempts": 2})
+        pages = aws_client("lambda", endpoint, attempts=2).get_paginator(
+            "list_event_source_mappings"
         )
-        pages = client.get_paginator("list_event_source_mappings")
         found = pages.paginate(EventSourceArn=stream).search("EventSourceMappings[].FunctionArn")
         return sorted({_name(arn) for arn in found if arn and _name(arn).endswith(KEEPER)})
     except (BotoCoreError, ClientError):
