@@ -8,8 +8,8 @@ list may be written with commas, and a number or a truth value as text. A wrong 
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,7 +23,10 @@ LOG_RETENTION_DAYS = (
 
 ARCHITECTURES = {"arm64": "arm64", "x86_64": "x86_64", "x86-64": "x86_64"}
 MAX_TABLES_TEXT = 3000
-"""The allow-list travels in the functions' environment, which holds 4 KB in all."""
+"""The allow-list travels in the functions' environment, which holds 4 KB in all; so do, beside it,
+the tables that have a key index, with the sort keys of their sentinels."""
+
+NEVER = "never"
 
 _TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 _TABLE_ARN = re.compile(
@@ -32,6 +35,14 @@ _TABLE_ARN = re.compile(
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,47}")
 _EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
 _LOOPBACK = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(?P<port>[0-9]{1,5})/?")
+_RATE = re.compile(r"rate\((1 (minute|hour|day)|([2-9]|[1-9][0-9]{1,5}) (minutes|hours|days))\)")
+_CRON = re.compile(
+    r"cron\([0-9*,/-]+ [0-9*,/-]+ "
+    r"(\? [0-9A-Z*,/-]+ [0-9A-Z*,/#-]+|[0-9LW*,/-]+ [0-9A-Z*,/-]+ \?) [0-9*,/-]+\)"
+)
+"""Minutes, hours, day of the month, month, day of the week, year; one of the days must be `?`."""
+
+_TABLE_FIELDS = ("table", "keyIndex", "sentinelSortKey", "keyAttributes")
 _NAMES_OF_THE_CDK = ("@", "cdk-", "acknowledged-issue-numbers")
 
 
@@ -48,6 +59,10 @@ class Table:
     name: str
     key_attributes: tuple[str, ...] = ()
     """The attributes that a Scan may ask for; empty: not restricted by name."""
+    key_index: bool = False
+    """Whether it may have a key index: a sentinel in each item collection, kept by a function."""
+    sentinel_sort_key: str | None = None
+    """The sentinels' sort key, as text; None: the least one that there is."""
 
     @property
     def arn(self) -> str | None:
@@ -95,6 +110,13 @@ class Config:
     alarm_email: str | None
     dynamodb_endpoint: str | None
     """Only on a laptop: where DynamoDB is."""
+    audit_schedule: str | None
+    """When key indexes are audited, as EventBridge writes it; None: never by themselves."""
+
+    @property
+    def key_index_tables(self) -> tuple[Table, ...]:
+        """The tables that may have a key index."""
+        return tuple(table for table in self.tables if table.key_index)
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Config":
@@ -129,6 +151,7 @@ class Config:
                 "alarmEmail", lambda name: fields.text(name, "", _EMAIL, "one e-mail address")
             ),
             dynamodb_endpoint=fields.optional("dynamodbEndpoint", fields.loopback),
+            audit_schedule=fields.schedule("auditSchedule", "rate(7 days)"),
         )
         fields.refuse_the_rest()
         return config
@@ -145,28 +168,69 @@ class _Fields:
         name = "tables"
         allowed = (
             "a list of one or more tables, each by its name (3 to 255 of a-z A-Z 0-9 _ . -) "
-            "or by its ARN (arn:aws:dynamodb:REGION:ACCOUNT:table/NAME)"
+            "or by its ARN (arn:aws:dynamodb:REGION:ACCOUNT:table/NAME), or as an object with it, "
+            'as {"table": "Orders", "keyIndex": true}'
         )
         value = self._get(name)
         listed = self._list(name, value, allowed)
         if not listed:
             raise self._wrong(name, value, allowed)
-        if len(json.dumps(listed)) > MAX_TABLES_TEXT:
-            raise ConfigError(
-                f"The context field {name} is too long with its {len(listed)} tables: it must be "
-                f"at most {MAX_TABLES_TEXT} characters of JSON. Deploy a second stack "
-                "(stackName) for the others."
-            )
-        attributes = self._key_attributes(listed)
         tables: list[Table] = []
-        for given in listed:
-            arn = _TABLE_ARN.fullmatch(given)
-            if not arn and not _TABLE_NAME.fullmatch(given):
-                raise self._wrong(name, given, allowed)
-            if given in (table.given for table in tables):
+        for entry in listed:
+            table = self._table(name, entry, allowed)
+            if table.given in (one.given for one in tables):
                 raise self._wrong(name, value, f"{allowed}, each of them once")
-            tables.append(Table(given, arn["name"] if arn else given, attributes.get(given, ())))
-        return tuple(tables)
+            tables.append(table)
+        if _length_in_environment(tables) > MAX_TABLES_TEXT:
+            raise ConfigError(
+                f"The context field {name} is too long with its {len(tables)} tables: it must be "
+                f"at most {MAX_TABLES_TEXT} characters of JSON, where a table with keyIndex counts "
+                "twice. Deploy a second stack (stackName) for the others."
+            )
+        return self._with_key_attributes(tables)
+
+    def _table(self, name: str, entry: str | Mapping[str, Any], allowed: str) -> Table:
+        told = {"table": entry} if isinstance(entry, str) else entry
+        for field in told:
+            if field not in _TABLE_FIELDS:
+                raise ConfigError(
+                    f"The context field {name} has a table with the field {field}, which is not "
+                    f"known; {_hint(field, _TABLE_FIELDS)}"
+                )
+        given = told.get("table")
+        if not isinstance(given, str):
+            raise self._wrong(name, entry, allowed)
+        given = given.strip()
+        arn = _TABLE_ARN.fullmatch(given)
+        if not arn and not _TABLE_NAME.fullmatch(given):
+            raise self._wrong(name, entry, allowed)
+        key_index = told.get("keyIndex", False)
+        if not isinstance(key_index, bool):
+            raise self._wrong_in(name, given, "keyIndex", key_index, "true or false")
+        place = told.get("sentinelSortKey")
+        if place is not None and (not isinstance(place, str) or not place):
+            raise self._wrong_in(name, given, "sentinelSortKey", place, "a text, not empty")
+        if place is not None and not key_index:
+            raise self._wrong_in(name, given, "sentinelSortKey", place, "left out without keyIndex")
+        attributes = told.get("keyAttributes")
+        if attributes is not None and not _are_attributes(attributes):
+            listed = 'a list of attributes, as ["customer", "order"]'
+            raise self._wrong_in(name, given, "keyAttributes", attributes, listed)
+        named = arn["name"] if arn else given
+        return Table(given, named, tuple(attributes or ()), key_index, place)
+
+    def _with_key_attributes(self, tables: list[Table]) -> tuple[Table, ...]:
+        found = self._key_attributes([table.given for table in tables])
+        for table in tables:
+            if table.key_attributes and table.given in found:
+                raise ConfigError(
+                    f"The context field keyAttributes names {table.given}, whose entry in tables "
+                    "has keyAttributes as well; take one of them away."
+                )
+        return tuple(
+            replace(table, key_attributes=found.get(table.given, table.key_attributes))
+            for table in tables
+        )
 
     def _key_attributes(self, tables: list[str]) -> dict[str, tuple[str, ...]]:
         name = "keyAttributes"
@@ -183,9 +247,7 @@ class _Fields:
         for table, attributes in read.items():
             if table not in tables:
                 raise self._wrong(name, value, f"{allowed}, and {table} is not one of them")
-            if not isinstance(attributes, list | tuple) or not attributes:
-                raise self._wrong(name, value, allowed)
-            if not all(isinstance(attribute, str) and attribute for attribute in attributes):
+            if not _are_attributes(attributes):
                 raise self._wrong(name, value, allowed)
         return {table: tuple(attributes) for table, attributes in read.items()}
 
@@ -235,6 +297,19 @@ class _Fields:
             )
         return str(value).rstrip("/")
 
+    def schedule(self, name: str, default: str) -> str | None:
+        value = self._get(name, default)
+        if value == NEVER:
+            return None
+        if isinstance(value, str) and (_RATE.fullmatch(value) or _CRON.fullmatch(value)):
+            return value
+        raise self._wrong(
+            name,
+            value,
+            "a schedule of EventBridge, as rate(7 days), rate(1 hour) or cron(0 3 ? * SUN *), or "
+            f"{NEVER}",
+        )
+
     def optional(self, name: str, read: Callable[[str], T]) -> T | None:
         return None if self._get(name) is None else read(name)
 
@@ -242,9 +317,7 @@ class _Fields:
         for name in self._context:
             if name in self._known or ":" in name or name.startswith(_NAMES_OF_THE_CDK):
                 continue
-            close = difflib.get_close_matches(name, self._known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(self._known)}."
-            raise ConfigError(f"The context field {name} is not known; {hint}")
+            raise ConfigError(f"The context field {name} is not known; {_hint(name, self._known)}")
 
     def _get(self, name: str, default: Any = None) -> Any:
         if name not in self._known:
@@ -253,19 +326,49 @@ class _Fields:
         # `-c alarmEmail=` takes away what cdk.json says.
         return default if value is None or value == "" else value
 
-    def _list(self, name: str, value: Any, allowed: str) -> list[str]:
+    def _list(self, name: str, value: Any, allowed: str) -> list[str | Mapping[str, Any]]:
         if isinstance(value, str):
             value = _from_json(value) if value.lstrip().startswith("[") else value.split(",")
         if not isinstance(value, list | tuple):
             raise self._wrong(name, value, allowed)
-        if not all(isinstance(entry, str) for entry in value):
+        if not all(isinstance(entry, str | Mapping) for entry in value):
             raise self._wrong(name, value, allowed)
-        return [entry.strip() for entry in value]
+        return list(value)
 
     @staticmethod
     def _wrong(name: str, value: Any, allowed: str) -> ConfigError:
-        told = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)
-        return ConfigError(f"The context field {name} is {told}; it must be {allowed}.")
+        return ConfigError(f"The context field {name} is {_told(value)}; it must be {allowed}.")
+
+    @staticmethod
+    def _wrong_in(name: str, table: str, field: str, value: Any, allowed: str) -> ConfigError:
+        return ConfigError(
+            f"The context field {name} has, for the table {table}, a {field} that is "
+            f"{_told(value)}; it must be {allowed}."
+        )
+
+
+def _length_in_environment(tables: list[Table]) -> int:
+    """Of KEYHOP_TABLES and KEYHOP_KEY_INDEXES together (infra/functions.py)."""
+    names = json.dumps([table.given for table in tables])
+    places = {table.given: table.sentinel_sort_key for table in tables if table.key_index}
+    return len(names) + (len(json.dumps(places)) if places else 0)
+
+
+def _are_attributes(value: Any) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(isinstance(attribute, str) and attribute for attribute in value)
+    )
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
+
+
+def _told(value: Any) -> str:
+    return "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _whole(value: Any) -> int | None:

@@ -1,8 +1,6 @@
 """A run: the state machine EnumerateKeys and its functions."""
 
-import json
-
-from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -10,16 +8,19 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.config import Config
-from infra.functions import Functions, Shape, own_log_group
-from infra.layer import ROOT
+from infra.functions import Functions, Shape, which_key_indexes, which_tables, which_worker
+from infra.machines import DEFINITIONS, machine_name, machine_role, state_machine, states_arn
 from infra.permissions import (
-    acknowledge,
+    KEY_INDEXES,
     allow,
+    allow_looking_into_collections,
     allow_objects,
     allow_reading_keys,
+    allow_writing_sentinels,
 )
 
-DEFINITION = ROOT / "statemachines" / "enumerate_keys.asl.json"
+NAME = "EnumerateKeys"
+DEFINITION = DEFINITIONS / "enumerate_keys.asl.json"
 MAP_LABEL = "ScanGroups"
 """The Label of the distributed map in the definition; part of its children's ARNs."""
 
@@ -43,8 +44,9 @@ class Enumeration(Construct):
         super().__init__(scope, construct_id)
         self._config = config
         self._bucket = bucket
-        self._name = f"{config.stack_name}-EnumerateKeys"
-        self._add = Functions(self, config).add
+        self.name = machine_name(config, NAME)
+        self.make = Functions(self, config)
+        self._add = self.make.add
         self.plan_run = self._plan_run()
         self.scan_segments = self._scan_segments()
         self.finish_run = self._finish_run()
@@ -66,12 +68,21 @@ class Enumeration(Construct):
             Shape("Checks a run's input, samples the table, writes the plan", VCPU_MB),
             {
                 **self._where(),
-                **self._which_tables(),
-                **self._prices(),
+                **which_tables(self._config.tables),
+                **which_key_indexes(self._config),
+                **which_worker(self._config),
                 **self._most_workers(),
             },
         )
         allow_reading_keys(role, self._config.tables)
+        if self._config.key_index_tables:
+            allow(
+                role,
+                "ReadTheLastAuditOfAKeyIndex",
+                ["s3:GetObject"],
+                [self._bucket.arn_for_objects(KEY_INDEXES)],
+                wildcard="There is a folder for each table, and a report for each audit.",
+            )
         allow_objects(role, self._bucket, "WriteThePlanAndReadTheRunToResume", _READ, _WRITE)
         return function
 
@@ -87,9 +98,16 @@ class Enumeration(Construct):
                 INDEX_DISK_MB,
                 worker.reserved_concurrency,
             ),
-            {**self._where(), **self._which_tables()},
+            {
+                **self._where(),
+                **which_tables(self._config.tables),
+                **which_key_indexes(self._config),
+            },
         )
         allow_reading_keys(role, self._config.tables)
+        if kept := self._config.key_index_tables:
+            allow_looking_into_collections(role, kept)
+            allow_writing_sentinels(role, kept)
         allow_objects(
             role,
             self._bucket,
@@ -105,14 +123,14 @@ class Enumeration(Construct):
             role,
             "FindTheMapRunThatItBelongsTo",
             ["states:ListMapRuns"],
-            [self._arn("execution", f"{self._name}:*")],
+            [states_arn(self, "execution", f"{self.name}:*")],
             wildcard=live,
         )
         allow(
             role,
             "AskHowManyWorkersRunAtOnce",
             ["states:DescribeMapRun"],
-            [self._arn("mapRun", f"{self._name}/{MAP_LABEL}:*")],
+            [states_arn(self, "mapRun", f"{self.name}/{MAP_LABEL}:*")],
             wildcard=live,
         )
         return function
@@ -122,7 +140,7 @@ class Enumeration(Construct):
             "FinishRun",
             "finish_run",
             Shape("Builds the manifest from the commits, sweeps the rest", SUMMING_UP_MB),
-            {**self._where(), **self._prices()},
+            {**self._where(), **which_worker(self._config)},
         )
         allow_objects(
             role,
@@ -139,7 +157,11 @@ class Enumeration(Construct):
             "VerifyRun",
             "verify_run",
             Shape("Compares a share of the segments with plain Scans", VCPU_MB),
-            {**self._where(), **self._which_tables(), **self._prices(VCPU_MB)},
+            {
+                **self._where(),
+                **which_tables(self._config.tables),
+                **which_worker(self._config, VCPU_MB),
+            },
         )
         allow_reading_keys(role, self._config.tables)
         allow_objects(role, self._bucket, "ReadThePartsAndWriteTheComparison", _READ, _WRITE)
@@ -150,7 +172,7 @@ class Enumeration(Construct):
             "CleanUp",
             "clean_up",
             Shape("Sums up a run that failed, and says what to do", SUMMING_UP_MB),
-            {**self._where(), **self._prices()},
+            {**self._where(), **which_worker(self._config)},
         )
         allow_objects(
             role,
@@ -165,65 +187,29 @@ class Enumeration(Construct):
     def _where(self) -> dict[str, str]:
         return {"KEYHOP_BUCKET": self._bucket.bucket_name}
 
-    def _which_tables(self) -> dict[str, str]:
-        return {"KEYHOP_TABLES": json.dumps([table.given for table in self._config.tables])}
-
-    def _prices(self, memory_mb: int | None = None) -> dict[str, str]:
-        return {
-            "KEYHOP_WORKER_MEMORY_MB": str(memory_mb or self._config.worker.memory_mb),
-            "KEYHOP_ARCHITECTURE": self._config.architecture,
-        }
-
     def _most_workers(self) -> dict[str, str]:
         # A map of more children than the reservation serves would only be refused and asked again.
         reserved = self._config.worker.reserved_concurrency
         return {} if reserved is None else {"KEYHOP_MOST_WORKERS": str(reserved)}
 
     def _state_machine(self) -> sfn.StateMachine:
-        role = self._state_machine_role()
-        state_machine = sfn.StateMachine(
+        return state_machine(
             self,
-            "EnumerateKeys",
-            state_machine_name=self._name,
-            state_machine_type=sfn.StateMachineType.STANDARD,
-            # From a string, so that tests see the definition and its substitutions in the template.
-            definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text()),
-            definition_substitutions={
+            NAME,
+            self._config,
+            DEFINITION,
+            {
                 "Partition": Aws.PARTITION,
                 "ResultsBucket": self._bucket.bucket_name,
                 **{f"{name}Arn": one.function_arn for name, one in self.functions.items()},
             },
-            role=role,
-            tracing_enabled=True,
-            logs=sfn.LogOptions(
-                # Groups of this prefix need no entry in the log resource policy, whose length is
-                # limited.
-                destination=own_log_group(
-                    self,
-                    "EnumerateKeysLogs",
-                    f"/aws/vendedlogs/states/{self._name}",
-                    self._config,
-                ),
-                level=sfn.LogLevel.ERROR,
-                # Keys can be personal data: none of them in a log.
-                include_execution_data=False,
-            ),
+            self._state_machine_role(),
+            only_errors="Each of up to a million children would log every event; the history of "
+            "an execution has them all, and the log has the errors.",
         )
-        acknowledge(
-            state_machine,
-            "Each of up to a million children would log every event; the history of an execution "
-            "has them all, and the log has the errors.",
-            "AwsSolutions-SF1",
-        )
-        return state_machine
 
     def _state_machine_role(self) -> iam.Role:
-        role = iam.Role(
-            self,
-            "EnumerateKeysRole",
-            assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
-            description=f"What {self._name} may do",
-        )
+        role = machine_role(self, NAME, self._config)
         allow(
             role,
             "InvokeTheFunctionOfEachState",
@@ -261,11 +247,11 @@ class Enumeration(Construct):
             role,
             "StartTheChildrenOfTheMap",
             ["states:StartExecution"],
-            [self._arn("stateMachine", self._name)],
+            [states_arn(self, "stateMachine", self.name)],
         )
         children = [
-            self._arn("execution", f"{self._name}:*"),
-            self._arn("execution", f"{self._name}/{MAP_LABEL}:*"),
+            states_arn(self, "execution", f"{self.name}:*"),
+            states_arn(self, "execution", f"{self.name}/{MAP_LABEL}:*"),
         ]
         ids = "Step Functions names the children of a map when it starts them."
         allow(
@@ -274,13 +260,6 @@ class Enumeration(Construct):
             ["states:DescribeExecution", "states:StopExecution"],
             children,
             wildcard=ids,
-        )
-        # The CDK itself adds what tracing and logging need.
-        acknowledge(
-            role,
-            "The actions of X-Ray and of log delivery know no resources: the services take no "
-            "other than *.",
-            "AwsSolutions-IAM5[Resource::*]",
         )
         # A redrive of the run redrives its failed children.
         allow(
@@ -291,11 +270,3 @@ class Enumeration(Construct):
             wildcard=ids,
         )
         return role
-
-    def _arn(self, resource: str, name: str) -> str:
-        return Stack.of(self).format_arn(
-            service="states",
-            resource=resource,
-            resource_name=name,
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )

@@ -1,6 +1,8 @@
 """One place for what all functions have in common: runtime, code, logs, tracing, role."""
 
-from collections.abc import Mapping
+import copy
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -11,7 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra import layer
-from infra.config import Config
+from infra.config import Config, Table
 from infra.permissions import acknowledge
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -24,6 +26,12 @@ NOT_SHIPPED = (
 
 SERVICE = "enumerate-keys"
 """The dimension `service` of every metric."""
+
+BY_STEP_FUNCTIONS = (
+    "Step Functions invokes it synchronously, retries by name and catches the rest: nothing is "
+    "invoked asynchronously, which is all that a dead letter target serves."
+)
+"""Why a function has no dead letter target."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,25 @@ def own_log_group(scope: Construct, construct_id: str, name: str, config: Config
     return group
 
 
+def which_tables(tables: Sequence[Table]) -> dict[str, str]:
+    """The environment's list of tables, as the context names them."""
+    return {"KEYHOP_TABLES": json.dumps([table.given for table in tables])}
+
+
+def which_key_indexes(config: Config) -> dict[str, str]:
+    """The environment's tables with a key index, and the sort keys of their sentinels."""
+    places = {table.given: table.sentinel_sort_key for table in config.key_index_tables}
+    return {"KEYHOP_KEY_INDEXES": json.dumps(places)} if places else {}
+
+
+def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]:
+    """The environment's worker, for its price; memory_mb: of another function than ScanSegments."""
+    return {
+        "KEYHOP_WORKER_MEMORY_MB": str(memory_mb or config.worker.memory_mb),
+        "KEYHOP_ARCHITECTURE": config.architecture,
+    }
+
+
 class Functions:
     """Makes the functions; the code and the layer are shared."""
 
@@ -65,10 +92,24 @@ class Functions:
             description="Third-party packages of the functions (lambdas/requirements.txt)",
         )
 
+    def within(self, scope: Construct) -> "Functions":
+        """The same code and layer, for functions in another scope of the stack."""
+        other = copy.copy(self)
+        other._scope = scope
+        return other
+
     def add(
-        self, name: str, module: str, shape: Shape, environment: Mapping[str, str]
+        self,
+        name: str,
+        module: str,
+        shape: Shape,
+        environment: Mapping[str, str],
+        no_dead_letters: str = BY_STEP_FUNCTIONS,
     ) -> tuple[lambda_.Function, iam.Role]:
-        """A function `name` of lambdas/handlers/`module`.py, and its role with no rights yet."""
+        """A function `name` of lambdas/handlers/`module`.py, and its role with no rights yet.
+
+        no_dead_letters: why it needs no dead letter target, for cdk-nag.
+        """
         config = self._config
         physical_name = f"{config.stack_name}-{name}"
         log_group = own_log_group(
@@ -101,7 +142,7 @@ class Functions:
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             environment={**self._common_environment(), **environment},
         )
-        _acknowledge(function, role)
+        _acknowledge(function, role, no_dead_letters)
         return function, role
 
     def _role(self, name: str, log_group: logs.LogGroup) -> iam.Role:
@@ -152,18 +193,13 @@ def _application_log_level(level: str) -> lambda_.ApplicationLogLevel:
     }[level]
 
 
-def _acknowledge(function: lambda_.Function, role: iam.Role) -> None:
+def _acknowledge(function: lambda_.Function, role: iam.Role, no_dead_letters: str) -> None:
     acknowledge(
         role,
         "X-Ray's actions know no resources: the service takes no other than *.",
         "AwsSolutions-IAM5[Resource::*]",
     )
-    acknowledge(
-        function,
-        "Step Functions invokes it synchronously, retries by name and catches the rest: nothing is "
-        "invoked asynchronously, which is all that a dead letter target serves.",
-        "Serverless-LambdaDLQ",
-    )
+    acknowledge(function, no_dead_letters, "Serverless-LambdaDLQ")
     acknowledge(
         function,
         "The layer is built and the code is tested for Python 3.13, which is supported until 2029; "

@@ -14,9 +14,11 @@ from constructs import Construct
 
 from infra.config import Config
 from infra.functions import SERVICE
+from infra.graphs import MINUTE, graph, keyhop
+from infra.key_index import KeyIndex
+from infra.key_index_monitoring import KeyIndexMonitoring
 from infra.permissions import acknowledge
 
-MINUTE = Duration.minutes(1)
 SLICE = Duration.minutes(15)
 """A worker hands in its counts when it ends: rates of less time than that would jump."""
 
@@ -24,8 +26,6 @@ MANY_THROTTLES = 1000
 """About one a second; a few are how DynamoDB asks to be given time, and workers give it."""
 
 WORKER_ERRORS = 3
-WIDTH = 12
-"""Half of a dashboard's width."""
 
 
 class Monitoring(Construct):
@@ -38,6 +38,7 @@ class Monitoring(Construct):
         config: Config,
         state_machine: sfn.StateMachine,
         functions: Mapping[str, lambda_.Function],
+        key_index: KeyIndex | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._config = config
@@ -51,6 +52,9 @@ class Monitoring(Construct):
             self._throttled_run(),
             self._worker_errors(),
         ]
+        self._key_index = key_index and KeyIndexMonitoring(config, key_index, self._alarm)
+        if self._key_index:
+            self.alarms += self._key_index.alarms
         self.dashboard = self._dashboard()
 
     @property
@@ -83,7 +87,14 @@ class Monitoring(Construct):
             )
         return topic
 
-    def _alarm(self, name: str, metric: cw.IMetric, threshold: float, description: str) -> cw.Alarm:
+    def _alarm(
+        self,
+        name: str,
+        metric: cw.IMetric,
+        threshold: float,
+        description: str,
+        periods: int = 1,
+    ) -> cw.Alarm:
         alarm = cw.Alarm(
             self,
             name,
@@ -91,7 +102,7 @@ class Monitoring(Construct):
             alarm_description=description,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=1,
+            evaluation_periods=periods,
             comparison_operator=cw.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             # Between runs there is nothing to measure.
             treat_missing_data=cw.TreatMissingData.NOT_BREACHING,
@@ -112,7 +123,7 @@ class Monitoring(Construct):
     def _throttled_run(self) -> cw.Alarm:
         return self._alarm(
             "ThrottledRun",
-            _keyhop(self._config, "Throttles", period=SLICE),
+            keyhop(self._config, "Throttles", period=SLICE),
             MANY_THROTTLES,
             f"DynamoDB throttled {MANY_THROTTLES} requests of the runs within a quarter of an "
             "hour; others that read the table are likely throttled as well. The dashboard has the "
@@ -145,6 +156,7 @@ class Monitoring(Construct):
                 [self._throttles(), self._work()],
                 [self._errors(), self._function_seconds()],
                 [self._runs(), self._run_seconds(), self._run_dollars()],
+                *(self._key_index.widgets() if self._key_index else []),
             ],
         )
 
@@ -152,17 +164,17 @@ class Monitoring(Construct):
         return cw.AlarmStatusWidget(title="Alarms", alarms=self.alarms, width=24, height=2)
 
     def _keys_found(self) -> cw.IWidget:
-        return _graph("Keys found", [_keyhop(self._config, "KeysFound", "keys")])
+        return graph("Keys found", [keyhop(self._config, "KeysFound", "keys")])
 
     def _read_rate(self) -> cw.IWidget:
         runs = cw.MathExpression(
             expression="units / PERIOD(units)",
-            using_metrics={"units": _keyhop(self._config, "ReadUnits", period=SLICE)},
+            using_metrics={"units": keyhop(self._config, "ReadUnits", period=SLICE)},
             label="the runs, over 15 minutes",
             period=SLICE,
         )
-        budget = _keyhop(self._config, "ReadBudget", "budget (maxReadRate)", statistic="Maximum")
-        return _graph("Read units a second, and the budget", [runs, *self._tables_rates(), budget])
+        budget = keyhop(self._config, "ReadBudget", "budget (maxReadRate)", statistic="Maximum")
+        return graph("Read units a second, and the budget", [runs, *self._tables_rates(), budget])
 
     def _tables_rates(self) -> list[cw.IMetric]:
         """What DynamoDB itself measures each minute, of all who read the tables."""
@@ -194,16 +206,16 @@ class Monitoring(Construct):
             label=" ",
             period=MINUTE,
         )
-        return _graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True)
+        return graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True)
 
     def _work(self) -> cw.IWidget:
-        return _graph(
+        return graph(
             "Slices, requests and retries",
             [
-                _keyhop(self._config, "Slices", "slices"),
-                _keyhop(self._config, "Retries", "retries"),
+                keyhop(self._config, "Slices", "slices"),
+                keyhop(self._config, "Retries", "retries"),
             ],
-            right=[_keyhop(self._config, "Requests", "requests (right)")],
+            right=[keyhop(self._config, "Requests", "requests (right)")],
         )
 
     def _errors(self) -> cw.IWidget:
@@ -214,7 +226,7 @@ class Monitoring(Construct):
         refused = self._functions["ScanSegments"].metric_throttles(
             label="ScanSegments: no concurrency left", period=MINUTE, statistic="Sum"
         )
-        return _graph("Errors of the functions", [*errors, refused])
+        return graph("Errors of the functions", [*errors, refused])
 
     def _function_seconds(self) -> cw.IWidget:
         scan = self._functions["ScanSegments"]
@@ -237,11 +249,11 @@ class Monitoring(Construct):
             )
             for name, function in self._functions.items()
         ]
-        return _graph("Longest invocation, seconds", longest, right=[at_once])
+        return graph("Longest invocation, seconds", longest, right=[at_once])
 
     def _runs(self) -> cw.IWidget:
         period = Duration.minutes(5)
-        return _graph(
+        return graph(
             "Runs",
             [
                 self._executions(f"Executions{end}", period)
@@ -251,48 +263,9 @@ class Monitoring(Construct):
         )
 
     def _run_seconds(self) -> cw.IWidget:
-        seconds = _keyhop(self._config, "RunSeconds", "seconds", statistic="Maximum")
-        return _graph("Duration of a run, seconds", [seconds], width=8)
+        seconds = keyhop(self._config, "RunSeconds", "seconds", statistic="Maximum")
+        return graph("Duration of a run, seconds", [seconds], width=8)
 
     def _run_dollars(self) -> cw.IWidget:
-        dollars = _keyhop(self._config, "RunDollars", "dollars", statistic="Maximum")
-        return _graph("Cost of a run, dollars", [dollars], width=8)
-
-
-def _keyhop(
-    config: Config,
-    name: str,
-    label: str | None = None,
-    *,
-    statistic: str = "Sum",
-    period: Duration = MINUTE,
-) -> cw.Metric:
-    return cw.Metric(
-        namespace=config.stack_name,
-        metric_name=name,
-        dimensions_map={"service": SERVICE},
-        label=label,
-        statistic=statistic,
-        period=period,
-    )
-
-
-def _graph(
-    title: str,
-    left: list[cw.IMetric],
-    *,
-    right: list[cw.IMetric] | None = None,
-    stacked: bool = False,
-    width: int = WIDTH,
-) -> cw.IWidget:
-    axis = cw.YAxisProps(min=0)
-    return cw.GraphWidget(
-        title=title,
-        left=left,
-        right=right,
-        stacked=stacked,
-        width=width,
-        height=6,
-        left_y_axis=axis,
-        right_y_axis=axis,
-    )
+        dollars = keyhop(self._config, "RunDollars", "dollars", statistic="Maximum")
+        return graph("Cost of a run, dollars", [dollars], width=8)

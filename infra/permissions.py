@@ -3,7 +3,7 @@
 The CDK's `grant_*` on imported tables and on buckets add more than the functions need.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -15,7 +15,16 @@ from constructs import IConstruct
 from infra.config import Table
 
 ALL_RUNS = "runs/*"
-"""Everything of every run lies below this, and nothing else lies in the bucket."""
+"""Everything of every run lies below this."""
+KEY_INDEXES = "key-index/*"
+"""What is known about key indexes lies below this; nothing else lies in the bucket."""
+
+MARKER = "keyhop"
+"""The attribute that a sentinel has beside its key."""
+KEY_INDEX = "keyhop-keys"
+"""The name of a key index."""
+
+_WHOLE_ITEMS_NEVER = {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"}
 
 
 def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
@@ -54,8 +63,8 @@ def acknowledge_resource(role: IConstruct, resource: str, reason: str) -> None:
         acknowledge(role, reason, f"AwsSolutions-IAM5[Resource::{shown}]")
 
 
-def allow_reading_keys(role: iam.Role, tables: Sequence[Table]) -> None:
-    """Describe the tables, and Scan them and their indexes for key attributes only."""
+def allow_describing(role: iam.Role, tables: Sequence[Table]) -> None:
+    """Describe the tables."""
     # DescribeTable has no finer grain than the table; it returns no items.
     allow(
         role,
@@ -63,26 +72,71 @@ def allow_reading_keys(role: iam.Role, tables: Sequence[Table]) -> None:
         ["dynamodb:DescribeTable"],
         [table_arn(role, table) for table in tables],
     )
-    by_attributes = groupby(
-        sorted(tables, key=lambda table: table.key_attributes),
-        key=lambda table: table.key_attributes,
-    )
-    for number, (attributes, group) in enumerate(by_attributes, 1):
+
+
+def allow_reading_keys(role: iam.Role, tables: Sequence[Table]) -> None:
+    """Describe the tables, and Scan them and their indexes for key attributes only."""
+    allow_describing(role, tables)
+    for number, attributes, group in _by_attributes(tables):
         # A Scan that names no attributes would return whole items: Select forbids it. The names
         # themselves can only be limited where the context has them (keyAttributes).
-        conditions: dict[str, dict[str, Any]] = {
-            "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"}
-        }
-        if attributes:
-            conditions["ForAllValues:StringEquals"] = {"dynamodb:Attributes": list(attributes)}
         allow(
             role,
             f"ScanForKeysAndNeverForWholeItems{number}",
             ["dynamodb:Scan"],
-            [arn for table in group for arn in _table_and_indexes(role, table)],
-            conditions=conditions,
+            [arn for table in group for arn in _table_and_index(role, table, "*")],
+            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
             wildcard="A run may enumerate any index of an allowed table; the indexes are not "
             "known at synth, and the condition on dynamodb:Select holds for them as well.",
+        )
+
+
+def allow_scanning_sentinels(role: iam.Role, tables: Sequence[Table]) -> None:
+    """Scan the tables and their key indexes, for key attributes and markers only."""
+    for number, attributes, group in _by_attributes(tables):
+        allow(
+            role,
+            f"ScanForSentinelsAndNeverForWholeItems{number}",
+            ["dynamodb:Scan"],
+            [arn for table in group for arn in _table_and_index(role, table, KEY_INDEX)],
+            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
+        )
+
+
+def allow_looking_into_collections(role: iam.Role, tables: Sequence[Table]) -> None:
+    """Read keys and markers of single items of the tables."""
+    for number, attributes, group in _by_attributes(tables):
+        arns = [table_arn(role, table) for table in group]
+        allow(
+            role,
+            f"LookAtTheFirstItemsOfACollection{number}",
+            ["dynamodb:Query"],
+            arns,
+            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
+        )
+        # IfExists, as in AWS's own example of such a policy: a request to get an item has no
+        # parameter Select.
+        allow(
+            role,
+            f"SeeWhetherASentinelIsThere{number}",
+            ["dynamodb:GetItem", "dynamodb:BatchGetItem"],
+            arns,
+            conditions={"StringEqualsIfExists": _WHOLE_ITEMS_NEVER, **_named(attributes)},
+        )
+
+
+def allow_writing_sentinels(role: iam.Role, tables: Sequence[Table]) -> None:
+    """Put and delete items, naming their keys and the marker only where the context knows them."""
+    # IAM sees which attributes a request names, not what it does to the item: that only sentinels
+    # are deleted, and no item is overwritten, rests on the conditions of the requests
+    # (lambdas/keyhop/key_index/collections.py).
+    for number, attributes, group in _by_attributes(tables):
+        allow(
+            role,
+            f"PutAndDeleteSentinels{number}",
+            ["dynamodb:PutItem", "dynamodb:DeleteItem"],
+            [table_arn(role, table) for table in group],
+            conditions=_named(attributes) or None,
         )
 
 
@@ -95,14 +149,22 @@ def allow_objects(role: iam.Role, bucket: s3.IBucket, why: str, *actions: str) -
         [bucket.arn_for_objects(ALL_RUNS)],
         wildcard="A run's id, and so the names of its objects, are known only when it is started.",
     )
+    allow_finding_objects(role, bucket, ALL_RUNS)
+
+
+def allow_finding_objects(role: iam.Role, bucket: s3.IBucket, *prefixes: str) -> None:
+    """List the objects of prefixes, and see that an object is missing."""
     # Also decides that a missing object is "not found" and not "forbidden". That check carries no
-    # prefix, hence IfExists; a list of the bucket outside runs/ stays forbidden.
+    # prefix, hence IfExists; a list of the bucket outside of them stays forbidden.
     allow(
         role,
         "FindTheObjectsOfARunAndSeeThatOneIsMissing",
         ["s3:ListBucket"],
         [bucket.bucket_arn],
-        conditions={"StringLikeIfExists": {"s3:prefix": ALL_RUNS}},
+        conditions={
+            # One prefix as a text: so the template of a stack without key indexes has always been.
+            "StringLikeIfExists": {"s3:prefix": prefixes[0] if len(prefixes) == 1 else [*prefixes]}
+        },
     )
 
 
@@ -113,9 +175,29 @@ def table_arn(scope: IConstruct, table: Table) -> str:
     )
 
 
-def _table_and_indexes(scope: IConstruct, table: Table) -> Iterable[str]:
+def _table_and_index(scope: IConstruct, table: Table, index: str) -> Iterable[str]:
     arn = table_arn(scope, table)
-    return arn, f"{arn}/index/*"
+    return arn, f"{arn}/index/{index}"
+
+
+def _by_attributes(tables: Sequence[Table]) -> Iterator[tuple[int, tuple[str, ...], list[Table]]]:
+    """The tables that a statement can have in common, with a number for it."""
+    ordered = sorted(tables, key=_attributes)
+    for number, (attributes, group) in enumerate(groupby(ordered, key=_attributes), 1):
+        yield number, attributes, list(group)
+
+
+def _attributes(table: Table) -> tuple[str, ...]:
+    """What requests about the table may name; empty: not restricted by name."""
+    if not table.key_attributes or not table.key_index:
+        return table.key_attributes
+    return (*table.key_attributes, MARKER)
+
+
+def _named(attributes: Sequence[str]) -> dict[str, dict[str, Any]]:
+    if not attributes:
+        return {}
+    return {"ForAllValues:StringEquals": {"dynamodb:Attributes": list(attributes)}}
 
 
 def _flat(value: Any) -> str:

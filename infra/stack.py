@@ -7,6 +7,7 @@ from constructs import Construct
 
 from infra.config import Config
 from infra.enumeration import Enumeration
+from infra.key_index import KeyIndex
 from infra.monitoring import Monitoring
 from infra.results import Results
 
@@ -23,7 +24,14 @@ class KeyhopStack(Stack):
         )
         results = Results(self, "Results", config)
         runs = Enumeration(self, "Enumeration", config, results.bucket)
-        watch = Monitoring(self, "Monitoring", config, runs.state_machine, runs.functions)
+        key_index = (
+            KeyIndex(self, "KeyIndex", config, results.bucket, runs)
+            if config.key_index_tables
+            else None
+        )
+        watch = Monitoring(
+            self, "Monitoring", config, runs.state_machine, runs.functions, key_index
+        )
         _say_what_is_open(self, config)
         for name, value, description in (
             (
@@ -35,6 +43,7 @@ class KeyhopStack(Stack):
             ("DashboardUrl", watch.dashboard_url, "Keys found, read rate, throttles, errors, cost"),
             ("GlueDatabase", results.database_name, "The database of Athena's table"),
             ("GlueTable", results.table_name, "Athena's table over the parts of the runs"),
+            *(key_index.outputs() if key_index else ()),
         ):
             CfnOutput(self, name, value=value, description=description)
 
@@ -47,4 +56,12 @@ def _say_what_is_open(stack: Stack, config: Config) -> None:
             "IAM lets the functions Scan for any named attributes of "
             f"{', '.join(unnamed)}; name the key attributes of tables and indexes in the context "
             "field keyAttributes to limit it to them.",
+        )
+    unlimited = [table.given for table in config.key_index_tables if not table.key_attributes]
+    if unlimited:
+        Annotations.of(stack).add_warning_v2(
+            "keyhop:keyIndex",
+            "KeepIndex and ScanSegments may write more than sentinels in "
+            f"{', '.join(unlimited)}, as far as IAM is concerned; name the key attributes of "
+            "tables and indexes in keyAttributes, and it refuses items with any other attribute.",
         )

@@ -18,6 +18,20 @@ CONTEXT: dict[str, Any] = {
     "alarmEmail": "keeper@example.com",
     "reservedConcurrency": 200,
 }
+FAR_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Ereignisse"
+KEPT_CONTEXT: dict[str, Any] = {
+    "tables": [
+        "Flights",
+        {"table": "Orders", "keyIndex": True, "keyAttributes": ["customer", "order"]},
+        {"table": "Events", "keyIndex": True, "sentinelSortKey": "!"},
+        {"table": FAR_TABLE, "keyIndex": True},
+        {"table": FOREIGN_TABLE, "keyIndex": False},
+        {"table": "Customers", "keyAttributes": ["customer"]},
+    ],
+    "alarmEmail": "keeper@example.com",
+}
+"""Three tables of six may have a key index."""
+
 WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
 """What the CDK sets where nothing needs to be built."""
 
@@ -46,3 +60,9 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def template(assembly: Path) -> Deployed:
     return Deployed(json.loads((assembly / "Keyhop.template.json").read_text()))
+
+
+@pytest.fixture(scope="session")
+def kept() -> Deployed:
+    """Of a deployment with key indexes."""
+    return deployed(stack_of(KEPT_CONTEXT))

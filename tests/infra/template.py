@@ -1,6 +1,6 @@
 """A template as the account would see it: references resolved, roles asked what they allow.
 
-Pseudo parameters have made-up values, and the bucket a made-up name.
+Pseudo parameters have made-up values, and the bucket and the queue made-up names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,13 @@ PSEUDO = {
 }
 BUCKET = "the-results"
 BUCKET_ARN = f"arn:aws:s3:::{BUCKET}"
+QUEUE_URL = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/the-failures"
+QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:the-failures"
 FUNCTIONS = ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp")
+"""Those of EnumerateKeys, which are always there."""
+KEY_INDEX_FUNCTIONS = ("KeepIndex", "ManageIndex", "ReleaseKeeper")
+"""Those that are there if a table has keyIndex."""
+KEY_INDEX_MACHINES = ("BuildKeyIndex", "AuditKeyIndex", "RemoveKeyIndex")
 
 
 @dataclass(frozen=True)
@@ -50,16 +56,20 @@ class Deployed:
 
     @property
     def state_machine(self) -> Mapping[str, Any]:
-        """The state machine's properties, resolved."""
-        return self.resolve(self.only("AWS::StepFunctions::StateMachine")["Properties"])
+        """EnumerateKeys' properties, resolved."""
+        return self.machine("EnumerateKeys")
+
+    def machine(self, name: str) -> Mapping[str, Any]:
+        """A state machine's properties, resolved."""
+        return self.resolve(self._raw(name))
 
     def statements(self, owner: str) -> list[dict[str, Any]]:
-        """All statements on the role of a function, or of the state machine (EnumerateKeys)."""
-        role = (
-            self.only("AWS::StepFunctions::StateMachine")["Properties"]["RoleArn"]
-            if owner == "EnumerateKeys"
-            else self._raw_function(owner)["Role"]
-        )["Fn::GetAtt"][0]
+        """All statements on the role of a function or a state machine."""
+        return self.statements_of(self._raw(owner))
+
+    def statements_of(self, properties: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """All statements on the role that a resource's properties name."""
+        role = (properties.get("Role") or properties["RoleArn"])["Fn::GetAtt"][0]
         return [
             {
                 **self.resolve(statement),
@@ -95,6 +105,8 @@ class Deployed:
             return self._reference(value["Ref"])
         if set(value) == {"Fn::GetAtt"}:
             logical_id, attribute = value["Fn::GetAtt"]
+            if attribute == "QueueName":
+                return QUEUE_ARN.rpartition(":")[2]
             assert attribute in ("Arn", "TopicName"), attribute
             return self._arn(logical_id)
         if set(value) == {"Fn::Join"}:
@@ -105,8 +117,14 @@ class Deployed:
     def _reference(self, name: str) -> str:
         if name in PSEUDO:
             return PSEUDO[name]
-        if self.body["Resources"][name]["Type"] == "AWS::S3::Bucket":
+        kind = self.body["Resources"][name]["Type"]
+        if kind == "AWS::S3::Bucket":
             return BUCKET
+        if kind == "AWS::SQS::Queue":
+            return QUEUE_URL
+        if kind == "AWS::StepFunctions::StateMachine":
+            named = self.body["Resources"][name]["Properties"]["StateMachineName"]
+            return states_arn(f"stateMachine:{named}")
         return name
 
     def _arn(self, logical_id: str) -> str:
@@ -115,19 +133,30 @@ class Deployed:
             return BUCKET_ARN
         if resource["Type"] == "AWS::Lambda::Function":
             name = resource["Properties"]["FunctionName"]
-            return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+            return function_arn(name)
+        if resource["Type"] == "AWS::SQS::Queue":
+            return QUEUE_ARN
         return f"arn:of:{logical_id}"
 
-    def _raw_function(self, name: str) -> Mapping[str, Any]:
-        for function in self.of_type("AWS::Lambda::Function").values():
-            if function["Properties"]["FunctionName"].endswith(f"-{name}"):
-                return function["Properties"]
-        raise AssertionError(f"there is no function {name}")
+    def _raw(self, name: str) -> Mapping[str, Any]:
+        for kind, field in (
+            ("AWS::Lambda::Function", "FunctionName"),
+            ("AWS::StepFunctions::StateMachine", "StateMachineName"),
+        ):
+            for resource in self.of_type(kind).values():
+                if resource["Properties"][field].endswith(f"-{name}"):
+                    return resource["Properties"]
+        raise AssertionError(f"there is no {name}")
 
 
 def table_arn(name: str) -> str:
     """A table of the account and region that the template is deployed to."""
     return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+
+def function_arn(name: str) -> str:
+    """A function, by its physical name."""
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
 
 
 def states_arn(resource: str) -> str:
@@ -151,8 +180,10 @@ def _met(conditions: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]) 
         for key, allowed in wanted.items():
             given = asked.get(key)
             patterns = _listed(allowed)
-            if operator == "StringEquals":
+            if operator in ("StringEquals", "ArnEquals"):
                 met = given in patterns
+            elif operator == "StringEqualsIfExists":
+                met = given is None or given in patterns
             elif operator == "StringLikeIfExists":
                 met = given is None or any(fnmatchcase(given, pattern) for pattern in patterns)
             elif operator == "ForAllValues:StringEquals":

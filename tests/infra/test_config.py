@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 from aws_cdk import aws_logs as logs
 
-from infra.config import LOG_RETENTION_DAYS, Config, ConfigError
+from infra.config import LOG_RETENTION_DAYS, MAX_TABLES_TEXT, Config, ConfigError, Table
+from infra.functions import which_key_indexes, which_tables
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 
@@ -23,6 +24,8 @@ def test_only_the_tables_must_be_given():
     assert found.worker.reserved_concurrency is None
     assert found.alarm_email is None
     assert found.dynamodb_endpoint is None
+    assert found.audit_schedule == "rate(7 days)"
+    assert found.key_index_tables == ()
 
 
 def test_the_command_line_knows_only_text():
@@ -51,6 +54,58 @@ def test_the_command_line_knows_only_text():
 
 def test_a_list_of_tables_may_be_typed_as_json():
     assert len(config(tables='["Orders", "Customers"]').tables) == 2
+
+
+def test_a_table_may_say_more_than_its_name():
+    plain, kept, placed = config(
+        tables=[
+            {"table": "Orders"},
+            {"table": ARN, "keyIndex": True, "keyAttributes": ["customer", "order"]},
+            {"table": "Events", "keyIndex": True, "sentinelSortKey": " !"},
+        ]
+    ).tables
+    assert plain == Table("Orders", "Orders")
+    assert kept == Table(ARN, "Orders", ("customer", "order"), key_index=True)
+    assert placed == Table("Events", "Events", key_index=True, sentinel_sort_key=" !")
+
+
+def test_a_table_with_a_key_index_may_be_typed():
+    """`cdk deploy -c 'tables=[{"table":"Flights","keyIndex":true}]'`."""
+    typed = config(tables='["Orders", {"table":"Flights","keyIndex":true}]')
+    assert [table.name for table in typed.tables] == ["Orders", "Flights"]
+    assert [table.name for table in typed.key_index_tables] == ["Flights"]
+
+
+def test_key_attributes_may_stand_in_either_place():
+    within = config(tables=[{"table": "Orders", "keyAttributes": ["customer"]}, "Flights"])
+    apart = config(tables=["Orders", "Flights"], keyAttributes={"Orders": ["customer"]})
+    assert within == apart
+
+
+def test_key_attributes_in_both_places_are_refused():
+    with pytest.raises(ConfigError, match=r"keyAttributes names Orders, whose entry in tables"):
+        config(
+            tables=[{"table": "Orders", "keyAttributes": ["customer"]}],
+            keyAttributes={"Orders": ["customer"]},
+        )
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "rate(1 day)",
+        "rate(12 hours)",
+        "rate(90 minutes)",
+        "cron(0 3 ? * SUN *)",
+        "cron(0 3 1 * ? *)",
+    ],
+)
+def test_audits_go_by_a_schedule_of_eventbridge(schedule: str):
+    assert config(auditSchedule=schedule).audit_schedule == schedule
+
+
+def test_audits_may_be_left_to_people():
+    assert config(auditSchedule="never").audit_schedule is None
 
 
 @pytest.mark.parametrize(
@@ -109,6 +164,27 @@ WRONG = [
     ("tables", {"Orders": {}}, "a list"),
     ("tables", ["Orders", "Orders"], "once"),
     ("tables", [f"Table{n:05}" for n in range(400)], "400 tables"),
+    ("tables", [{"table": f"Table{n:05}", "keyIndex": True} for n in range(150)], "150 tables"),
+    ("tables", [{"table": "Orders", "keyIndx": True}], "keyIndx, which is not known; did you mean"),
+    ("tables", [{"table": "Orders", "zone": "a"}], "known are table, keyIndex, sentinelSortKey"),
+    ("tables", [{"keyIndex": True}], "by its name"),
+    ("tables", [{"table": "Or", "keyIndex": True}], "3 to 255"),
+    ("tables", [{"table": "Orders", "keyIndex": "yes"}], 'keyIndex that is "yes"; it must be true'),
+    ("tables", [{"table": "Orders", "keyIndex": 1}], "true or false"),
+    ("tables", [{"table": "Orders", "sentinelSortKey": "!"}], "left out without keyIndex"),
+    ("tables", [{"table": "Orders", "keyIndex": True, "sentinelSortKey": ""}], "not empty"),
+    ("tables", [{"table": "Orders", "keyIndex": True, "sentinelSortKey": 7}], "a text"),
+    ("tables", [{"table": "Orders", "keyAttributes": []}], "a list of attributes"),
+    ("tables", [{"table": "Orders", "keyAttributes": "customer"}], "a list of attributes"),
+    ("tables", ["Orders", {"table": "Orders", "keyIndex": True}], "once"),
+    ("auditSchedule", "weekly", "rate(7 days)"),
+    ("auditSchedule", "rate(7 day)", "rate(7 days)"),
+    ("auditSchedule", "rate(1 days)", "rate(7 days)"),
+    ("auditSchedule", "rate(0 days)", "rate(7 days)"),
+    ("auditSchedule", "rate(7 weeks)", "rate(7 days)"),
+    ("auditSchedule", "cron(0 3 * * * *)", "cron(0 3 ? * SUN *)"),
+    ("auditSchedule", "cron(0 3 ? * SUN)", "cron(0 3 ? * SUN *)"),
+    ("auditSchedule", 7, "or never"),
     ("keyAttributes", ["customer"], "an object"),
     ("keyAttributes", "customer", "an object"),
     ("keyAttributes", {"Order": ["customer"]}, "Order is not one of them"),
@@ -169,6 +245,25 @@ def test_the_allow_list_fits_into_the_functions_environment():
     longest = [f"arn:aws:dynamodb:eu-west-1:123456789012:table/{n:032}" for n in range(36)]
     assert len(json.dumps(longest)) < 3000
     assert len(config(tables=longest).tables) == 36
+
+
+def test_with_key_indexes_it_fits_as_well():
+    """They are named twice: in the list, and with the sort key of their sentinels."""
+    names = [f"Table{n:05}" for n in range(100)]
+    found = config(
+        tables=[
+            {"table": name, "keyIndex": True, "sentinelSortKey": "\u1234"} for name in names[:60]
+        ]
+        + names[60:]
+    )
+    travels = {**which_tables(found.tables), **which_key_indexes(found)}
+    assert sum(map(len, travels.values())) <= MAX_TABLES_TEXT
+    with pytest.raises(ConfigError, match="counts twice"):
+        config(
+            tables=[
+                {"table": name, "keyIndex": True, "sentinelSortKey": "\u1234"} for name in names
+            ]
+        )
 
 
 def test_every_retention_that_cloudwatch_has_may_be_chosen():

@@ -11,22 +11,27 @@ from constructs import IConstruct
 from infra import permissions
 from infra.config import Config
 from infra.stack import KeyhopStack
-from tests.infra.conftest import CONTEXT, WITHOUT_ASSETS
+from tests.infra.conftest import CONTEXT, KEPT_CONTEXT, WITHOUT_ASSETS
 
 PACKS = (AwsSolutionsChecks, ServerlessChecks)
 Told = list[tuple[str, str, str]]
 """Construct path, id of the rule, reason."""
 
 
+@pytest.fixture(scope="module", params=["runs", "key indexes"])
+def context(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return CONTEXT if request.param == "runs" else KEPT_CONTEXT
+
+
 @pytest.fixture(scope="module")
-def app() -> App:
+def app(context: dict[str, Any]) -> App:
     made = App(context=WITHOUT_ASSETS, stack_traces=False)
-    KeyhopStack(made, Config.from_context(CONTEXT))
+    KeyhopStack(made, Config.from_context(context))
     return made
 
 
 @pytest.fixture(scope="module")
-def unexcused() -> tuple[App, Told]:
+def unexcused(context: dict[str, Any]) -> tuple[App, Told]:
     """The same app with the acknowledgements held back, and what they were."""
     told: Told = []
 
@@ -44,7 +49,7 @@ def unexcused() -> tuple[App, Told]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(permissions, "Validations", Recorder)
         made = App(context=WITHOUT_ASSETS, stack_traces=False)
-        KeyhopStack(made, Config.from_context(CONTEXT))
+        KeyhopStack(made, Config.from_context(context))
     return made, told
 
 

@@ -1,0 +1,301 @@
+"""Who may do what for key indexes; each test asks the template's roles as IAM would be asked."""
+
+from typing import Any
+
+import pytest
+from keyhop.sentinel import INDEX, MARKER
+
+from infra import permissions
+from tests.infra.conftest import FAR_TABLE, FOREIGN_TABLE
+from tests.infra.template import (
+    ACCOUNT,
+    BUCKET_ARN,
+    FUNCTIONS,
+    KEY_INDEX_FUNCTIONS,
+    KEY_INDEX_MACHINES,
+    QUEUE_ARN,
+    REGION,
+    Deployed,
+    function_arn,
+    states_arn,
+    table_arn,
+)
+
+MACHINES = ("EnumerateKeys", *KEY_INDEX_MACHINES)
+ALL_FUNCTIONS = (*FUNCTIONS, *KEY_INDEX_FUNCTIONS)
+OWNERS = (*ALL_FUNCTIONS, *MACHINES)
+WRITERS = ("KeepIndex", "ScanSegments")
+LOOKERS = (*WRITERS, "ManageIndex")
+ORDERS, EVENTS = table_arn("Orders"), table_arn("Events")
+KEPT = (ORDERS, EVENTS, FAR_TABLE)
+NOT_KEPT = (table_arn("Flights"), table_arn("Customers"), table_arn("Others"), FOREIGN_TABLE)
+NAMED = {"dynamodb__Select": "SPECIFIC_ATTRIBUTES"}
+KEY = {"dynamodb__Attributes": ["customer", "order", MARKER]}
+MORE = {"dynamodb__Attributes": ["customer", "order", "creditCard"]}
+KEEPER = function_arn("Keyhop-KeepIndex")
+MAPPING = f"arn:aws:lambda:{REGION}:{ACCOUNT}:event-source-mapping:1-2-3"
+AUDIT = f"{BUCKET_ARN}/key-index/Orders/audit.json"
+RUN = f"{BUCKET_ARN}/runs/r1/manifest.json"
+
+WHOLE_SERVICE = {
+    "xray": "knows no resources",
+    "logs": "log delivery knows no resources",
+    "lambda:ListEventSourceMappings": "a list knows no resources",
+    "lambda:CreateEventSourceMapping": "has no name yet; narrowed by a condition",
+}
+
+
+def test_the_names_are_the_librarys():
+    """infra imports no library code."""
+    assert (permissions.MARKER, permissions.KEY_INDEX) == (MARKER, INDEX)
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("action", ["PutItem", "DeleteItem"])
+def test_only_who_keeps_an_index_writes_and_only_where_there_is_one(
+    kept: Deployed, owner: str, action: str
+):
+    for table in KEPT:
+        may = kept.allows(owner, f"dynamodb:{action}", table, **KEY)
+        assert may == (owner in WRITERS), table
+    for table in NOT_KEPT:
+        assert not kept.allows(owner, f"dynamodb:{action}", table, **KEY), table
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_nobody_has_another_way_to_write(kept: Deployed, owner: str):
+    """And nobody may make or delete a table, or change what is kept about it."""
+    actions = {
+        action
+        for statement in kept.statements(owner)
+        for action in statement["Action"]
+        if action.startswith("dynamodb:")
+    }
+    assert actions <= {
+        f"dynamodb:{name}"
+        for name in (
+            *("DescribeTable", "Scan", "Query", "GetItem", "BatchGetItem"),
+            *("PutItem", "DeleteItem", "UpdateTable"),
+            *("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"),
+        )
+    }
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_only_who_manages_changes_a_table(kept: Deployed, owner: str):
+    for table in KEPT:
+        may = kept.allows(owner, "dynamodb:UpdateTable", table)
+        assert may == (owner == "ManageIndex"), table
+    for table in NOT_KEPT:
+        assert not kept.allows(owner, "dynamodb:UpdateTable", table)
+
+
+@pytest.mark.parametrize("function", WRITERS)
+@pytest.mark.parametrize("action", ["PutItem", "DeleteItem"])
+def test_what_is_written_has_no_attribute_but_key_and_marker(
+    kept: Deployed, function: str, action: str
+):
+    """Where the context names the key attributes; elsewhere a warning of the synth says so."""
+    assert kept.allows(function, f"dynamodb:{action}", ORDERS, **KEY)
+    assert not kept.allows(function, f"dynamodb:{action}", ORDERS, **MORE)
+
+
+@pytest.mark.parametrize("function", LOOKERS)
+@pytest.mark.parametrize("action", ["Query", "GetItem", "BatchGetItem"])
+def test_who_looks_into_collections_sees_keys_only(kept: Deployed, function: str, action: str):
+    def may(table: str, **context: Any) -> bool:
+        return kept.allows(function, f"dynamodb:{action}", table, **context)
+
+    for table in KEPT:
+        assert may(table, **NAMED, **KEY)
+        assert not may(table, dynamodb__Select="ALL_ATTRIBUTES", **KEY)
+    assert not may(ORDERS, **NAMED, **MORE)
+    for table in NOT_KEPT:
+        assert not may(table, **NAMED, **KEY)
+
+
+@pytest.mark.parametrize("function", LOOKERS)
+def test_a_query_says_that_it_wants_named_attributes(kept: Deployed, function: str):
+    assert not kept.allows(function, "dynamodb:Query", ORDERS, **KEY)
+
+
+@pytest.mark.parametrize("function", LOOKERS)
+@pytest.mark.parametrize("action", ["GetItem", "BatchGetItem"])
+def test_a_get_has_no_select_and_is_allowed_all_the_same(
+    kept: Deployed, function: str, action: str
+):
+    assert kept.allows(function, f"dynamodb:{action}", ORDERS, **KEY)
+
+
+@pytest.mark.parametrize("owner", [name for name in OWNERS if name not in LOOKERS])
+def test_nobody_else_reads_single_items(kept: Deployed, owner: str):
+    for action in ("Query", "GetItem", "BatchGetItem"):
+        for table in KEPT:
+            assert not kept.allows(owner, f"dynamodb:{action}", table, **NAMED, **KEY)
+
+
+@pytest.mark.parametrize("function", ["PlanRun", "ScanSegments", "VerifyRun", "ManageIndex"])
+def test_who_scans_a_kept_table_sees_the_marker_as_well(kept: Deployed, function: str):
+    for resource in (ORDERS, f"{ORDERS}/index/{INDEX}"):
+        assert kept.allows(function, "dynamodb:Scan", resource, **NAMED, **KEY)
+        assert not kept.allows(function, "dynamodb:Scan", resource, **NAMED, **MORE)
+        assert not kept.allows(function, "dynamodb:Scan", resource, **KEY)
+    customers = {"dynamodb__Attributes": ["customer", MARKER]}
+    assert not kept.allows(
+        function, "dynamodb:Scan", table_arn("Customers"), **NAMED, **customers
+    ), "it has no sentinels"
+
+
+def test_who_manages_scans_the_key_index_and_no_other(kept: Deployed):
+    for table in KEPT:
+        assert not kept.allows("ManageIndex", "dynamodb:Scan", f"{table}/index/ByDate", **NAMED)
+    for table in NOT_KEPT:
+        assert not kept.allows("ManageIndex", "dynamodb:Scan", table, **NAMED)
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize(
+    "action", ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"]
+)
+def test_only_the_keeper_reads_streams(kept: Deployed, owner: str, action: str):
+    for table in KEPT:
+        stream = f"{table}/stream/2026-11-21T09:00:00.000"
+        assert kept.allows(owner, f"dynamodb:{action}", stream) == (owner == "KeepIndex")
+    for table in NOT_KEPT:
+        assert not kept.allows(owner, f"dynamodb:{action}", f"{table}/stream/2026-11-21")
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_only_the_keepers_failures_go_to_the_queue(kept: Deployed, owner: str):
+    assert kept.allows(owner, "sqs:SendMessage", QUEUE_ARN) == (owner == "KeepIndex")
+    for action in ("ReceiveMessage", "DeleteMessage", "PurgeQueue"):
+        assert not kept.allows(owner, f"sqs:{action}", QUEUE_ARN)
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "who"),
+    [
+        ("Create", "*", {"ManageIndex"}),
+        ("Update", MAPPING, {"ManageIndex"}),
+        ("Delete", MAPPING, {"ManageIndex", "ReleaseKeeper"}),
+    ],
+)
+@pytest.mark.parametrize("owner", OWNERS)
+def test_mappings_are_changed_for_the_keeper_only(
+    kept: Deployed, owner: str, action: str, resource: str, who: set[str]
+):
+    def may(function: str | None) -> bool:
+        name = f"lambda:{action}EventSourceMapping"
+        return kept.allows(owner, name, resource, lambda__FunctionArn=function)
+
+    assert may(KEEPER) == (owner in who)
+    assert not may(function_arn("Keyhop-ManageIndex"))
+    assert not may(function_arn("SomebodyElses"))
+    assert not may(None)
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_who_changes_mappings_can_find_them(kept: Deployed, owner: str):
+    may = kept.allows(owner, "lambda:ListEventSourceMappings", "*")
+    assert may == (owner in ("ManageIndex", "ReleaseKeeper"))
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_only_who_manages_writes_what_is_known_of_an_index(kept: Deployed, owner: str):
+    for action in ("PutObject", "DeleteObject"):
+        assert kept.allows(owner, f"s3:{action}", AUDIT) == (owner == "ManageIndex")
+    reads = kept.allows(owner, "s3:GetObject", AUDIT)
+    assert reads == (owner in ("ManageIndex", "PlanRun"))
+
+
+def test_who_manages_reads_runs_and_writes_none(kept: Deployed):
+    assert kept.allows("ManageIndex", "s3:GetObject", RUN)
+    for action in ("PutObject", "DeleteObject"):
+        assert not kept.allows("ManageIndex", f"s3:{action}", RUN)
+    for prefix in ("runs/r1/drift/", "key-index/Orders/reports/"):
+        assert kept.allows("ManageIndex", "s3:ListBucket", BUCKET_ARN, s3__prefix=prefix)
+    assert not kept.allows("ManageIndex", "s3:ListBucket", BUCKET_ARN, s3__prefix="other/")
+
+
+@pytest.mark.parametrize("function", ["ManageIndex", "PlanRun"])
+def test_an_audit_that_is_missing_is_found_to_be_missing(kept: Deployed, function: str):
+    """S3 answers 404 only to who may list."""
+    assert kept.allows(function, "s3:ListBucket", BUCKET_ARN)
+
+
+@pytest.mark.parametrize("function", ["KeepIndex", "ReleaseKeeper"])
+def test_who_has_no_business_with_the_bucket_has_no_right_to_it(kept: Deployed, function: str):
+    for statement in kept.statements(function):
+        assert not [action for action in statement["Action"] if action.startswith("s3:")]
+
+
+@pytest.mark.parametrize("machine", KEY_INDEX_MACHINES)
+def test_a_machine_starts_walks_and_waits_for_their_end(kept: Deployed, machine: str):
+    """What `startExecution.sync:2` needs by AWS's documentation."""
+    walks = states_arn("stateMachine:Keyhop-EnumerateKeys")
+    walk = states_arn("execution:Keyhop-EnumerateKeys:w1")
+    rule = (
+        f"arn:aws:events:{REGION}:{ACCOUNT}:rule/"
+        "StepFunctionsGetEventsForStepFunctionsExecutionRule"
+    )
+    assert kept.allows(machine, "states:StartExecution", walks)
+    for action in ("DescribeExecution", "StopExecution"):
+        assert kept.allows(machine, f"states:{action}", walk)
+    for action in ("PutTargets", "PutRule", "DescribeRule"):
+        assert kept.allows(machine, f"events:{action}", rule)
+
+
+@pytest.mark.parametrize("machine", KEY_INDEX_MACHINES)
+def test_a_machine_does_nothing_else(kept: Deployed, machine: str):
+    invoked = {
+        resource
+        for statement in kept.statements(machine)
+        if "lambda:InvokeFunction" in statement["Action"]
+        for resource in statement["Resource"]
+    }
+    assert invoked == {function_arn("Keyhop-ManageIndex")}
+    for other in MACHINES:
+        may = kept.allows(
+            machine, "states:StartExecution", states_arn(f"stateMachine:Keyhop-{other}")
+        )
+        assert may == (other == "EnumerateKeys")
+    services = {a.split(":")[0] for s in kept.statements(machine) for a in s["Action"]}
+    assert services == {"lambda", "states", "events", "logs", "xray"}
+
+
+def test_the_schedule_starts_audits_and_nothing_else(kept: Deployed):
+    (role,) = {
+        rule["Properties"]["Targets"][0]["RoleArn"]["Fn::GetAtt"][0]
+        for rule in kept.of_type("AWS::Events::Rule").values()
+    }
+    (statement,) = kept.statements_of({"Role": {"Fn::GetAtt": [role, "Arn"]}})
+    assert statement["Sid"] == "StartAudits"
+    assert statement["Action"] == ["states:StartExecution"]
+    assert statement["Resource"] == [states_arn("stateMachine:Keyhop-AuditKeyIndex")]
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_each_statement_of_ours_says_why_and_no_two_the_same(kept: Deployed, owner: str):
+    """IAM refuses a policy whose Sids are not unique."""
+    statements = kept.statements(owner)
+    sids = [statement["Sid"] for statement in statements if "Sid" in statement]
+    assert len(set(sids)) == len(sids)
+    for statement in statements:
+        assert "Sid" in statement or statement["Resource"] == ["*"]
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_no_action_is_a_wildcard_and_whole_services_are_known_ones(kept: Deployed, owner: str):
+    for statement in kept.statements(owner):
+        for action in statement["Action"]:
+            assert "*" not in action
+            if "*" in statement["Resource"]:
+                assert action in WHOLE_SERVICE or action.split(":")[0] in WHOLE_SERVICE
+
+
+@pytest.mark.parametrize("owner", FUNCTIONS)
+def test_without_a_key_index_nobody_can_write(template: Deployed, owner: str):
+    for table in (table_arn("Flights"), ORDERS, FOREIGN_TABLE):
+        for action in ("PutItem", "DeleteItem", "UpdateTable", "Query", "GetItem"):
+            assert not template.allows(owner, f"dynamodb:{action}", table, **NAMED)
+    assert not template.allows(owner, "s3:GetObject", AUDIT)
