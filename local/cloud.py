@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,10 @@ ACCOUNT = "000000000000"
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 CDK_SECONDS = 300
+
+
+Tables = Sequence[str | Mapping[str, Any]]
+"""As in the context field `tables`."""
 
 
 class DeploymentError(Exception):
@@ -62,7 +66,7 @@ class Cloud:
             "AWS_SECRET_ACCESS_KEY": "test",
         }
 
-    def deploy(self, tables: list[str], **context: str) -> dict[str, str]:
+    def deploy(self, tables: Tables, **context: str) -> dict[str, str]:
         """`cdk bootstrap` and `cdk deploy`; returns the stack's outputs. Raises DeploymentError."""
         self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
         written = self.folder / "outputs.json"
@@ -71,12 +75,12 @@ class Cloud:
         (self.outputs,) = json.loads(written.read_text()).values()
         return self.outputs
 
-    def destroy(self, tables: list[str], **context: str) -> None:
+    def destroy(self, tables: Tables, **context: str) -> None:
         """`cdk destroy` of what was deployed with the same context. Raises DeploymentError."""
         self._cdk("destroy", "--force", *self._context(tables, context))
 
-    def _context(self, tables: list[str], more: Mapping[str, str]) -> list[str]:
-        given = {"tables": ",".join(tables), "dynamodbEndpoint": self.dynamodb, **more}
+    def _context(self, tables: Tables, more: Mapping[str, str]) -> list[str]:
+        given = {"tables": json.dumps(list(tables)), "dynamodbEndpoint": self.dynamodb, **more}
         return [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
 
     def _cdk(self, *arguments: str) -> None:

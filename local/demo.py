@@ -18,6 +18,7 @@ from rich.table import Table
 
 from bench.baselines import Reading, full_scan, published
 from local.cloud import Cloud, DeploymentError, laptop_cloud
+from local.demo_index import show_key_index
 from local.flights import TABLE, create_table, flights, load
 from local.follow import Executions
 from local.servers import dynamodb_local, local_client
@@ -30,6 +31,7 @@ COMPARED_SEGMENTS = 128
 INPUT = {"table": TABLE, "segments": 128, "maxConcurrency": 2}
 """As many workers as this machine is taken to have processors."""
 
+TABLES = [{"table": TABLE, "keyIndex": True}]
 LONGEST_SECONDS = 180.0
 
 
@@ -49,9 +51,10 @@ def main() -> int:
         client = local_client(cloud.dynamodb)
         scanned = full_scan(client, TABLE, COMPARED_SEGMENTS)
         hopped = published(client, TABLE, COMPARED_SEGMENTS)
-    _compare(console, result, scanned, hopped)
+        _compare(console, result, scanned, hopped)
+        index_is_true = show_key_index(console, cloud, result)
     console.print("All servers are stopped, and nothing of them is left.")
-    return 0 if result["keys"] == scanned.keys == hopped.keys else 1
+    return 0 if result["keys"] == scanned.keys == hopped.keys and index_is_true else 1
 
 
 def only_the_data() -> int:
@@ -74,10 +77,13 @@ def load_and_deploy(console: Console, cloud: Cloud) -> None:
     Raises DeploymentError.
     """
     console.print(f"DynamoDB Local is up at {cloud.dynamodb}, ministack at {cloud.url}.")
-    console.print(f"$ cdk deploy -c tables={TABLE}   (meanwhile, its data is loaded)")
+    console.print(
+        f"$ cdk deploy -c 'tables={json.dumps(TABLES)}'   (meanwhile, its data is loaded)",
+        markup=False,
+    )
     began = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
-        deployment = pool.submit(cloud.deploy, [TABLE])
+        deployment = pool.submit(cloud.deploy, TABLES)
         _load(console, cloud.dynamodb)
         with console.status("Deploying ..."):
             outputs = deployment.result()

@@ -139,10 +139,40 @@ PUT_OBJECT: Mends = [
     ),
 ]
 
+NESTED_EXECUTIONS: Mends = [
+    # How another execution has failed is in the cause, as JSON; the error is always the same.
+    (
+        """    output = payload.get("output")
+    if isinstance(output, str):
+        try:
+            decoded = json.loads(output)
+        except json.JSONDecodeError:
+            decoded = None
+        if isinstance(decoded, dict) and decoded.get("Error"):
+            return decoded["Error"], decoded.get("Cause", "")
+""",
+        """    output = payload.get("output")
+    if isinstance(output, str):
+        try:
+            decoded = json.loads(output)
+        except json.JSONDecodeError:
+            decoded = None
+        if isinstance(decoded, dict) and decoded.get("Error"):
+            told = {
+                "ExecutionArn": payload.get("executionArn"),
+                "Status": payload.get("status"),
+                "Error": decoded["Error"],
+                "Cause": decoded.get("Cause", ""),
+            }
+            return "States.TaskFailed", json.dumps(told)
+""",
+    ),
+]
+
 MENDED: dict[str, Mends] = {
     "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS,
     "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS + STREAMS_OF_DYNAMODB_LOCAL,
-    "ministack.services.stepfunctions": MAPS + PUT_OBJECT,
+    "ministack.services.stepfunctions": MAPS + PUT_OBJECT + NESTED_EXECUTIONS,
 }
 
 

@@ -110,7 +110,7 @@ def _wait_until_up(server: "subprocess.Popen[bytes]", port: int, log: Any) -> No
     raise SystemExit(f"The local server did not start on port {port}: {said}")
 
 
-def local_client(url: str, connections: int = 16) -> Any:
+def local_client(url: str, connections: int = 16, attempts: int = 1) -> Any:
     """A plain client for a local database, to make and fill tables with."""
     return boto3.client(
         "dynamodb",
@@ -119,6 +119,6 @@ def local_client(url: str, connections: int = 16) -> Any:
         config=Config(
             parameter_validation=False,
             max_pool_connections=connections,
-            retries={"mode": "standard", "total_max_attempts": 1},
+            retries={"mode": "standard", "total_max_attempts": attempts},
         ),
     )

@@ -7,6 +7,7 @@ would wait for an hour.
 
 import json
 import os
+import time
 import urllib.request
 from typing import Any
 
@@ -16,6 +17,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.key_index.attach import Mappings
 
 logger = Logger()
+
+PAUSE_SECONDS = 0.5
+MARGIN_MILLISECONDS = 10_000
 
 
 @logger.inject_lambda_context
@@ -28,15 +32,22 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
             os.environ["KEYHOP_KEEPER"],
             os.environ["KEYHOP_FAILURE_QUEUE"],
         )
-        if event["RequestType"] == "Delete":
-            logger.info("released", mappings=mappings.detach_all())
-        elif event["RequestType"] == "Update":
-            kept = event["ResourceProperties"].get("Tables", [])
-            logger.info("released", mappings=mappings.detach_all_but(kept))
+        tables = event["ResourceProperties"].get("Tables", [])
+        if event["RequestType"] != "Create":
+            release(mappings, [] if event["RequestType"] == "Delete" else tables, context)
     except Exception as error:
         logger.exception("not released")
         status, reason = "FAILED", f"{type(error).__name__}: {error}"
     _answer(event, context, status, reason)
+
+
+def release(mappings: Mappings, kept: list[str], context: LambdaContext) -> None:
+    """Remove all mappings but those to tables that are kept; raises TimeoutError."""
+    while not mappings.detach_all_but(kept):
+        if context.get_remaining_time_in_millis() < MARGIN_MILLISECONDS:
+            raise TimeoutError("a mapping of the keeper cannot be removed: delete it in Lambda")
+        time.sleep(PAUSE_SECONDS)
+    logger.info("released", kept=kept)
 
 
 def _answer(event: dict[str, Any], context: LambdaContext, status: str, reason: str) -> None:

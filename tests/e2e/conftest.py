@@ -16,7 +16,11 @@ from local.cloud import Cloud, laptop_cloud
 from local.follow import Ended, Executions
 from tests.databases import Database
 
-TABLES = ["Whole", "Small", "Slow", "Odd", "Live"]
+KEPT = ["Kept", "Chaos", "Poison"]
+TABLES = [
+    *("Whole", "Small", "Slow", "Odd", "Live"),
+    *({"table": name, "keyIndex": True} for name in KEPT),
+]
 """What the deployment may touch; each test module has a table of its own."""
 
 WORKER_SECONDS = 30

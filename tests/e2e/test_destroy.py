@@ -2,14 +2,20 @@
 
 from pathlib import Path
 
+from keyhop.key_index.attach import Mappings
+
 from local.cloud import Cloud
+from tests.databases import Database
+from tests.integration.key_index.tables import STREAM
+
+TABLES = ["Small", {"table": "Left", "keyIndex": True}]
 
 
 def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
     cloud: Cloud, tmp_path: Path
 ) -> None:
     other = Cloud(cloud.url, cloud.dynamodb, tmp_path)
-    outputs = other.deploy(["Small"], stackName="Gone")
+    outputs = other.deploy(TABLES, stackName="Gone")
     states, functions, s3 = (cloud.client(name) for name in ("stepfunctions", "lambda", "s3"))
 
     def machines() -> list[str]:
@@ -20,10 +26,18 @@ def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
         found = functions.list_functions()["Functions"]
         return [one["FunctionName"] for one in found if one["FunctionName"].startswith("Gone-")]
 
-    assert machines() == ["Gone-EnumerateKeys"]
-    assert len(named()) == 5
+    assert len(machines()) == 4
+    assert len(named()) == 8
+    database = Database("dynamodb_local", cloud.dynamodb)
+    database.create("Left", **STREAM)
+    stream = database.client.describe_table(TableName="Left")["Table"]["LatestStreamArn"]
+    queue = "arn:aws:sqs:us-east-1:000000000000:failures"
+    mappings = Mappings(functions, "Gone-KeepIndex", queue)
+    while not mappings.attach(stream):
+        pass
+    assert len(mappings.of_table(stream)) == 1
     s3.put_object(Bucket=outputs["ResultsBucketName"], Key="runs/r/manifest.json", Body=b"{}")
-    other.destroy(["Small"], stackName="Gone")
-    assert machines() == named() == []
+    other.destroy(TABLES, stackName="Gone")
+    assert machines() == named() == mappings.of_table(stream) == []
     kept = s3.list_objects_v2(Bucket=outputs["ResultsBucketName"])["Contents"]
     assert [entry["Key"] for entry in kept] == ["runs/r/manifest.json"]

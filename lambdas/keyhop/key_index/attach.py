@@ -77,21 +77,17 @@ class Mappings:
                 self._delete(mapping["UUID"])
         return not found
 
-    def detach_all(self) -> int:
-        """Remove all mappings of the keeper; returns how many there were."""
-        found = self._all()
-        for mapping in found:
-            if mapping["State"] != "Deleting":
-                self._delete(mapping["UUID"])
-        return len(found)
+    def detach_all_but(self, tables: Sequence[str]) -> bool:
+        """Remove the keeper's mappings to streams of other tables; returns whether there are none.
 
-    def detach_all_but(self, tables: Sequence[str]) -> int:
-        """Remove the keeper's mappings to streams of other tables; returns how many there were."""
+        One that is changing at this moment is refused; so it is called again until it is true.
+        """
         kept = tuple(f":table/{name}/stream/" for name in tables)
         gone = [m for m in self._all() if not any(k in m.get("EventSourceArn", "") for k in kept)]
         for mapping in gone:
-            self._delete(mapping["UUID"])
-        return len(gone)
+            if mapping["State"] != "Deleting":
+                self._delete(mapping["UUID"])
+        return not gone
 
     def of_table(self, stream: str) -> list[dict[str, Any]]:
         """The keeper's mappings to a stream of the same table."""

@@ -123,6 +123,7 @@ class Collections:
             KeyConditionExpression="#p = :p",
             ExpressionAttributeValues={":p": partition[self.sentinel.partition.name]},
             Limit=LOOK_ITEMS,
+            Select="SPECIFIC_ATTRIBUTES",  # as IAM demands it
             **self._projection(),
         )
         return Seen.of([self.sentinel.is_one(item) for item in answer["Items"]])

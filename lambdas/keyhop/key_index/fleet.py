@@ -7,7 +7,7 @@ from typing import Any
 from keyhop.client import DynamoDB, Endpoint
 from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.fleet.request import InvalidInput, table_name
+from keyhop.enumerate.fleet.request import InvalidInput, allowed, table_name
 from keyhop.enumerate.fleet.runs import Runs
 from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Choice
@@ -33,15 +33,17 @@ class KeyIndexes:
     runs: Runs
     places: Mapping[str, str | None]
 
-    def check(self, table: str) -> None:
-        """Raises InvalidInput for a table without keyIndex."""
-        if table not in self.places:
-            listed = ", ".join(self.places) or "none has"
+    def checked(self, table: str) -> str:
+        """The table as requests name it; raises InvalidInput for one without keyIndex."""
+        try:
+            return allowed(table, list(self.places))
+        except InvalidInput as error:
+            listed = ", ".join(self.places) or "none"
             raise InvalidInput(
                 f"Table {table!r} has no keyIndex in this deployment (those that have: {listed}): "
                 f'write {{"table": "{table_name(table)}", "keyIndex": true}} into "tables" in '
                 f"cdk.json and deploy again."
-            )
+            ) from error
 
     def book(self, state: TableState) -> Book:
         """Where what is known about a table's key index is written down."""
@@ -62,7 +64,7 @@ class KeyIndexes:
     ) -> tuple[Target, Choice]:
         """What to read, and how; see enumerate/fleet/planning.py."""
         if walk is not None:
-            self.check(target.name)
+            self.checked(target.name)
             kind = Walk.from_json(walk).kind
             sentinel = self.sentinel(target.name, target.space)
             if kind == "remove":

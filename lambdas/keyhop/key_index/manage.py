@@ -14,7 +14,7 @@ from keyhop.client import DynamoDB, Endpoint
 from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.estimate import estimate
-from keyhop.enumerate.fleet.request import STARTED_BY, InvalidInput, allowed
+from keyhop.enumerate.fleet.request import STARTED_BY, InvalidInput
 from keyhop.enumerate.fleet.runs import Execution, Runs, dynamodb_for
 from keyhop.enumerate.fleet.working import EXAMPLES
 from keyhop.enumerate.pages import PageReader
@@ -43,6 +43,7 @@ from keyhop.units import UNITS_PER_BLOCK
 
 DEFAULT_WRITE_RATE = 1000.0
 WAIT_SECONDS = 10
+LONG_WAIT_SECONDS = 60
 MOST_REMOVALS = 5
 """Walks of a removal: if rows turn up again and again, somebody else puts sentinels."""
 
@@ -54,17 +55,21 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "maxConcurrency": (1, 10_000),
     "graceSeconds": (0.0, 300.0),
 }
-_TRUTHS = {"build": ("planOnly",), "audit": ("repair",), "remove": ()}
+_TRUTHS = {"build": ("planOnly",), "audit": ("repair", "scheduled"), "remove": ()}
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person asks of one of the three state machines."""
+    """What a person asks of one of the three state machines.
+
+    scheduled: nobody asked, so a table without a key index is none of an audit's business.
+    """
 
     action: str
     table: str
     plan_only: bool = False
     repair: bool = True
+    scheduled: bool = False
     grace_seconds: float = GRACE_SECONDS
     max_write_rate: float = DEFAULT_WRITE_RATE
     max_read_rate: float | None = None
@@ -102,6 +107,7 @@ class Order:
             given["table"],
             plan_only=given.get("planOnly", False),
             repair=given.get("repair", True),
+            scheduled=given.get("scheduled", False),
             grace_seconds=float(given.get("graceSeconds", GRACE_SECONDS)),
             max_write_rate=float(given.get("maxWriteRate", DEFAULT_WRITE_RATE)),
             max_read_rate=given.get("maxReadRate"),
@@ -145,8 +151,7 @@ class Manager:
     ) -> dict[str, Any]:
         """One step of a state machine; returns the next state. Raises CannotStart and its kin."""
         order = Order.parse(action, given)
-        order = replace(order, table=allowed(order.table, self.tables))
-        self.indexes.check(order.table)
+        order = replace(order, table=self.indexes.checked(order.table))
         steps = {
             ("build", "prepare"): self._prepare_build,
             ("audit", "prepare"): self._prepare_audit,
@@ -199,6 +204,9 @@ class Manager:
         state: Mapping[str, Any],
     ) -> dict[str, Any]:
         table = look_up(client, endpoint, order.table)
+        if table.index is None and order.scheduled:
+            why = "the table has no key index: start BuildKeyIndex"
+            return {"next": "end", "result": {"table": order.table, "skipped": why}}
         check_has_one(table)
         if table.stream is None:
             raise CannotStart(
@@ -295,7 +303,9 @@ class Manager:
         return {"next": "end", "result": result}
 
     def _wait(self, step: Step) -> dict[str, Any]:
-        seconds = min(WAIT_SECONDS, self.settle_seconds)
+        # An index can take a day, and an execution's history has room for 25,000 events.
+        seconds = LONG_WAIT_SECONDS if "for the index" in step.says else WAIT_SECONDS
+        seconds = min(seconds, self.settle_seconds)
         return {"next": "wait", "seconds": seconds, "says": step.says}
 
     def _rows_left(

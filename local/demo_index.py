@@ -1,0 +1,130 @@
+"""The second half of `make demo`: a key index on the flights, built while they change."""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+from keyhop.units import read_dollars
+from rich.console import Console
+from rich.table import Table
+
+from local.cloud import Cloud
+from local.flights import TABLE
+from local.follow import Ended, Executions
+from local.pump import pump_for
+from local.servers import local_client
+from local.show import follow
+
+BUILD = {"table": TABLE, "maxWriteRate": 20_000, "maxConcurrency": 2, "graceSeconds": 1}
+AUDIT = {"table": TABLE, "maxConcurrency": 2, "graceSeconds": 1}
+READ = {"table": TABLE, "method": "auto"}
+LONGEST_SECONDS = 180.0
+SETTLE_SECONDS = 60.0
+NEW = "KEYHOP{number}"
+"""Tail numbers that no aircraft has."""
+
+
+def show_key_index(console: Console, cloud: Cloud, skipped: dict[str, Any]) -> bool:
+    """Build it while aircraft come and go, read it, audit it; whether all was right.
+
+    skipped: the result of the skip-scan of the same table.
+    """
+    with pump_for(cloud) as pump:
+        console.print(f"\nStarting BuildKeyIndex with {json.dumps(BUILD)},", markup=False)
+        console.print("while aircraft come and go, whose records the keeper follows ...")
+        with _aircraft_come_and_go(cloud) as counts:
+            built = _done(console, cloud, "BuildKeyIndexArn", BUILD)
+        if built is None:
+            return False
+        pump.settle(SETTLE_SECONDS)
+        _print_built(console, built, counts, pump.counts.delivered)
+        audit = _done(console, cloud, "AuditKeyIndexArn", AUDIT)
+        read = _done(console, cloud, "StateMachineArn", READ)
+    if audit is None or read is None:
+        return False
+    expected = skipped["keys"] + counts["came"] - counts["went"]
+    _print_read(console, audit["audit"], read, skipped)
+    return bool(audit["audit"]["drift"] == 0 and read["keys"] == expected)
+
+
+def _done(console: Console, cloud: Cloud, output: str, given: dict[str, Any]) -> Any:
+    """The output of an execution; None if it failed, after saying why."""
+    outputs = cloud.outputs
+    executions = Executions(cloud.client, outputs[output], outputs["ResultsBucketName"])
+    ended: Ended = follow(console, executions, executions.start(given), LONGEST_SECONDS)
+    if ended.status == "SUCCEEDED":
+        return ended.output
+    console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
+    return None
+
+
+@contextmanager
+def _aircraft_come_and_go(cloud: Cloud) -> Iterator[dict[str, int]]:
+    """Until the block ends: aircraft get their first flight, and some lose their last one."""
+    counts = {"came": 0, "went": 0}
+    over = Event()
+    # DynamoDB Local fails a request now and then while it makes an index.
+    client = local_client(cloud.dynamodb, attempts=8)
+    chance = random.Random(1)
+
+    def write() -> None:
+        present: list[str] = []
+        while not over.wait(0.02):
+            if present and chance.random() < 0.3:
+                name = present.pop(chance.randrange(len(present)))
+                client.delete_item(TableName=TABLE, Key=_flight(name))
+                counts["went"] += 1
+            else:
+                name = NEW.format(number=counts["came"])
+                client.put_item(TableName=TABLE, Item=_flight(name))
+                present.append(name)
+                counts["came"] += 1
+
+    writer = Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield counts
+    finally:
+        over.set()
+        writer.join()
+
+
+def _flight(name: str) -> dict[str, Any]:
+    return {"tailnum": {"S": name}, "departure": {"S": "2013-12-31T23:59#KH1"}}
+
+
+def _print_built(
+    console: Console, built: dict[str, Any], counts: dict[str, int], records: int
+) -> None:
+    build = built["build"]
+    console.print(
+        f"Built in {build['seconds']:.1f} s: {build['put']:,} sentinels put, for "
+        f"{build['write_units']:,.0f} WRU. Meanwhile {counts['came']:,} aircraft came and "
+        f"{counts['went']:,} went;\nthe keeper has worked {records:,} records of the stream."
+    )
+
+
+def _print_read(
+    console: Console, audit: dict[str, Any], read: dict[str, Any], skipped: dict[str, Any]
+) -> None:
+    console.print(
+        f"Audit: {audit['collections']:,} collections compared, missing {audit['missing']}, "
+        f"surplus {audit['surplus']}: drift {audit['drift']}, for {audit['read_units']:,.1f} RRU."
+    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("way")
+    for heading in ("keys", "requests", "RRU", "dollars"):
+        table.add_column(heading, justify="right")
+    for way, run in (("skip-scan, before", skipped), ("key index, now", read)):
+        table.add_row(
+            way,
+            f"{run['keys']:,}",
+            f"{run['requests']:,}",
+            f"{run['read_units']:,.1f}",
+            f"${read_dollars(run['read_units']):.6f}",
+        )
+    console.print(table)
+    console.print(f'"method": "auto" chose: {read["method"]}.')

@@ -1,0 +1,228 @@
+"""The key index on the laptop cloud: built by its state machine, kept by the deployed keeper."""
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keyhop.sentinel import Sentinel
+
+from local.follow import Ended, Executions
+from local.mapping import Trouble
+from local.pump import pump_for
+from tests.databases import Result, keyhop
+from tests.e2e.conftest import Deployed
+from tests.e2e.processes import workers_of
+from tests.e2e.proxy import Proxy, proxy_before
+from tests.integration.key_index.tables import drift, scanned, target_of
+
+KEEPER = "Keyhop-KeepIndex"
+LONGEST_SECONDS = 100.0
+GIVEN = {"graceSeconds": 1, "maxWriteRate": 100_000}
+
+
+@pytest.fixture(autouse=True)
+def own_state(deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command sees the laptop cloud, and has a state folder of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name, value in deployed.cloud.exports.items():
+        monkeypatch.setenv(name, value)
+
+
+def run(deployed: Deployed, action: str, table: str, **given: Any) -> Ended:
+    """An execution of BuildKeyIndex, AuditKeyIndex or RemoveKeyIndex, to its end."""
+    arn = deployed.cloud.outputs[f"{action.capitalize()}KeyIndexArn"]
+    machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
+    return machine.follow(machine.start({"table": table, **given}), LONGEST_SECONDS)
+
+
+def done(deployed: Deployed, action: str, table: str, **given: Any) -> Any:
+    ended = run(deployed, action, table, **given)
+    assert ended.status == "SUCCEEDED", ended
+    return ended.output
+
+
+def sentinel_of(deployed: Deployed, table: str) -> Sentinel:
+    return Sentinel.of(target_of(deployed.database, table).space)
+
+
+def index(deployed: Deployed, action: str, table: str, *more: str) -> Result:
+    return keyhop("index", action, table, "--endpoint-url", deployed.cloud.dynamodb, *more)
+
+
+def mappings(deployed: Deployed) -> list[dict[str, Any]]:
+    told = deployed.cloud.client("lambda").list_event_source_mappings(FunctionName=KEEPER)
+    return list(told["EventSourceMappings"])
+
+
+def test_a_day_of_a_key_index(deployed: Deployed) -> None:
+    """Built, kept true, read, broken on purpose, found, repaired, removed."""
+    database = deployed.database
+    expected = database.collections("Kept", [1, 6, 1, 25, 2] * 20)
+    before = sorted(map(repr, scanned(database, "Kept")))
+    sentinel = sentinel_of(deployed, "Kept")
+    planned = done(deployed, "build", "Kept", planOnly=True)
+    assert planned["write_units"] == 200
+    with pump_for(deployed.cloud) as pump:
+        built = done(deployed, "build", "Kept", **GIVEN)
+        assert (built["build"]["put"], built["audit"]["drift"]) == (100, 0)
+        pump.settle(60)
+        assert drift(database, "Kept", sentinel) == (set(), set())
+
+        def put(name: str, sort: str) -> None:
+            item = {"pk": {"S": name}, "sk": {"S": sort}}
+            database.client.put_item(TableName="Kept", Item=item)
+
+        def delete(name: str, sort: str) -> None:
+            key = {"pk": {"S": name}, "sk": {"S": sort}}
+            database.client.delete_item(TableName="Kept", Key=key)
+
+        put("new", "a")
+        put("new", "b")
+        put("short-lived", "a")
+        delete("short-lived", "a")
+        pump.settle(60)
+        read = deployed.run({"table": "Kept", "method": "auto"})
+        assert read.output["method"] == "index", read
+        assert set(deployed.found(read.output["run"])) == expected | {"new"}
+        assert index(deployed, "status", "Kept").out.decode().count(KEEPER) == 1
+        assert index(deployed, "remove", "Kept").status == 2, "a keeper is at work"
+
+        pump.pause()
+        put("while nobody looks", "a")
+        delete("new", "a")
+        delete("new", "b")
+        database.client.delete_item(
+            TableName="Kept", Key=sentinel.key_of({"pk": {"S": min(expected)}})
+        )
+        looked = done(deployed, "audit", "Kept", repair=False, graceSeconds=0)["audit"]
+        assert (looked["missing"], looked["surplus"], looked["repaired"]) == (2, 1, 0)
+        assert deployed.run({"table": "Kept"}).output["method"] == "skip"
+        repaired = done(deployed, "audit", "Kept", graceSeconds=0)["audit"]
+        assert repaired["repaired"] == 3
+        assert drift(database, "Kept", sentinel) == (set(), set())
+        pump.resume()
+        pump.settle(60)
+        assert done(deployed, "audit", "Kept", **GIVEN_TO_AUDIT)["audit"]["drift"] == 0
+
+        delete("while nobody looks", "a")
+        pump.settle(60)
+        assert len(mappings(deployed)) == 1
+        removed = done(deployed, "remove", "Kept")
+        assert (removed["as_before"], removed["mappings"]) == (True, 0)
+        assert mappings(deployed) == []
+    assert sorted(map(repr, scanned(database, "Kept"))) == before
+    told = database.client.describe_table(TableName="Kept")["Table"]
+    assert not told.get("GlobalSecondaryIndexes")
+    assert not (told.get("StreamSpecification") or {}).get("StreamEnabled")
+
+
+GIVEN_TO_AUDIT = {"graceSeconds": 1}
+
+
+def test_the_cause_of_a_failed_walk_is_the_machines_own(deployed: Deployed) -> None:
+    ended = run(deployed, "build", "Small")
+    assert (ended.status, ended.error) == ("FAILED", "InvalidInput")
+    assert "has no keyIndex in this deployment" in ended.cause
+    ended = run(deployed, "audit", "Chaos", maxConcurency=3)
+    assert "did you mean maxConcurrency" in ended.cause
+
+
+@contextmanager
+def behind(deployed: Deployed, proxy: Proxy) -> Iterator[None]:
+    """The keeper sees DynamoDB through a proxy."""
+    functions = deployed.cloud.client("lambda")
+    told = functions.get_function_configuration(FunctionName=KEEPER)["Environment"]["Variables"]
+    through = {**told, "AWS_ENDPOINT_URL_DYNAMODB": proxy.url}
+    functions.update_function_configuration(FunctionName=KEEPER, Environment={"Variables": through})
+    try:
+        yield
+    finally:
+        functions.update_function_configuration(
+            FunctionName=KEEPER, Environment={"Variables": told}
+        )
+
+
+def write_at_random(deployed: Deployed, seed: int, times: int) -> None:
+    chance = random.Random(seed)
+    client = deployed.database.client
+    for _ in range(times):
+        key = {"pk": {"S": f"k{chance.randrange(300)}"}, "sk": {"S": chance.choice("abc")}}
+        if chance.random() < 0.55:
+            client.delete_item(TableName="Chaos", Key=key)
+        else:
+            client.put_item(TableName="Chaos", Item=key)
+
+
+def test_chaos_leaves_no_drift(deployed: Deployed) -> None:
+    """10,000 writes by 8 writers; duplicates, another order, kills and throttles for the keeper."""
+    database = deployed.database
+    database.collections("Chaos", [1, 2] * 10)
+    sentinel = sentinel_of(deployed, "Chaos")
+    done(deployed, "build", "Chaos", **GIVEN)
+    chance = random.Random(1)
+    kills = 0
+    with (
+        proxy_before(deployed.cloud.dynamodb) as proxy,
+        behind(deployed, proxy),
+        pump_for(deployed.cloud, Trouble(duplicates=0.1, shuffled=True, seed=3)) as pump,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        proxy.throttled = 0.05
+        writers = [pool.submit(write_at_random, deployed, seed, 1_250) for seed in range(8)]
+        while wait(writers, timeout=0.5).not_done:  # between two kills it gets some work done
+            for process in sorted(workers_of(KEEPER))[:1]:
+                if chance.random() < 0.7:
+                    os.kill(process, signal.SIGKILL)
+                    kills += 1
+        for writer in writers:
+            writer.result()
+        pump.settle(90)
+        counts = pump.counts
+    assert kills > 0
+    assert proxy.refused > 0
+    assert counts.repeated > 0
+    assert counts.failed > 0
+    assert counts.queued == 0, "a record was given up"
+    missing, surplus = drift(database, "Chaos", sentinel)
+    assert (missing, surplus) == (set(), set())
+    items = [item for item in scanned(database, "Chaos") if not sentinel.is_one(item)]
+    assert len({item["pk"]["S"] for item in items}) > 100
+    assert done(deployed, "audit", "Chaos", graceSeconds=0)["audit"]["drift"] == 0
+
+
+def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(deployed: Deployed) -> None:
+    database = deployed.database
+    database.collections("Poison", [2] * 5)
+    sentinel = sentinel_of(deployed, "Poison")
+    done(deployed, "build", "Poison", **GIVEN)
+    url = deployed.cloud.outputs["FailureQueueUrl"]
+    names = [f"new{number}" for number in range(30)]
+    with (
+        proxy_before(deployed.cloud.dynamodb) as proxy,
+        behind(deployed, proxy),
+        pump_for(deployed.cloud) as pump,
+    ):
+        pump.settle(60)
+        proxy.poison = "new13"
+        for name in names:
+            item = {"pk": {"S": name}, "sk": {"S": "a"}}
+            database.client.put_item(TableName="Poison", Item=item)
+        pump.settle(90)
+        assert drift(database, "Poison", sentinel) == ({"Snew13"}, set())
+        queue = deployed.cloud.client("sqs")
+        attributes = queue.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        assert int(attributes["ApproximateNumberOfMessages"]) >= 1
+        cleared = index(deployed, "reconcile", "Poison", "--queue", url)
+        assert cleared.status == 0, cleared.err
+        assert drift(database, "Poison", sentinel) == (set(), set())
+        nothing = index(deployed, "reconcile", "Poison", "--queue", url)
+        assert (nothing.status, "0 messages" in nothing.err) == (0, True)
+        proxy.poison = None
+        pump.settle(60)
+    assert done(deployed, "audit", "Poison", graceSeconds=0)["audit"]["drift"] == 0
