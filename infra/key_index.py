@@ -201,6 +201,7 @@ class KeyIndex(Construct):
         for why, actions, objects in (
             ("WriteDownWhatIsKnownOfKeyIndexes", ("Get", "Put", "Delete"), KEY_INDEXES),
             ("ReadWhatAWalkHasFound", ("Get",), ALL_RUNS),
+            ("WriteTheReportOfAnAudit", ("Put",), "runs/*/audit.json"),
         ):
             allow(
                 role,

@@ -69,7 +69,7 @@ class KeyIndexMonitoring:
             1,
             "An audit found that a sentinel was missing or surplus, so keys listed from the index "
             "were wrong; unless it was told not to, it has put that right. The report is in "
-            f"s3://{self._key_index.bucket.bucket_name}/key-index/TABLE/reports/. If it comes "
+            f"s3://{self._key_index.bucket.bucket_name}/runs/RUN/audit.json. If it comes "
             "back, look at the errors of KeepIndex and at the failure queue.",
         )
 

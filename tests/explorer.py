@@ -13,8 +13,9 @@ from keyhop.key_index import protocol
 from keyhop.key_index.protocol import Call, Seen
 
 SENTINEL = "!"
-INSERT, OTHER = "I", "R"
-"""Records: of a user's insert, and all others."""
+INSERT, OTHER, WALKED = "I", "R", "W"
+"""Records: of a user's insert, and all others. WALKED: none, but what a walk has seen of the
+collection some time ago; it does not come again when the walker is killed."""
 
 Working = tuple[str, Call, bool]
 """A keeper's record, the call that it is about to make, and whether it has seen items."""
@@ -87,7 +88,8 @@ class Rules:
             yield self._worked(world, number, working)
             if world.crashes:
                 idle = replace(world, keepers=_with(world.keepers, number, None))
-                yield replace(idle.recorded(working[0]), crashes=world.crashes - 1)
+                again = idle if working[0] == WALKED else idle.recorded(working[0])
+                yield replace(again, crashes=world.crashes - 1)
 
     def explore(self, world: World) -> tuple[int, list[World]]:
         """How many worlds can come of it, and those of them that are quiet but not right."""

@@ -84,7 +84,7 @@ def test_an_execution_that_failed_is_told(alarms: dict, machine: str):
 @pytest.mark.parametrize(
     ("alarm", "advice"),
     [
-        ("KeyIndexDrift", f"s3://{BUCKET}/key-index/TABLE/reports/"),
+        ("KeyIndexDrift", f"s3://{BUCKET}/runs/RUN/audit.json"),
         ("KeyIndexDrift", "failure queue"),
         ("KeyIndexFailures", f"keyhop index reconcile TABLE --queue {QUEUE_URL}"),
         ("KeyIndexFailures", "AuditKeyIndex"),

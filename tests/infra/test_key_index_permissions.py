@@ -208,11 +208,12 @@ def test_only_who_manages_writes_what_is_known_of_an_index(kept: Deployed, owner
     assert reads == (owner in ("ManageIndex", "PlanRun"))
 
 
-def test_who_manages_reads_runs_and_writes_none(kept: Deployed):
+def test_who_manages_reads_runs_and_adds_a_report(kept: Deployed):
+    assert kept.allows("ManageIndex", "s3:PutObject", RUN.replace("manifest", "audit"))
     assert kept.allows("ManageIndex", "s3:GetObject", RUN)
     for action in ("PutObject", "DeleteObject"):
         assert not kept.allows("ManageIndex", f"s3:{action}", RUN)
-    for prefix in ("runs/r1/drift/", "key-index/Orders/reports/"):
+    for prefix in ("runs/r1/drift/", "key-index/Orders/"):
         assert kept.allows("ManageIndex", "s3:ListBucket", BUCKET_ARN, s3__prefix=prefix)
     assert not kept.allows("ManageIndex", "s3:ListBucket", BUCKET_ARN, s3__prefix="other/")
 

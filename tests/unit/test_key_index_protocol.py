@@ -3,14 +3,17 @@
 import random
 
 import pytest
-from keyhop.key_index.protocol import Seen
+from keyhop.key_index.protocol import Call, Seen
 
-from tests.explorer import Rules, World
+from tests.explorer import WALKED, Rules, World
 
 PROTOCOL = Rules()
 NOBODY_LOOKS_AFTER_A_PUT = Rules(own_inserts=False)
 NOBODY_LOOKS_AFTER_A_DELETE = Rules(own_deletes=False)
 THE_KEEPER_ITSELF_LOOKS = Rules(own_inserts=False, own_deletes=False, looks_again=True)
+
+WALKER = (WALKED, Call.PUT, True)
+"""It has seen an item and no sentinel, and is about to act upon that."""
 
 SCENARIOS = {
     "an item comes and goes": World((("+a", "-a"),), (None, None), crashes=2, copies=1),
@@ -31,6 +34,10 @@ SCENARIOS = {
     "items sort before the sentinel": World(
         (("+a", "+b", "-a"), ("-b",)), (None, None), before=frozenset("ab"), crashes=1, copies=1
     ),
+    "a walk puts a sentinel for an item that is gone": World(
+        (("-a",), ("+b", "-b")), (WALKER, None), frozenset("a"), crashes=1, copies=1
+    ),
+    "two walks at once": World((("-a", "+b"),), (WALKER, WALKER, None), frozenset("a"), crashes=1),
     "two before it, and a user deletes it": World(
         (("-!",), ("-a", "-b")),
         (None, None),

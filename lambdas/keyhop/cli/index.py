@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -298,7 +297,7 @@ def _audited(table: Table) -> int:
 
 
 def _noted(table: Table, audit: dict[str, Any], report: dict[str, Any]) -> int:
-    table.book.note_audit(str(time.time_ns()), audit)
+    table.book.note_audit(audit)
     table.say(report_text(table.name, audit))
     if table.options.report:
         write_report(table.options.report, report)

@@ -1,11 +1,11 @@
 """What is written down about the key index of a table, outside the table.
 
-    setup.json            what the table was like before, and where its sentinels are
-    audit.json            the last audit: `auto` reads the index only if that found no drift
-    reports/<name>.json   all audits, with examples of what they found
+    setup.json    what the table was like before, and where its sentinels are
+    audit.json    the last audit: `auto` reads the index only if that found no drift
 
 A deployment keeps it in its bucket, below key-index/<table>/; the command line below the user's
-state folder (`$XDG_STATE_HOME/keyhop`, else ~/.local/state/keyhop). Neither sees the other's.
+state folder (`$XDG_STATE_HOME/keyhop`, else ~/.local/state/keyhop). Neither sees the other's, and
+neither holds keys of the table: examples of drift are in reports, which do not stay for ever.
 """
 
 import hashlib
@@ -47,14 +47,12 @@ class Book:
         """The last audit; None if there was none."""
         return self._read(AUDIT)
 
-    def note_audit(self, name: str, report: Mapping[str, Any]) -> str:
-        """Note an audit; returns where its report is."""
-        self._write(f"reports/{name}.json", report)
-        self._write(AUDIT, {**report, "examples": {}})
-        return f"reports/{name}.json"
+    def note_audit(self, report: Mapping[str, Any]) -> None:
+        """Note what an audit has found, without its examples."""
+        self._write(AUDIT, {name: told for name, told in report.items() if name != "examples"})
 
     def forget(self) -> None:
-        """The index is gone; the reports stay."""
+        """The index is gone."""
         self.store.delete(SETUP)
         self.store.delete(AUDIT)
 

@@ -48,6 +48,9 @@ MOST_REMOVALS = 5
 """Walks of a removal: if rows turn up again and again, somebody else puts sentinels."""
 
 ROWS_AT_ONCE = 50
+REPORT = "audit.json"
+"""Beside the manifest of the audit's run; it names examples, and goes with the run."""
+
 CONNECTIONS = 16
 _NUMBERS: dict[str, tuple[float, float]] = {
     "maxWriteRate": (2.0, 1e6),
@@ -249,12 +252,14 @@ class Manager:
         table = look_up(client, endpoint, order.table)
         book = self.indexes.book(table)
         report = self._report(order.walk("audit"), state["audited"]["run"])
-        name = book.note_audit(execution.name, report)
+        store = self.runs.store(state["audited"]["run"])
+        store.replace(REPORT, json.dumps(report, ensure_ascii=False).encode())
+        book.note_audit(report)
         self.drift(report["drift"])
         told = {
             "table": order.table,
             "audit": {key: value for key, value in report.items() if key != "examples"},
-            "report": self._url(table, name),
+            "report": store.url(REPORT),
         }
         if order.action == "build":
             built = self._report(order.walk("build"), state["walked"]["run"])
@@ -326,9 +331,6 @@ class Manager:
         return walk_report(
             walk, tally, manifest["seconds"], now(), examples_of(self.runs.store(run))
         )
-
-    def _url(self, table: TableState, name: str) -> str:
-        return f"s3://{self.runs.bucket}/key-index/{table.name}/{name}"
 
 
 def has_rows(reader: PageReader) -> bool:
