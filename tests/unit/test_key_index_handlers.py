@@ -1,0 +1,212 @@
+"""The handlers of the key index: what they answer, log and count; no work of theirs."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from handlers import keep_index, manage_index, release_keeper, settings
+from keyhop.key_index.keeper import Kept
+from keyhop.keyspace import KeyAttribute, KeySpace
+from keyhop.sentinel import Sentinel
+
+from tests.unit.test_handlers import EXECUTION, Context, metrics_in
+
+SECRET = "a partition key"
+STREAM = "arn:aws:dynamodb:ddblocal:000000000000:table/Orders/stream/2026-11-21T11:00:27.117"
+SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+
+
+class Hurried(Context):
+    log_stream_name = "stream"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 5_000
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "KEYHOP_BUCKET": "results",
+        "KEYHOP_TABLES": '["Orders"]',
+        "KEYHOP_KEY_INDEXES": '{"Orders": null}',
+        "KEYHOP_KEEPER": "arn:aws:lambda:us-east-1:111122223333:function:Keyhop-KeepIndex",
+        "KEYHOP_FAILURE_QUEUE": "arn:aws:sqs:us-east-1:111122223333:failures",
+        "KEYHOP_SETTLE_SECONDS": "65",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "POWERTOOLS_METRICS_NAMESPACE": "Keyhop",
+    }.items():
+        monkeypatch.setenv(name, value)
+    for module in (keep_index, manage_index):
+        monkeypatch.setattr(module.metrics.provider, "namespace", "Keyhop")
+        monkeypatch.setattr(module.metrics.provider, "service", "enumerate-keys")
+
+
+def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def keeper_of(stream: str) -> tuple[str, Any, Any, Sentinel]:
+        assert stream == STREAM
+        return "Orders", None, None, Sentinel.of(SPACE)
+
+    def keep(records: Any, collections: Any, on_failure: Any) -> Kept:
+        collections.spent.put = 2
+        collections.spent.throttles = {"TableWriteAccountLimitExceeded": 3}
+        on_failure(ValueError(SECRET))
+        return Kept(2, 2, ("17",))
+
+    monkeypatch.setattr(keep_index, "_keeper_of", keeper_of)
+    monkeypatch.setattr(keep_index, "keep", keep)
+    keys = {"pk": {"S": SECRET}, "sk": {"S": SECRET}}
+    records = [
+        {"eventName": "INSERT", "eventSourceARN": STREAM, "dynamodb": {"Keys": keys}},
+    ]
+    answer = keep_index.handler({"Records": records}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "17"}]}
+    printed = capsys.readouterr().out
+    assert SECRET not in printed
+    assert "ValueError" in printed
+    embedded = "\n".join(line for line in printed.splitlines() if '"_aws"' in line)
+    counted = metrics_in(embedded)
+    assert counted["SentinelsPut", ""] == 2
+    assert counted["RecordsFailed", ""] == 1
+    assert counted["Throttles", "TableWriteAccountLimitExceeded"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arn", "name"),
+    [
+        ("arn:aws:dynamodb:us-east-1:111122223333:table/Orders", "Orders"),
+        ("arn:aws:dynamodb:ddblocal:000000000000:table/Orders", "Orders"),
+    ],
+)
+def test_a_streams_table_is_found_by_its_name(arn: str, name: str) -> None:
+    assert keep_index.table_name_of(arn) == name
+
+
+def test_a_step_is_passed_on_and_drift_is_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: list[Any] = []
+
+    class Manager:
+        def __init__(self, *arguments: Any, drift: Any) -> None:
+            self.drift = drift
+
+        def step(self, *arguments: Any) -> dict[str, Any]:
+            given.extend(arguments)
+            self.drift(3)
+            return {"next": "end", "result": {}}
+
+    monkeypatch.setattr(manage_index, "Manager", Manager)
+    monkeypatch.setattr(manage_index, "runs_in", lambda bucket: bucket)
+    event = {"action": "audit", "step": "finish", "input": {"table": "Orders"}, "state": {"a": 1}}
+    assert manage_index.handler({**event, "execution": EXECUTION}, Context())["next"] == "end"
+    assert given[:3] == ["audit", "finish", {"table": "Orders"}]
+    assert given[4] == {"a": 1}
+    embedded = [line for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert metrics_in("\n".join(embedded))["KeyIndexDrift", ""] == 3
+
+
+def test_settings_name_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyError, match="KEYHOP_FAILURE_QUEUE"):
+        settings.ManageSettings.from_env(
+            {"KEYHOP_BUCKET": "b", "KEYHOP_TABLES": "[]", "KEYHOP_KEEPER": "k"}
+        )
+
+
+class Lambda:
+    """Mappings; one that is changing is not deleted at the first call."""
+
+    def __init__(self, *tables: str, busy: int = 0) -> None:
+        self.busy = busy
+        self.mappings = {
+            table: f"arn:aws:dynamodb:us-east-1:111122223333:table/{table}/stream/x"
+            for table in tables
+        }
+
+    def get_paginator(self, name: str) -> "Lambda":
+        return self
+
+    def paginate(self, **given: str) -> "Lambda":
+        return self
+
+    def search(self, path: str) -> list[Any]:
+        return [
+            {"UUID": table, "EventSourceArn": arn, "State": "Enabled"}
+            for table, arn in self.mappings.items()
+        ]
+
+    def delete_event_source_mapping(self, UUID: str) -> None:  # noqa: N803
+        if self.busy:
+            self.busy -= 1
+        else:
+            del self.mappings[UUID]
+
+
+@pytest.fixture
+def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Where CloudFormation waits, and what it was told."""
+    told: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/answer", told
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("kind", "left"), [("Create", ["Kept", "Old"]), ("Update", ["Kept"]), ("Delete", [])]
+)
+def test_mappings_are_released(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: tuple[str, list[dict[str, Any]]],
+    kind: str,
+    left: list[str],
+) -> None:
+    functions = Lambda("Kept", "Old", busy=2)
+    monkeypatch.setattr(release_keeper.boto3, "client", lambda service: functions)
+    monkeypatch.setattr(release_keeper, "PAUSE_SECONDS", 0)
+    release_keeper.handler(event_of(kind, answers[0]), Patient())
+    assert list(functions.mappings) == left
+    (told,) = answers[1]
+    assert (told["Status"], told["PhysicalResourceId"]) == ("SUCCESS", "keeper-mappings")
+
+
+def test_a_mapping_that_cannot_be_removed_is_told(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[str, list[dict[str, Any]]]
+) -> None:
+    functions = Lambda("Old", busy=1_000)
+    monkeypatch.setattr(release_keeper.boto3, "client", lambda service: functions)
+    release_keeper.handler(event_of("Delete", answers[0]), Hurried())
+    (told,) = answers[1]
+    assert told["Status"] == "FAILED"
+    assert "delete it in Lambda" in told["Reason"]
+
+
+def event_of(kind: str, url: str) -> dict[str, Any]:
+    return {
+        "RequestType": kind,
+        "ResponseURL": url,
+        "StackId": "s",
+        "RequestId": "r",
+        "LogicalResourceId": "KeeperMappings",
+        "ResourceProperties": {"Tables": ["Kept"]},
+    }
+
+
+class Patient(Context):
+    log_stream_name = "stream"
