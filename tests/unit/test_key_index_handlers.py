@@ -45,7 +45,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def keeper_of(stream: str) -> tuple[str, Any, Any, Sentinel]:
         assert stream == STREAM
@@ -66,8 +68,9 @@ def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
     answer = keep_index.handler({"Records": records}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "17"}]}
     printed = capsys.readouterr().out
-    assert SECRET not in printed
-    assert "ValueError" in printed
+    logged = [vars(record) for record in caplog.records]
+    assert SECRET not in printed + str(logged)
+    assert logged[0]["cause"] == "ValueError"
     embedded = "\n".join(line for line in printed.splitlines() if '"_aws"' in line)
     counted = metrics_in(embedded)
     assert counted["SentinelsPut", ""] == 2
