@@ -4,6 +4,7 @@ What it logs and counts holds no keys.
 """
 
 import os
+import time
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +43,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         sentinel,
         endpoint=endpoint,
         patience=max(LEAST_PATIENCE_SECONDS, remaining),
+        ends_at=time.monotonic() + max(LEAST_PATIENCE_SECONDS, remaining),
     )
     kept = keep(
         records,

@@ -7,8 +7,10 @@ marker as its RANGE, so items without a marker are not in it. A user's item is n
 sentinel: it takes the sort key and the marker together.
 """
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, cast
 
 from keyhop.errors import CannotStart
@@ -29,6 +31,10 @@ MARKER = "keyhop"
 
 INDEX = "keyhop-keys"
 """The key index."""
+
+MOST_SORT_KEY_BYTES = 1024
+MOST_DIGITS = 38
+"""Of a number (AWS documentation)."""
 
 _MARK: TypedValue = {"N": "1"}
 
@@ -52,6 +58,11 @@ class Sentinel:
             raise CannotStart(
                 "A key index needs a table with a sort key: without one each item is a collection "
                 "of its own, so a sentinel would be a second item, and a plain scan lists the keys."
+            )
+        if MARKER in (partition.name, space.sort.name):
+            raise CannotStart(
+                f"A key attribute of the table is called {MARKER!r}, as the attribute that marks "
+                f"sentinels is: this table can have no key index."
             )
         if place is None:
             return cls(partition, space.sort, LEAST_SORT_KEY[space.sort.type])
@@ -90,11 +101,22 @@ class Sentinel:
 
 def _value_of(sort: KeyAttribute, text: str) -> TypedValue:
     try:
+        if sort.type == "B":
+            base64.b64decode(text, validate=True)
         (value,) = from_json({sort.name: {sort.type: text}}).values()
-        if sort.type == "N":
-            same_value(value, value)
+        if sort.type == "N" and not _is_a_number_of_dynamodb(text):
+            raise ValueError
     except (ValueError, ArithmeticError) as error:
         raise CannotStart(f"{text!r} is no sort key of type {sort.type}.") from error
-    if not text:
-        raise CannotStart("The sentinels' sort key must not be empty.")
+    (content,) = value.values()
+    length = len(content.encode() if sort.type == "S" else content)
+    if not 1 <= length <= MOST_SORT_KEY_BYTES:
+        raise CannotStart(f"A sort key has 1 to {MOST_SORT_KEY_BYTES:,} bytes, not {length:,}.")
     return value
+
+
+def _is_a_number_of_dynamodb(text: str) -> bool:
+    number = Decimal(text)
+    if not number.is_finite() or len(number.normalize().as_tuple().digits) > MOST_DIGITS:
+        return False
+    return number == 0 or -130 <= number.adjusted() <= 125

@@ -116,7 +116,8 @@ class Job:
             self.summary.finished = stream(
                 self.reader, start, self.choice.method, sink, progress, display.update
             )
-            check_rows(self.choice.method, progress.keys, self.reader.tally)
+            if self.summary.finished:
+                check_rows(self.choice.method, progress.keys, self.reader.tally)
         finally:
             display.close()
             self.summary.keys = progress.keys

@@ -38,8 +38,11 @@ class Visitor(Protocol):
     def trim(self, page: Page, space: KeySpace) -> Page:
         """The page without what it has not shown enough of; the walk comes back to that."""
 
-    def visit(self, page: Page) -> Page:
-        """Called by many threads at once; returns the page with the keys that count."""
+    def visit(self, page: Page, over: Event) -> Page:
+        """Called by many threads at once; returns the page with the keys that count.
+
+        over: when it is set, the slice is over, and the page may be left for the next (Stopped).
+        """
 
 
 @dataclass(slots=True)
@@ -150,7 +153,7 @@ class Slice:
     def _page(self, segment: int, position: Position) -> Position | None:
         page = self._read_hopping(segment, position) if self._hop else self._read(segment, position)
         if self._visitor is not None:
-            page = self._visitor.visit(page)
+            page = self._visitor.visit(page, self._over)
         step = advance(self._reader.target.space, position, page, self._hop)
         if step.no_progress:
             self._reader.count_no_progress()

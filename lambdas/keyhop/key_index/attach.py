@@ -114,8 +114,8 @@ class Mappings:
                 raise
 
 
-def keepers_of(stream: str | None, endpoint: Endpoint) -> list[str]:
-    """Names of keepers that follow a stream, as far as this account lets one see them.
+def keepers_of(stream: str | None, endpoint: Endpoint) -> list[str] | None:
+    """Names of keepers that follow a stream; None if that cannot be seen from here.
 
     A local database has a keeper only on the laptop cloud, which its environment names.
     """
@@ -129,7 +129,7 @@ def keepers_of(stream: str | None, endpoint: Endpoint) -> list[str]:
         found = pages.paginate(EventSourceArn=stream).search("EventSourceMappings[].FunctionArn")
         return sorted({_name(arn) for arn in found if arn and _name(arn).endswith(KEEPER)})
     except (BotoCoreError, ClientError):
-        return []  # not permitted to look: who asks says "that can be seen from here"
+        return None
 
 
 def _name(arn: str) -> str:

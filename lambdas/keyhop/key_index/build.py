@@ -1,34 +1,50 @@
-"""Before and after a build: places for sentinels that items of users have taken."""
+"""Before and after a build: what of the users' items stands in its way."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from keyhop.enumerate.pages import PageReader
+from keyhop.client import DynamoDB, Endpoint
 from keyhop.errors import CannotStart
-from keyhop.key_index.collections import Collections
-from keyhop.keyspace import Key, to_json
-from keyhop.units import UNITS_PER_BLOCK
+from keyhop.key_index.index import TableState, call
+from keyhop.sentinel import INDEX, MARKER, Sentinel
 
-SAMPLE_ITEMS = 10
+SAMPLE_ITEMS = 100
 ELSEWHERE = "choose another place for sentinels (--sentinel, or sentinelSortKey in the context)"
 
 
-def check_places_are_free(reader: PageReader, collections: Collections) -> None:
-    """Raises CannotStart if a user's item has a sentinel's key, in one of a few collections."""
-    page = reader.read(0, 1, None, SAMPLE_ITEMS, UNITS_PER_BLOCK)
-    taken = first_taken(collections, page.keys)
-    if taken is not None:
-        place = json.dumps(collections.sentinel.to_json()["place"])
+def check_items(client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel) -> None:
+    """Look at some items of a table that has no key index yet; raises CannotStart.
+
+    An item with a sentinel's key is in its way. An attribute of the marker's name would be in the
+    index; and where it is no number, DynamoDB would refuse the user's writes once there is one.
+    """
+    for item in _sample(client, endpoint, table, sentinel):
+        if sentinel.is_at_place(item) and not sentinel.is_one(item):
+            raise CannotStart(
+                f"An item of yours has the sort key {_shown(sentinel)}, where the sentinel of its "
+                f"collection would go: {ELSEWHERE}."
+            )
+        if MARKER in item and not sentinel.is_one(item):
+            raise CannotStart(
+                f"Items of yours have an attribute {MARKER!r}, which marks sentinels: a key index "
+                f"would hold them too, so this table cannot have one."
+            )
+
+
+def check_place(
+    client: DynamoDB, endpoint: Endpoint, state: TableState, table: str, sentinel: Sentinel
+) -> None:
+    """Raises CannotStart if the key index was built with another sort key for its sentinels."""
+    if not state.is_index_ready:
+        return
+    rows = _sample(client, endpoint, table, sentinel, IndexName=INDEX)
+    if rows and not any(sentinel.is_at_place(row) for row in rows):
         raise CannotStart(
-            f"An item of yours has the sort key {place}, where the sentinel of its collection "
-            f"would go: {ELSEWHERE}. Its partition key: {json.dumps(to_json(taken))}."
+            f"The key index of {state.name!r} has no sentinels with the sort key "
+            f"{_shown(sentinel)}, but rows with other ones: it was built with another sort key; "
+            f"give that one (--sentinel, or sentinelSortKey in the context)."
         )
-
-
-def first_taken(collections: Collections, partitions: Sequence[Key]) -> Key | None:
-    """The first of them where a user's item has the sentinel's key."""
-    return next((key for key in partitions if collections.is_occupied(key)), None)
 
 
 def check_all_were_free(report: Mapping[str, Any]) -> None:
@@ -38,3 +54,26 @@ def check_all_were_free(report: Mapping[str, Any]) -> None:
             f"{report['occupied']:,} collections have an item of yours where their sentinel would "
             f"go, so the index is not whole: remove it, and {ELSEWHERE}."
         )
+
+
+def _sample(
+    client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel, **more: str
+) -> list[Mapping[str, Any]]:
+    names = {"#s": sentinel.sort.name, "#m": MARKER}
+    page = call(
+        client,
+        endpoint,
+        table,
+        "scan",
+        TableName=table,
+        Limit=SAMPLE_ITEMS,
+        Select="SPECIFIC_ATTRIBUTES",
+        ProjectionExpression=", ".join(names),
+        ExpressionAttributeNames=names,
+        **more,
+    )
+    return list(page["Items"])
+
+
+def _shown(sentinel: Sentinel) -> str:
+    return json.dumps(sentinel.to_json()["place"])

@@ -5,7 +5,7 @@ and deleted only if it carries the marker. All calls are retried while that can 
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import Any
@@ -15,7 +15,12 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_e
 
 from keyhop.client import DynamoDB, Endpoint, explained, is_transient
 from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.pages import FIRST_BACKOFF_SECONDS, Patience, Stopped
+from keyhop.enumerate.pages import (
+    FIRST_BACKOFF_SECONDS,
+    LONGEST_WAIT_SECONDS,
+    Patience,
+    Stopped,
+)
 from keyhop.errors import GaveUp
 from keyhop.key_index.protocol import Seen
 from keyhop.keyspace import Key, to_json
@@ -66,6 +71,8 @@ class Collections:
     """The item collections of one table; for any number of threads at once.
 
     writes: limits write units a second. patience: seconds of nothing but failures, until GaveUp.
+    ends_at: a moment of `clock` after which no call is begun (GaveUp). over: set by a walk when the
+    slice that it is in is over; then no call is begun (Stopped).
     """
 
     def __init__(
@@ -77,12 +84,15 @@ class Collections:
         writes: Budget | None = None,
         endpoint: Endpoint | None = None,
         patience: float = 300.0,
+        ends_at: float | None = None,
         stop: Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.sentinel = sentinel
         self.spent = Spent()
         self.stop = stop or Event()
+        self.over: Event | None = None
+        self._ends_at = ends_at
         self._client = client
         self._table = table
         self._writes = writes or Budget()
@@ -181,9 +191,20 @@ class Collections:
             self._writes.limit_rate(self._clock(), max_rate)
 
     def pause(self, seconds: float) -> None:
-        """Wait; raises Stopped as soon as the run is to stop."""
-        if self.stop.wait(max(0.0, seconds)):
+        """Wait; raises Stopped as soon as the run is to stop, or the slice is over."""
+        until = self._clock() + seconds
+        while True:
+            self._check_time()
+            left = until - self._clock()
+            if left <= 0:
+                return
+            self.stop.wait(min(left, LONGEST_WAIT_SECONDS))
+
+    def _check_time(self) -> None:
+        if self.stop.is_set() or (self.over is not None and self.over.is_set()):
             raise Stopped
+        if self._ends_at is not None and self._clock() >= self._ends_at:
+            raise GaveUp("There was no time left.")
 
     def _projection(self) -> dict[str, Any]:
         return {
@@ -199,10 +220,15 @@ class Collections:
         capacity = projection.pop("ReturnConsumedCapacity")
         waiting: dict[str, Any] = {self._table: {"Keys": keys, **projection}}
         pauses = 0
+        began = self._clock()
         while waiting:
-            answer = self._read(
-                "batch_get_item", RequestItems=waiting, ReturnConsumedCapacity=capacity
+            asked = _count_keys(waiting)
+            answer = self._retried(
+                "batch_get_item",
+                {"RequestItems": waiting, "ReturnConsumedCapacity": capacity},
             )
+            # DynamoDB Local charges nothing for an item that is not there; the service does.
+            self._book_read(answer, asked - _count_keys(answer.get("UnprocessedKeys") or {}))
             for items in answer["Responses"].values():
                 found += [
                     {self.sentinel.partition.name: item[self.sentinel.partition.name]}
@@ -211,20 +237,28 @@ class Collections:
                 ]
             waiting = answer.get("UnprocessedKeys") or {}
             if waiting:  # the service's other way to throttle
+                with self._lock:
+                    self.spent.retries += 1
                 self.pause(min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2**pauses))
                 pauses += 1
-                if self._patience.failed(self._clock()) and len(answer["Responses"]) == 0:
+                if self._clock() - began > self._patience.seconds:
                     raise GaveUp(f"Table {self._table!r} has no room for reads.")
         return found
 
     def _read(self, operation: str, **parameters: Any) -> dict[str, Any]:
         answer = self._retried(operation, parameters)
-        units = answer.get("ConsumedCapacity") or {}
-        charged = units if isinstance(units, list) else [units]
+        self._book_read(answer, 1)
+        return answer
+
+    def _book_read(self, answer: Mapping[str, Any], items: int) -> None:
+        """A strongly consistent read costs one unit at least for each item that is asked for."""
+        told = answer.get("ConsumedCapacity") or {}
+        charged = sum(
+            one.get("CapacityUnits", 0.0) for one in (told if isinstance(told, list) else [told])
+        )
         with self._lock:
             self.spent.reads += 1
-            self.spent.read_units += sum(max(1.0, one.get("CapacityUnits", 0.0)) for one in charged)
-        return answer
+            self.spent.read_units += max(float(items), charged)
 
     def _write(self, operation: str, **parameters: Any) -> dict[str, Any]:
         with self._lock:
@@ -253,6 +287,7 @@ class Collections:
                 self.spent.write_units += units
 
     def _retried(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        self._check_time()
         retrying = Retrying(
             retry=retry_if_exception(is_transient),
             wait=wait_random_exponential(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS),
@@ -286,6 +321,10 @@ class Collections:
             raise GaveUp(
                 f"Nothing has succeeded for {self._patience.seconds:g} seconds. Last: {why}"
             ) from error
+
+
+def _count_keys(requested: Mapping[str, Any]) -> int:
+    return sum(len(table["Keys"]) for table in requested.values())
 
 
 class _Refused(Exception):

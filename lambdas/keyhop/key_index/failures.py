@@ -19,6 +19,9 @@ from keyhop.keyspace import to_json
 
 MOST_AT_ONCE = 10
 WAIT_SECONDS = 1
+MOST_PAGES = 1_000
+"""Of GetRecords for one message: 10,000 records at most, and many empty pages."""
+
 FORGOTTEN = {"TrimmedDataAccessException", "ResourceNotFoundException"}
 
 
@@ -98,7 +101,7 @@ class Failures:
             done.foreign += 1
             return
         try:
-            records = list(self._records(info))
+            records, is_whole = self._records(info)
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") not in FORGOTTEN:
                 raise
@@ -110,9 +113,10 @@ class Failures:
         told: list[Exception] = []
         kept = keep(records, collections, told.append)
         done.keys += kept.keys
-        if kept.failed:
+        if kept.failed or not is_whole:
             done.failed += 1
-            done.why = f"{type(told[0]).__name__}: {told[0]}"
+            why = told[0] if told else AwsRefused("the stream did not bring all of the records")
+            done.why = f"{type(why).__name__}: {why}"
             return
         done.messages += 1
         self._delete(message)
@@ -131,8 +135,12 @@ class Failures:
             seen.update(message["MessageId"] for message in fresh)
             yield from fresh
 
-    def _records(self, info: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The records of a batch, as Lambda gets them, by their keys alone."""
+    def _records(self, info: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bool]:
+        """The records of a batch, as Lambda gets them, by their keys alone; whether these are all.
+
+        GetRecords may bring nothing several times before it brings what is there.
+        """
+        found: list[dict[str, Any]] = []
         place = self.streams.get_shard_iterator(
             StreamArn=info["streamArn"],
             ShardId=info["shardId"],
@@ -140,16 +148,19 @@ class Failures:
             SequenceNumber=info["startSequenceNumber"],
         )["ShardIterator"]
         last = int(info["endSequenceNumber"])
-        while place:
+        for _ in range(MOST_PAGES):
             page = self.streams.get_records(ShardIterator=place)
             for record in page["Records"]:
-                if int(record["dynamodb"]["SequenceNumber"]) > last:
-                    return
-                keys = to_json(record["dynamodb"]["Keys"])
-                yield {**record, "dynamodb": {**record["dynamodb"], "Keys": keys}}
+                number = int(record["dynamodb"]["SequenceNumber"])
+                if number <= last:
+                    keys = to_json(record["dynamodb"]["Keys"])
+                    found.append({**record, "dynamodb": {**record["dynamodb"], "Keys": keys}})
+                if number >= last:
+                    return found, True
             place = page.get("NextShardIterator")
-            if not page["Records"]:
-                return
+            if not place:
+                return found, True
+        return found, False
 
     def _delete(self, message: Mapping[str, Any]) -> None:
         self.queues.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])

@@ -13,7 +13,7 @@ from keyhop.enumerate.pages import PageReader
 from keyhop.enumerate.plan import Choice
 from keyhop.enumerate.record import RunPlan
 from keyhop.enumerate.table import Target, describe
-from keyhop.key_index.book import Book
+from keyhop.key_index.book import Book, folder_of
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import TableState
 from keyhop.key_index.reading import choose_source
@@ -47,7 +47,9 @@ class KeyIndexes:
 
     def book(self, state: TableState) -> Book:
         """Where what is known about a table's key index is written down."""
-        store = Bucket(self.runs.s3, self.runs.bucket, f"key-index/{state.name}/")
+        store = Bucket(
+            self.runs.s3, self.runs.bucket, f"key-index/{folder_of(state.name, state.identity)}/"
+        )
         return Book(store, state.identity)
 
     def sentinel(self, table: str, space: KeySpace) -> Sentinel:
@@ -67,7 +69,7 @@ class KeyIndexes:
             self.checked(target.name)
             kind = Walk.from_json(walk).kind
             sentinel = self.sentinel(target.name, target.space)
-            if kind == "remove":
+            if kind == "remove" and target.has_key_index:
                 index = describe(client, endpoint, target.name, INDEX)
                 return replace(index, sentinel=sentinel), Choice("index", "to remove it")
             return replace(target, sentinel=sentinel), Choice("skip", f"to {kind} the key index")

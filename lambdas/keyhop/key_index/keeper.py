@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from keyhop.enumerate.pages import Stopped
 from keyhop.key_index.collections import Collections, name_of
 from keyhop.key_index.protocol import first_call
 from keyhop.key_index.reconcile import reconcile
@@ -63,6 +64,8 @@ def keep(
     def work(change: Change) -> list[str]:
         try:
             reconcile(collections, change.partition, first_call(change.only_inserts))
+        except Stopped:
+            raise
         except Exception as error:
             on_failure(error)
             return change.sequence_numbers
@@ -85,6 +88,8 @@ def _still_to_work(changes: list[Change], collections: Collections) -> list[Chan
         return changes
     try:
         right = {name_of(key) for key in collections.read_many(inserts)}
+    except Stopped:
+        raise
     except Exception as error:  # one key that cannot be read must not hold up the others
         logger.warning("inserts are read one by one: %s", type(error).__name__)
         return changes

@@ -24,8 +24,7 @@ from keyhop.enumerate.table import describe
 from keyhop.enumerate.tally import Tally
 from keyhop.errors import CannotStart
 from keyhop.key_index.attach import Mappings
-from keyhop.key_index.build import check_all_were_free, check_places_are_free
-from keyhop.key_index.collections import Collections
+from keyhop.key_index.build import check_all_were_free, check_items, check_place
 from keyhop.key_index.fleet import KeyIndexes
 from keyhop.key_index.index import (
     Step,
@@ -37,7 +36,7 @@ from keyhop.key_index.index import (
 )
 from keyhop.key_index.report import build_cost, walk_report
 from keyhop.key_index.walk import EXAMPLES as MOST_EXAMPLES
-from keyhop.key_index.walk import GRACE_SECONDS, Walk
+from keyhop.key_index.walk import GRACE_SECONDS, LONGEST_GRACE_SECONDS, Walk
 from keyhop.sentinel import INDEX
 from keyhop.units import UNITS_PER_BLOCK
 
@@ -56,9 +55,9 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "maxWriteRate": (2.0, 1e6),
     "maxReadRate": (1.0, 1e6),
     "maxConcurrency": (1, 10_000),
-    "graceSeconds": (0.0, 300.0),
+    "graceSeconds": (0.0, LONGEST_GRACE_SECONDS),
 }
-_TRUTHS = {"build": ("planOnly",), "audit": ("repair", "scheduled"), "remove": ()}
+_TRUTHS = {"build": ("planOnly",), "audit": ("repair", "scheduled"), "remove": ("sweep",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,7 @@ class Order:
     """What a person asks of one of the three state machines.
 
     scheduled: nobody asked, so a table without a key index is none of an audit's business.
+    sweep: look for sentinels also where no index is known.
     """
 
     action: str
@@ -73,6 +73,7 @@ class Order:
     plan_only: bool = False
     repair: bool = True
     scheduled: bool = False
+    sweep: bool = False
     grace_seconds: float = GRACE_SECONDS
     max_write_rate: float = DEFAULT_WRITE_RATE
     max_read_rate: float | None = None
@@ -111,6 +112,7 @@ class Order:
             plan_only=given.get("planOnly", False),
             repair=given.get("repair", True),
             scheduled=given.get("scheduled", False),
+            sweep=given.get("sweep", False),
             grace_seconds=float(given.get("graceSeconds", GRACE_SECONDS)),
             max_write_rate=float(given.get("maxWriteRate", DEFAULT_WRITE_RATE)),
             max_read_rate=given.get("maxReadRate"),
@@ -177,16 +179,14 @@ class Manager:
         table = look_up(client, endpoint, order.table)
         sentinel = self.indexes.sentinel(order.table, table.space)
         book = self.indexes.book(table)
-        if order.plan_only or (table.index is None and book.setup() is None):
+        if order.plan_only:
             target = replace(describe(client, endpoint, order.table), sentinel=sentinel)
             reader = PageReader(client, target, Budget(order.max_read_rate), endpoint=endpoint)
-            if order.plan_only:
-                return {"next": "planned", "estimate": _planned(order, reader)}
-            collections = Collections(client, order.table, sentinel, endpoint=endpoint)
-            check_places_are_free(reader, collections)
-        book.note_setup(
-            {"before": table.shape(), "sentinel": sentinel.to_json(), "stream": table.stream}
-        )
+            return {"next": "planned", "estimate": _planned(order, reader)}
+        if table.index is None:
+            check_items(client, endpoint, order.table, sentinel)
+        check_place(client, endpoint, table, order.table, sentinel)
+        book.note_setup(table.shape(), sentinel)
         table, step = step_towards_built(client, endpoint, order.table, with_stream=True)
         if step.done and table.stream is not None and not self.mappings.attach(table.stream):
             step = Step(False, "attaching the keeper")
@@ -216,6 +216,8 @@ class Manager:
                 f"The stream of table {order.table!r} is off, so no keeper can follow it: start "
                 f"BuildKeyIndex, which turns it on again."
             )
+        sentinel = self.indexes.sentinel(order.table, table.space)
+        check_place(client, endpoint, table, order.table, sentinel)
         if not self.mappings.attach(table.stream):
             return self._wait(Step(False, "attaching the keeper to the table's present stream"))
         return {"next": "walk", "audit": order.run_input("audit", execution.id)}
@@ -231,9 +233,19 @@ class Manager:
         table = look_up(client, endpoint, order.table)
         if not self.mappings.detach(_stream_of(table)):
             return self._wait(Step(False, "detaching the keeper"))
-        if table.index is None:
-            return {"next": "finish", "rounds": 0}
-        check_has_one(table)
+        setup = self.indexes.book(table).setup() or {}
+        if setup.get("emptied") and table.index in (None, "DELETING"):
+            return {"next": "finish", "rounds": 1}  # an earlier removal had come so far
+        if table.index is None and not setup and not order.sweep:
+            why = (
+                'no key index is there, nor on record; with "sweep": true sentinels are looked for'
+            )
+            return {"next": "end", "result": {"table": order.table, "skipped": why}}
+        if table.index is not None and not table.is_index_ready:
+            return self._wait(Step(False, f"waiting for the index, which is {table.index}"))
+        sentinel = self.indexes.sentinel(order.table, table.space)
+        check_place(client, endpoint, table, order.table, sentinel)
+        # Without an index the walk goes over the table, and reads each collection's sentinel.
         return {
             "next": "walk",
             "walk": order.run_input("remove", execution.id),
@@ -252,6 +264,7 @@ class Manager:
         table = look_up(client, endpoint, order.table)
         book = self.indexes.book(table)
         report = self._report(order.walk("audit"), state["audited"]["run"])
+        report["keeper"] = bool(self.mappings.of_table(_stream_of(table)))
         store = self.runs.store(state["audited"]["run"])
         store.replace(REPORT, json.dumps(report, ensure_ascii=False).encode())
         book.note_audit(report)
@@ -290,12 +303,15 @@ class Manager:
                 "rounds": state["rounds"] + 1,
                 "settleSeconds": self.settle_seconds,
             }
-        was_off = setup is not None and setup["before"]["stream_view"] is None
+        if table.is_index_ready:
+            book.note_emptied()
+        before = None if setup is None else setup["before"]
+        was_off = before is not None and before["stream_view"] is None
         ours = was_off and table.stream is not None and not self.mappings.others(table.stream)
         table, step = step_towards_removed(client, endpoint, order.table, with_stream=ours)
         if not step.done:
             return {**self._wait(step), "rounds": state["rounds"]}
-        as_before = setup is None or table.shape() == setup["before"]
+        as_before = before is None or table.shape() == before
         book.forget()
         result = {
             "table": order.table,

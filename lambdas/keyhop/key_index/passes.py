@@ -8,12 +8,11 @@ from typing import Any
 
 from keyhop.client import DynamoDB, Endpoint
 from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.pages import PageReader
+from keyhop.enumerate.pages import PageReader, Stopped
 from keyhop.enumerate.plan import Method, Wishes
 from keyhop.enumerate.run import Progress, now, stream
 from keyhop.enumerate.start import prepare
 from keyhop.enumerate.table import Target, describe
-from keyhop.errors import GaveUp
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.report import walk_report
 from keyhop.key_index.walk import Walk, Walker
@@ -43,7 +42,7 @@ class Pass:
     ) -> dict[str, Any]:
         """Walk, and report; follow: gets the progress, returns what is called now and then."""
         began = time.monotonic()
-        method: Method = "index" if self.walk.kind == "remove" else "skip"
+        method: Method = "skip" if self.reader.target.index is None else "index"
         start = prepare(self.reader, method, self.wishes)
         walker = Walker(self.walk, self.reader, self.collections)
         progress = Progress(start.layout.segments)
@@ -51,7 +50,7 @@ class Pass:
             self.reader, start, method, Nowhere(), progress, follow(progress), visitor=walker
         )
         if not whole:
-            raise GaveUp("The walk was interrupted: begin it again, it repeats nothing in vain.")
+            raise Stopped
         seconds = time.monotonic() - began
         return walk_report(self.walk, self.reader.tally, seconds, now(), walker.examples)
 
@@ -59,9 +58,11 @@ class Pass:
 def target_of_walk(
     client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel, walk: Walk
 ) -> Target:
-    """What to walk over: the table, or for a removal its key index."""
-    index = INDEX if walk.kind == "remove" else None
-    return replace(describe(client, endpoint, table, index), sentinel=sentinel)
+    """What to walk over: the table, or for a removal its key index, if that is still there."""
+    target = describe(client, endpoint, table)
+    if walk.kind == "remove" and target.has_key_index:
+        target = describe(client, endpoint, table, INDEX)
+    return replace(target, sentinel=sentinel)
 
 
 def writes_of(walk: Walk) -> Budget:

@@ -44,7 +44,7 @@ def choose_source(
         reason = f"the key index is ACTIVE, and its audit of {audit['ended']} found no drift"
     setup = book.setup()
     sentinel = Sentinel.of(state.space, place)
-    if setup is not None and place is None:
+    if setup is not None and "sentinel" in setup and place is None:
         sentinel = Sentinel.from_json(setup["sentinel"])
     index = describe(client, endpoint, target.name, INDEX)
     return replace(index, sentinel=sentinel), Choice("index", reason)

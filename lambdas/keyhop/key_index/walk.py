@@ -2,7 +2,7 @@
 
     build    a skip-scan: where a collection does not begin with its sentinel, put one
     audit    a skip-scan: count what is wrong, and put it right if asked to
-    remove   walks the index instead: delete each sentinel
+    remove   walks the index instead: delete each sentinel; without an index, a skip-scan
 
 An audit's pages hold at least two items: so of each collection they show both whether a sentinel is
 there and whether anything else is, unless the page ended after the collection's first item; then
@@ -10,9 +10,10 @@ the next page begins with that collection once more. What looks wrong is settled
 consistent reads before it counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, Literal
 
 from keyhop.enumerate.pages import PageReader
@@ -28,7 +29,10 @@ GRACE_SECONDS = 10.0
 """How long the keeper may need for a write before its absence counts as drift."""
 
 MOST_GRACES = 50
-"""Collections that are waited for, by one process: if more are wrong, no keeper is at work."""
+"""Pages that are waited for, by one process: if more are wrong, no keeper is at work."""
+
+LONGEST_GRACE_SECONDS = 60.0
+"""Half of the longest slice: a page that waits must be settled in one."""
 
 EXAMPLES = 10
 
@@ -74,18 +78,22 @@ class Walker:
         self._collections = collections
         self._graces = 0
         self._lock = Lock()
-        self._settle: Callable[[Key, int, bool], bool] = (
-            self._built if walk.kind == "build" else self._audited
-        )
 
     def trim(self, page: Page, space: KeySpace) -> Page:
         """Of an audit: without a collection of which only the first item was seen."""
         return without_a_first_item(page, space) if self._walk.kind == "audit" else page
 
-    def visit(self, page: Page) -> Page:
-        """Settle the collections of a page; returns it with the keys that hold items."""
+    def visit(self, page: Page, over: Event) -> Page:
+        """Settle the collections of a page; returns it with the keys that hold items.
+
+        What it has found counts once all of the page is settled; what it has done, always.
+        """
+        self._collections.over = over
+        found: Counter[str] = Counter()
         try:
-            return self._visited(page)
+            visited = self._visited(page, found)
+            self._book(found)
+            return visited
         finally:
             self._book({})
 
@@ -93,46 +101,56 @@ class Walker:
         """From now on, hold the writes under `max_rate` write units a second."""
         self._collections.limit_writes(max_rate)
 
-    def _visited(self, page: Page) -> Page:
+    def _visited(self, page: Page, found: Counter[str]) -> Page:
+        marks = page.marks or (True,) * len(page.keys)
+        seen = [_Seen(*told) for told in zip(page.keys, page.runs, marks, strict=True)]
+        found["collections"] += len(seen)
         if self._walk.kind == "remove":
-            for key in page.keys:
-                self._collections.delete(key)
-            self._book({"collections": len(page.keys)})
-            return page
-        kept = []
-        for key, run, mark in zip(page.keys, page.runs, page.marks, strict=True):
-            if (mark and run > 1) or self._settle(key, run, mark):
-                kept.append((key, run))
-        self._book({"collections": len(kept)})
-        return replace(page, keys=[key for key, _ in kept], runs=[run for _, run in kept], marks=())
+            self._remove(seen)
+        elif self._walk.kind == "build":
+            self._build(seen, found)
+        else:
+            self._audit(seen, found)
+        kept = [one for one in seen if not one.is_empty]
+        found["collections"] -= len(seen) - len(kept)
+        return replace(page, keys=[one.key for one in kept], runs=[one.run for one in kept])
 
-    def _built(self, key: Key, run: int, mark: bool) -> bool:
-        """Put a sentinel where none was seen, and look again; whether the collection has items."""
-        if mark:
-            return True
-        done = reconcile(self._collections, key, Call.PUT, items=True, looks_again=True)
-        if done.occupied:
-            self._count("occupied", key)
-        return True
+    def _remove(self, seen: list["_Seen"]) -> None:
+        """From rows of the index; or, where that is gone already, from the table itself."""
+        for one in seen:
+            if one.mark or self._collections.read(one.key):
+                self._collections.delete(one.key)
 
-    def _audited(self, key: Key, run: int, mark: bool) -> bool:
-        """Settle what looks wrong; returns whether the collection has items."""
-        wrong = self._wrong(key, Call.READ if run > 1 else Call.LOOK)
-        if wrong is None:
-            return True
-        if self._may_wait():
+    def _build(self, seen: list["_Seen"], found: Counter[str]) -> None:
+        """Put a sentinel where none was seen, and look again."""
+        for one in seen:
+            if not one.mark:
+                done = reconcile(self._collections, one.key, Call.PUT, items=True, looks_again=True)
+                if done.occupied:
+                    self._count("occupied", one.key, found)
+
+    def _audit(self, seen: list["_Seen"], found: Counter[str]) -> None:
+        """Settle what looks wrong; all of a page wait together for a keeper that is behind."""
+        wrong = {
+            number: kind
+            for number, one in enumerate(seen)
+            if not (one.mark and one.run > 1)
+            and (kind := self._wrong(one.key, Call.READ if one.run > 1 else Call.LOOK))
+        }
+        if wrong and self._may_wait():
             self._collections.pause(self._walk.grace_seconds)
-            wrong = self._wrong(key, Call.LOOK)
-            if wrong is None:
-                self._book({"late": 1})
-                return True
-        if wrong == "missing" and self._collections.is_occupied(key):
-            self._count("occupied", key)
-            return True
-        self._count(wrong, key)
-        if self._walk.repair:
-            reconcile(self._collections, key, Call.LOOK, looks_again=True)
-        return wrong == "missing"
+            again = {number: self._wrong(seen[number].key, Call.LOOK) for number in wrong}
+            found["late"] += sum(kind is None for kind in again.values())
+            wrong = {number: kind for number, kind in again.items() if kind is not None}
+        for number, kind in wrong.items():
+            one = seen[number]
+            if kind == "missing" and self._collections.is_occupied(one.key):
+                self._count("occupied", one.key, found)
+                continue
+            self._count(kind, one.key, found)
+            one.is_empty = kind == "surplus"
+            if self._walk.repair:
+                reconcile(self._collections, one.key, Call.LOOK, looks_again=True)
 
     def _wrong(self, key: Key, first: Call) -> str | None:
         """What strong reads say: "missing", "surplus", or None if the sentinel is as it should."""
@@ -150,11 +168,11 @@ class Walker:
             self._graces += 1
             return self._walk.grace_seconds > 0 and self._graces <= MOST_GRACES
 
-    def _count(self, kind: str, key: Key) -> None:
-        self._book({kind: 1})
+    def _count(self, kind: str, key: Key, found: Counter[str]) -> None:
+        found[kind] += 1
         with self._lock:
             named = self.examples.setdefault(kind, [])
-            if len(named) < EXAMPLES:
+            if len(named) < EXAMPLES and to_json(key) not in named:
                 named.append(to_json(key))
 
     def _book(self, found: Mapping[str, float]) -> None:
@@ -167,6 +185,16 @@ class Walker:
             "write_units": spent.write_units,
         }
         self._reader.book(spent.read_units, {name: n for name, n in counts.items() if n})
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A collection of a page. is_empty: it turned out to hold no item of a user."""
+
+    key: Key
+    run: int
+    mark: bool
+    is_empty: bool = False
 
 
 def without_a_first_item(page: Page, space: KeySpace) -> Page:

@@ -1,6 +1,7 @@
 """The key index by the fleet: the steps of the state machines, walked in this process."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 from keyhop.enumerate.bucket import s3_client
 from keyhop.enumerate.fleet import working
-from keyhop.enumerate.fleet.request import InvalidInput
+from keyhop.enumerate.fleet.request import STARTED_BY, InvalidInput
 from keyhop.enumerate.fleet.runs import Execution, Runs
 from keyhop.errors import CannotStart, IndexNotFound
 from keyhop.key_index import attach
 from keyhop.key_index.attach import Mappings
 from keyhop.key_index.manage import Manager, Order
-from keyhop.sentinel import Sentinel
+from keyhop.sentinel import MARKER, Sentinel
 from moto import mock_aws
 
 from tests.databases import Database
@@ -72,6 +73,8 @@ class Machines:
                 state = self.step(action, step, given, execution, state)
             elif following == "planned":
                 return dict(state["estimate"])
+            elif following == "finish":
+                state = self.step(action, "finish", given, execution, state)
             elif following == "end":
                 return dict(state["result"])
             else:
@@ -180,7 +183,57 @@ def test_a_build_can_be_repeated_and_removed_twice(
     assert (again["build"]["put"], again["build"]["write_units"]) == (0, 0)
     assert len(machines.lambdas.mappings) == 1
     machines.start("remove", {"table": table_name})
+    assert "no key index is there" in machines.start("remove", {"table": table_name})["skipped"]
+
+
+def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    """It was written after the build; it is in the index, and stays when that goes."""
+    dynamodb.collections(table_name, [2] * 20)
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    marked = {"pk": {"S": "k"}, "sk": {"S": "x"}, MARKER: {"N": "5"}}
+    dynamodb.client.put_item(TableName=table_name, Item=marked)
     assert machines.start("remove", {"table": table_name})["as_before"]
+    items = list(scanned(dynamodb, table_name))
+    assert marked in items
+    assert len(items) == 41
+
+
+def test_a_place_that_was_changed_after_the_build_is_refused(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    dynamodb.collections(table_name, [2] * 20)
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    machines.machine.places = {table_name: "#other"}
+    for action in ("build", "audit", "remove"):
+        with pytest.raises(CannotStart, match="built with another sort key"):
+            machines.start(action, {"table": table_name})
+    assert len(list(scanned(dynamodb, table_name))) == 60
+
+
+def test_a_slow_walk_keeps_to_the_time_of_its_function(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    """600 sentinels at 100 write units a second: no invocation lasts longer than it may."""
+    dynamodb.collections(table_name, [1] * 300)
+    machines.machine.remaining = 6.0
+    lasted: list[float] = []
+    scan = machines.machine.scan
+
+    def timed(*arguments: Any, **named: Any) -> Any:
+        began = time.monotonic()
+        try:
+            return scan(*arguments, **named)
+        finally:
+            lasted.append(time.monotonic() - began)
+
+    machines.machine.scan = timed
+    given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 100, "maxConcurrency": 1}
+    built = machines.start("build", given)
+    assert (built["build"]["put"], built["audit"]["drift"]) == (300, 0)
+    assert max(lasted) < 6.0
+    assert len(lasted) > 3
 
 
 def test_a_stream_that_was_turned_off_and_on_is_followed_again(
@@ -236,7 +289,7 @@ def test_a_table_without_key_index_is_refused(
     with pytest.raises(InvalidInput, match="keyIndex"):
         machines.start("build", {"table": table_name})
     with pytest.raises(InvalidInput, match="keyIndex"):
-        machines.machine.start({"table": table_name, "walk": {"kind": "build"}})
+        machines.machine.start({"table": table_name, "walk": {"kind": "build"}, STARTED_BY: "e"})
 
 
 def test_an_audit_without_an_index_is_refused(

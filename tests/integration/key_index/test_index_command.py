@@ -1,10 +1,15 @@
 """`keyhop index` on DynamoDB Local: build, read, audit, break it, repair it, remove it."""
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from keyhop.cli import index_actions
+from keyhop.key_index.book import local_book
+from keyhop.key_index.collections import Collections
 from keyhop.keyspace import LEAST_SORT_KEY
 from keyhop.sentinel import INDEX, MARKER, Sentinel
 
@@ -70,7 +75,8 @@ def test_build_read_break_audit_remove(
     assert len(read.keys) == 60
     by_auto, keys = keys_from(dynamodb, table_name)
     assert keys == by_index
-    assert "found no drift" in by_auto.err
+    assert "skip: " in by_auto.err
+    assert "not its key index: no keeper followed" in by_auto.err
 
     key = {"pk": {type_: partition_value(type_, 3)}}
     dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of(key))
@@ -82,12 +88,10 @@ def test_build_read_break_audit_remove(
     assert (status, looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 1, 0)
     assert drift(dynamodb, table_name, sentinel) == missing_and_surplus
     assert len(looked["examples"]["missing"]) == 1
-    assert "found drift" in keys_from(dynamodb, table_name)[0].err
     status, repaired = report_of(dynamodb, "audit", table_name, tmp_path / "r")
     assert (status, repaired["drift"], repaired["repaired"]) == (3, 2, 2)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
     assert index(dynamodb, "audit", table_name).status == 0
-    assert "found no drift" in keys_from(dynamodb, table_name)[0].err
 
     assert index(dynamodb, "remove", table_name).status == 0
     assert sorted(map(repr, scanned(dynamodb, table_name))) == sorted(map(repr, before))
@@ -143,6 +147,151 @@ def test_a_place_that_is_taken_is_refused(dynamodb: Database, table_name: str) -
     assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 1
 
 
+def test_auto_reads_an_index_that_is_kept_and_was_audited(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
+    assert index(dynamodb, "build", table_name).status == 0
+    assert "index: the key index is ACTIVE" in keys_from(dynamodb, table_name)[0].err
+    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    alone = sentinel.item_of({"pk": {"S": "nobody"}})
+    dynamodb.client.put_item(TableName=table_name, Item=alone)
+    assert index(dynamodb, "audit", table_name, "--grace", "0").status == 3
+    assert "not its key index: its last audit" in keys_from(dynamodb, table_name)[0].err
+    assert index(dynamodb, "audit", table_name, "--grace", "0").status == 0
+    told, keys = keys_from(dynamodb, table_name)
+    assert "found no drift" in told.err
+    assert len(keys) == 5
+    refused = index(dynamodb, "remove", table_name)
+    assert (refused.status, "RemoveKeyIndex" in refused.err) == (2, True)
+    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: None)
+    assert "--no-keeper" in index(dynamodb, "remove", table_name).err
+    assert index(dynamodb, "remove", table_name, "--no-keeper").status == 0
+
+
+@pytest.mark.parametrize("action", ["build", "audit", "remove"])
+def test_sentinels_are_not_put_beside_those_of_another_place(
+    dynamodb: Database,
+    table_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    action: str,
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    assert index(dynamodb, "build", table_name, "--sentinel", "!other").status == 0
+    before = sorted(map(repr, scanned(dynamodb, table_name)))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of somebody else"))
+    refused = index(dynamodb, action, table_name)
+    assert refused.status == 2
+    assert "built with another sort key" in refused.err
+    assert sorted(map(repr, scanned(dynamodb, table_name))) == before
+    assert index(dynamodb, "remove", table_name, "--sentinel", "!other").status == 0
+    assert len(list(scanned(dynamodb, table_name))) == 10
+
+
+def test_an_index_that_somebody_has_deleted_leaves_no_sentinel_behind(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.collections(table_name, [1, 3] * 20)
+    before = sorted(map(repr, scanned(dynamodb, table_name)))
+    dynamodb.client.put_item(
+        TableName=table_name, Item={"pk": {"S": "early"}, "sk": {"S": " before"}}
+    )
+    assert index(dynamodb, "build", table_name).status == 0
+    dynamodb.client.update_table(
+        TableName=table_name,
+        GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": INDEX}}],
+    )
+    assert index(dynamodb, "remove", table_name).status == 0
+    assert len(list(scanned(dynamodb, table_name))) == len(before) + 1
+
+
+def test_a_removal_goes_on_where_it_was_interrupted(dynamodb: Database, table_name: str) -> None:
+    dynamodb.collections(table_name, [2] * 20)
+    assert index(dynamodb, "build", table_name).status == 0
+    target = target_of(dynamodb, table_name)
+    book = local_book(table_name, target.identity)
+    sentinel = Sentinel.of(target.space)
+    for item in scanned(dynamodb, table_name):
+        if sentinel.is_one(item):
+            key = {name: item[name] for name in ("pk", "sk")}
+            dynamodb.client.delete_item(TableName=table_name, Key=key)
+    book.note_emptied()
+    dynamodb.client.update_table(
+        TableName=table_name,
+        GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": INDEX}}],
+    )
+    assert index(dynamodb, "remove", table_name).status == 0
+    assert book.setup() is None
+    assert index(dynamodb, "build", table_name, "--sentinel", "#x").status == 0
+    assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 20
+
+
+def test_items_with_the_marker_attribute_are_refused(dynamodb: Database, table_name: str) -> None:
+    """Of another type than a number, DynamoDB would refuse them once there is an index."""
+    dynamodb.create(table_name)
+    item = {"pk": {"S": "a"}, "sk": {"S": "b"}, MARKER: {"S": "mine"}}
+    dynamodb.client.put_item(TableName=table_name, Item=item)
+    refused = index(dynamodb, "build", table_name)
+    assert refused.status == 2
+    assert "have an attribute 'keyhop'" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("type_", "place"), [("N", "nan"), ("N", "1e200"), ("B", "$$$$"), ("S", "")]
+)
+def test_a_place_that_is_no_sort_key_is_refused(
+    dynamodb: Database, table_name: str, type_: str, place: str
+) -> None:
+    dynamodb.create(table_name, ("pk", "S"), ("sk", type_))
+    refused = index(dynamodb, "build", table_name, "--sentinel", place)
+    assert refused.status == 2
+    assert "sort key" in refused.err
+
+
+def test_a_key_called_like_the_marker_is_refused(dynamodb: Database, table_name: str) -> None:
+    dynamodb.create(table_name, ("pk", "S"), (MARKER, "N"))
+    refused = index(dynamodb, "build", table_name)
+    assert refused.status == 2
+    assert "can have no key index" in refused.err
+
+
+def test_a_state_folder_that_cannot_be_written_is_told_before_the_walk(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    assert index(dynamodb, "build", table_name).status == 0
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    refused = index(dynamodb, "audit", table_name)
+    assert refused.status == 2
+    assert "cannot be made" in refused.err
+    assert len(keys_from(dynamodb, table_name)[1]) == 5, "then it hops"
+
+
+def test_an_interrupted_walk_says_so_and_can_be_repeated(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dynamodb.collections(table_name, [2] * 30)
+    put = Collections.put
+    calls: list[int] = []
+
+    def interrupting(self: Collections, partition: Any) -> bool:
+        calls.append(1)
+        if len(calls) == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+        return put(self, partition)
+
+    monkeypatch.setattr(Collections, "put", interrupting)
+    interrupted = index(dynamodb, "build", table_name)
+    assert (interrupted.status, "Interrupted" in interrupted.err) == (130, True)
+    monkeypatch.setattr(Collections, "put", put)
+    assert index(dynamodb, "build", table_name).status == 0
+    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+
+
 def test_rows_at_another_place_are_not_an_empty_list(
     dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,14 +310,14 @@ def test_a_table_without_a_sort_key_is_refused(dynamodb: Database, table_name: s
     assert "each item is a collection of its own" in refused.err
 
 
-@pytest.mark.parametrize("action", ["audit", "remove"])
+@pytest.mark.parametrize(("action", "advice"), [("audit", "index build"), ("remove", "--sweep")])
 def test_without_an_index_there_is_nothing_to_do(
-    dynamodb: Database, table_name: str, action: str
+    dynamodb: Database, table_name: str, action: str, advice: str
 ) -> None:
     dynamodb.collections(table_name, [2] * 5)
     refused = index(dynamodb, action, table_name)
     assert refused.status == 2
-    assert "keyhop index build" in refused.err
+    assert advice in refused.err
     read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, "--method", "index")
     assert (read.status, read.out) == (2, b"")
 

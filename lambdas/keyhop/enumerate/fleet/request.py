@@ -21,6 +21,7 @@ STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
 """How Step Functions knows which execution began another; no field of ours."""
 
 WALKS = ("build", "audit", "remove")
+WALK_FIELDS = {"kind", "repair", "grace_seconds", "max_write_rate"}
 MOST_NUMBER = 1e15
 _TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 _INDEX_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
@@ -65,6 +66,7 @@ def parse(given: object) -> Request:
             f'The input must be a JSON object such as {{"table": "Orders"}}, not {_shown(given)}.'
         )
     problems = []
+    is_started_by_another = STARTED_BY in given
     given = {name: value for name, value in given.items() if name != STARTED_BY}
     unknown = sorted(str(name) for name in given if name not in FIELDS | OURS)
     if unknown:
@@ -87,6 +89,8 @@ def parse(given: object) -> Request:
         problems.append('planOnly samples the table, so it does not go with method "index"')
     if values.get("method") == "index" and values.get("verify_share") is not None:
         problems.append('verifyShare does not work with method "index": AuditKeyIndex checks it')
+    if "walk" in values and not is_started_by_another:
+        problems.append("walk is for the state machines of the key index: start one of those")
     if not problems and values.get("resume") and values.get("plan_only"):
         problems.append("resume and planOnly cannot be combined: a begun run has its plan")
     if problems:
@@ -208,7 +212,9 @@ FIELDS: dict[str, tuple[str, Callable[[object], bool], str]] = {
 OURS = {
     "walk": (
         "walk",
-        lambda value: isinstance(value, Mapping) and value.get("kind") in WALKS,
+        lambda value: (
+            isinstance(value, Mapping) and value.get("kind") in WALKS and set(value) <= WALK_FIELDS
+        ),
         "what the state machines of the key index make of their own inputs",
     ),
 }
