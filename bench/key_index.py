@@ -384,9 +384,8 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
         "Requests and units as the keeper counts them (`Collections.spent`), with those for the "
         "record of the sentinel's own insert or delete. A sentinel is put or deleted for 2 WRU on "
         "the service, 1 for the table and 1 for the index; DynamoDB Local reports the same. Of "
-        "items that a BatchGetItem does not find it reports nothing, where the service charges 1 "
-        "RRU each: so for new collections the RRU of batches are too low here, and those of "
-        "single records count. Batches save requests, no units. A look reads the first two items "
+        "items that a BatchGetItem does not find it reports nothing; the keeper counts 1 RRU each, "
+        "as the service charges. Batches save requests, no units. A look reads the first two items "
         "of a collection, here under 4 KB together; larger items cost it more."
     )
 

@@ -105,7 +105,7 @@ class KeyIndexMonitoring:
             self._key_index.keep_index.metric_errors(period=QUARTER, statistic="Sum"),
             KEEPER_ERRORS,
             f"KeepIndex failed {KEEPER_ERRORS} times or more in a quarter of an hour. Its records "
-            "come again, eight times, and then go to the failure queue. Search the function's log "
+            "come again, 16 times, and then go to the failure queue. Search the function's log "
             "for ERROR.",
         )
 

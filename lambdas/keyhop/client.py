@@ -45,7 +45,7 @@ from keyhop.errors import (
     Unreachable,
 )
 from keyhop.throttling import is_throttling
-from keyhop.wire import ScanWire
+from keyhop.wire import ITEM_CALLS, Wire
 
 LOCAL_REGION = "us-east-1"
 _USER_AGENT = f"keyhop/{__version__}"
@@ -145,7 +145,7 @@ def _is_http(url: str) -> bool:
 
 
 class Client:
-    """boto3's client, with Scan on the short way (wire.py)."""
+    """boto3's client, with requests about items on the short way (wire.py)."""
 
     def __init__(self, client: Any, credentials: Credentials | None) -> None:
         self.region: str = client.meta.region_name
@@ -154,7 +154,7 @@ class Client:
         http = getattr(getattr(client, "_endpoint", None), "http_session", None)
         self._wire = None
         if http is not None and credentials is not None:
-            self._wire = ScanWire(
+            self._wire = Wire(
                 http,
                 credentials,
                 client.meta.endpoint_url,
@@ -174,6 +174,8 @@ class Client:
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """Any other operation, by boto3's name for it."""
+        if self._wire is not None and operation in ITEM_CALLS:
+            return self._wire.call(operation, **parameters)
         answer: dict[str, Any] = getattr(self._client, operation)(**parameters)
         return answer
 

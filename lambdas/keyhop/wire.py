@@ -1,12 +1,13 @@
-"""A Scan request on the wire: botocore's signing and HTTP, without the rest of its machinery.
+"""Requests on the wire: botocore's signing and HTTP, without the rest of its machinery.
 
-boto3's client validates, serialises, resolves, emits events and parses by shape; for the one
-request that Keyhop sends in great number that is half of the CPU (bench/). Here the JSON is made
+boto3's client validates, serialises, resolves, emits events and parses by shape; for the
+requests that Keyhop sends in great number that is half of the CPU (bench/). Here the JSON is made
 and read directly. Signing, credentials and their renewal, connections, TLS, proxies and time-outs
 remain botocore's, as the client is configured. Errors are botocore's own, so that nobody else can
 tell.
 """
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -17,13 +18,21 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.httpsession import URLLib3Session
 
-from keyhop.keyspace import from_json, to_json
+from keyhop.keyspace import from_json
 
-TARGET = "DynamoDB_20120810.Scan"
+VERSION = "DynamoDB_20120810"
+ITEM_CALLS = {
+    "get_item": "GetItem",
+    "batch_get_item": "BatchGetItem",
+    "query": "Query",
+    "put_item": "PutItem",
+    "delete_item": "DeleteItem",
+}
+"""What can be sent besides Scan, by boto3's name."""
 
 
-class ScanWire:
-    """Sends Scan requests; for any number of threads at once."""
+class Wire:
+    """Sends requests about items; for any number of threads at once."""
 
     def __init__(
         self,
@@ -40,29 +49,65 @@ class ScanWire:
         self._headers = {
             "Content-Type": "application/x-amz-json-1.0",
             "User-Agent": user_agent,
-            "X-Amz-Target": TARGET,
         }
 
     def scan(self, **parameters: Any) -> dict[str, Any]:
         """As boto3's `client.scan`, for projections to S, N and B attributes."""
-        if "ExclusiveStartKey" in parameters:
-            parameters["ExclusiveStartKey"] = to_json(parameters["ExclusiveStartKey"])
-        body = json.dumps(parameters).encode()
-        request = AWSRequest("POST", self._url, headers=self._headers, data=body)
-        credentials = self._credentials.get_frozen_credentials()
-        SigV4Auth(credentials, "dynamodb", self._region).add_auth(request)
-        response = self._http.send(request.prepare())
-        if response.status_code != 200:
-            raise _error(response.status_code, response.content, response.headers)
+        page = self._send("Scan", parameters)
         try:
-            page: dict[str, Any] = json.loads(response.content)
             page["Items"] = [_decoded(item) for item in page["Items"]]
             if "LastEvaluatedKey" in page:
                 page["LastEvaluatedKey"] = from_json(page["LastEvaluatedKey"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # Not what the service sends: something on the way cut it short, or answered itself.
-            raise HTTPClientError(error="the answer is not a page of a Scan") from error
+            raise _not_whole("Scan") from error
         return page
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """As boto3's method of that name, which must be one of ITEM_CALLS."""
+        answer: dict[str, Any] = _with_bytes(self._send(ITEM_CALLS[operation], parameters))
+        return answer
+
+    def _send(self, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises ClientError, and HTTPClientError for an answer that is none."""
+        body = json.dumps(parameters, default=_base64).encode()
+        headers = {**self._headers, "X-Amz-Target": f"{VERSION}.{operation}"}
+        request = AWSRequest("POST", self._url, headers=headers, data=body)
+        credentials = self._credentials.get_frozen_credentials()
+        SigV4Auth(credentials, "dynamodb", self._region).add_auth(request)
+        response = self._http.send(request.prepare())
+        if response.status_code != 200:
+            raise _error(operation, response.status_code, response.content, response.headers)
+        try:
+            answer = json.loads(response.content)
+        except ValueError as error:
+            raise _not_whole(operation) from error
+        if not isinstance(answer, dict):
+            raise _not_whole(operation)
+        return answer
+
+
+def _not_whole(operation: str) -> HTTPClientError:
+    """Not what the service sends: something on the way cut it short, or answered itself."""
+    article = "a page of a" if operation == "Scan" else "that of a"
+    return HTTPClientError(error=f"the answer is not {article} {operation}")
+
+
+def _base64(value: Any) -> str:
+    """Binary values as the service's JSON has them."""
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"{type(value).__name__} is no part of a request")
+
+
+def _with_bytes(value: Any) -> Any:
+    """An answer with its binary values as bytes: {"B": text} is one, wherever it stands."""
+    if isinstance(value, dict):
+        if len(value) == 1 and isinstance(value.get("B"), str):
+            return {"B": base64.b64decode(value["B"])}
+        return {name: _with_bytes(content) for name, content in value.items()}
+    if isinstance(value, list):
+        return [_with_bytes(content) for content in value]
+    return value
 
 
 def _decoded(item: dict[str, Any]) -> Mapping[str, Any]:
@@ -73,7 +118,7 @@ def _decoded(item: dict[str, Any]) -> Mapping[str, Any]:
     return item
 
 
-def _error(status: int, content: bytes, headers: Mapping[str, str]) -> ClientError:
+def _error(operation: str, status: int, content: bytes, headers: Mapping[str, str]) -> ClientError:
     """The error that boto3's client would raise, further fields (ThrottlingReasons) included."""
     try:
         body = json.loads(content)
@@ -84,11 +129,11 @@ def _error(status: int, content: bytes, headers: Mapping[str, str]) -> ClientErr
     code = str(body.pop("__type", status)).rsplit("#", 1)[-1]
     message = body.pop("message", None) or body.pop("Message", None) or ""
     response = {
-        **body,
+        **_with_bytes(body),
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {
             "HTTPStatusCode": status,
             "RequestId": headers.get("x-amzn-requestid", ""),
         },
     }
-    return ClientError(response, "Scan")
+    return ClientError(response, operation)

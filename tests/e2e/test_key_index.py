@@ -177,7 +177,7 @@ def test_chaos_leaves_no_drift(deployed: Deployed) -> None:
         writers = [pool.submit(write_at_random, deployed, seed, 1_250) for seed in range(8)]
         while wait(writers, timeout=0.5).not_done:  # between two kills it gets some work done
             for process in sorted(workers_of(KEEPER))[:1]:
-                if chance.random() < 0.7:
+                if chance.random() < 0.5:
                     os.kill(process, signal.SIGKILL)
                     kills += 1
         for writer in writers:

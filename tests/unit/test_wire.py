@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from keyhop.client import Endpoint, dynamodb_client, is_transient
 from keyhop.keyspace import GREATEST_SORT_KEY
 from keyhop.throttling import ALL_REASONS, reason_names
-from keyhop.wire import ScanWire
+from keyhop.wire import Wire
 
 URL = "http://127.0.0.1:1"
 SECRETS = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret"}
@@ -51,7 +51,7 @@ class Http:
 def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any, Any]:
     """What the wire and boto3's client send, and what they make of the answer."""
     ours, theirs = Http(body, status), Http(body, status)
-    wire = ScanWire(ours, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = Wire(ours, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
     client = boto3.client(
         "dynamodb",
         endpoint_url=URL,
@@ -91,7 +91,7 @@ def as_text(value: str | bytes) -> str:
 
 def test_a_session_token_is_sent_and_signed() -> None:
     http = Http({"Items": []})
-    wire = ScanWire(http, Credentials("AKID", "secret", "token"), URL, "eu-west-1", "agent")  # type: ignore[arg-type]
+    wire = Wire(http, Credentials("AKID", "secret", "token"), URL, "eu-west-1", "agent")  # type: ignore[arg-type]
     wire.scan(TableName="Orders")
     assert http.request.headers["X-Amz-Security-Token"] == "token"
     assert "x-amz-security-token" in as_text(http.request.headers["Authorization"])
@@ -149,7 +149,7 @@ def test_errors_have_the_code_and_status_that_boto3_gives_them(body: Any, status
 
 @pytest.mark.parametrize("body", [b"", b'{"Items": [{"pk"', b"<html>", b"[]", {"Count": 0}])
 def test_an_answer_that_is_no_page_is_taken_for_a_broken_connection(body: Any) -> None:
-    wire = ScanWire(Http(body), Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = Wire(Http(body), Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
     with pytest.raises(HTTPClientError) as raised:
         wire.scan(TableName="Orders")
     assert is_transient(raised.value)
@@ -158,7 +158,7 @@ def test_an_answer_that_is_no_page_is_taken_for_a_broken_connection(body: Any) -
 def test_an_error_that_is_json_but_no_object() -> None:
     """boto3's own parser stumbles over it."""
     http = Http(b'"text"', 502)
-    wire = ScanWire(http, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = Wire(http, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
     with pytest.raises(ClientError) as raised:
         wire.scan(TableName="Orders")
     assert raised.value.response["Error"]["Code"] == "502"
@@ -167,3 +167,96 @@ def test_an_error_that_is_json_but_no_object() -> None:
 def test_the_client_takes_the_short_way() -> None:
     """With another botocore the connections may be out of reach; then boto3's own scan is used."""
     assert dynamodb_client(Endpoint(url=URL))._wire is not None  # type: ignore[attr-defined]
+
+
+KEY = {"pk": {"B": b"\x00\xff"}, "sk": {"S": "ü"}}
+CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "get_item",
+        {"TableName": "T", "Key": KEY, "ConsistentRead": True},
+        {"Item": {"pk": {"B": "AP8="}, "sk": {"S": "B"}}, "ConsumedCapacity": {"TableName": "T"}},
+    ),
+    ("get_item", {"TableName": "T", "Key": KEY}, {}),
+    (
+        "batch_get_item",
+        {"RequestItems": {"T": {"Keys": [KEY]}}},
+        {"Responses": {"T": [{"pk": {"B": "AP8="}}]}, "UnprocessedKeys": {}},
+    ),
+    (
+        "query",
+        {
+            "TableName": "T",
+            "KeyConditionExpression": "#p = :p",
+            "ExpressionAttributeNames": {"#p": "pk"},
+            "ExpressionAttributeValues": {":p": {"B": b"\x01"}},
+            "Limit": 2,
+        },
+        {"Items": [{"pk": {"B": "AQ=="}, "sk": {"N": "1"}}], "Count": 1},
+    ),
+    (
+        "put_item",
+        {"TableName": "T", "Item": KEY | {"keyhop": {"N": "1"}}},
+        {"ConsumedCapacity": {"TableName": "T", "CapacityUnits": 2.0}},
+    ),
+    (
+        "delete_item",
+        {"TableName": "T", "Key": KEY, "ReturnValues": "ALL_OLD"},
+        {"Attributes": {"pk": {"B": "AP8="}, "m": {"M": {"B": {"L": [{"B": "AA=="}]}}}}},
+    ),
+]
+
+
+def both_calls(
+    operation: str, body: Any, status: int, parameters: dict[str, Any]
+) -> tuple[Any, Any, Any, Any]:
+    ours, theirs = Http(body, status), Http(body, status)
+    wire = Wire(ours, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=URL,
+        region_name="us-east-1",
+        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
+        **SECRETS,
+    )
+    client.meta.events.register("before-send.dynamodb", lambda request, **_: theirs.send(request))
+    outcomes = []
+    for call in (
+        lambda: wire.call(operation, **parameters),
+        lambda: getattr(client, operation)(**parameters),
+    ):
+        try:
+            outcomes.append(call())
+        except ClientError as error:
+            outcomes.append(error)
+    return ours.request, theirs.request, outcomes[0], outcomes[1]
+
+
+@pytest.mark.parametrize(("operation", "parameters", "answer"), CALLS)
+def test_other_calls_are_those_of_boto3(
+    operation: str, parameters: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    ours, theirs, understood, by_boto3 = both_calls(operation, answer, 200, parameters)
+    assert json.loads(ours.body) == json.loads(theirs.body)
+    assert ours.headers["X-Amz-Target"] == theirs.headers["X-Amz-Target"].decode()
+    by_boto3.pop("ResponseMetadata")
+    assert understood == by_boto3
+
+
+def test_what_stands_in_the_way_of_a_write_is_told_as_by_boto3() -> None:
+    body = {
+        "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
+        "Message": "The conditional request failed",
+        "Item": {"pk": {"B": "AP8="}, "x": {"SS": ["a"]}},
+    }
+    _, _, ours, theirs = both_calls("put_item", body, 400, {"TableName": "T", "Item": KEY})
+    assert ours.response["Item"] == theirs.response["Item"]
+    assert ours.response["Error"]["Code"] == theirs.response["Error"]["Code"]
+    assert ours.operation_name == theirs.operation_name
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[]"])
+def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes) -> None:
+    wire = Wire(Http(body), Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    with pytest.raises(HTTPClientError) as raised:
+        wire.call("get_item", TableName="T", Key=KEY)
+    assert is_transient(raised.value)

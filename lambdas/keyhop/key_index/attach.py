@@ -28,13 +28,14 @@ SETTINGS: Mapping[str, Any] = {
     "MaximumBatchingWindowInSeconds": 0,
     "ParallelizationFactor": 4,
     "BisectBatchOnFunctionError": True,
-    "MaximumRetryAttempts": 8,
+    "MaximumRetryAttempts": 16,
     # The queue's messages point into the stream, which keeps a record for 24 hours.
     "MaximumRecordAgeInSeconds": 6 * 3600,
     "FunctionResponseTypes": ["ReportBatchItemFailures"],
 }
-"""A record that fails eight times goes to the failure queue, so that it does not hold up others for
-a day. An attempt bears throttling for most of the function's time, so eight of them last long."""
+"""A record that fails again after 16 retries goes to the failure queue, so that it does not hold up
+others for a day. An attempt bears throttling for most of the function's time: a quarter of an hour
+in all."""
 
 
 @dataclass(frozen=True, slots=True)
