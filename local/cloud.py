@@ -25,6 +25,16 @@ ACCOUNT = "000000000000"
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 CDK_SECONDS = 300
+EMPTY_APP = {
+    "version": "36.0.0",
+    "artifacts": {
+        "Empty": {
+            "type": "aws:cloudformation:stack",
+            "environment": f"aws://{ACCOUNT}/{REGION}",
+            "properties": {"templateFile": "empty.json"},
+        }
+    },
+}
 
 
 Tables = Sequence[str | Mapping[str, Any]]
@@ -68,12 +78,20 @@ class Cloud:
 
     def deploy(self, tables: Tables, **context: str) -> dict[str, str]:
         """`cdk bootstrap` and `cdk deploy`; returns the stack's outputs. Raises DeploymentError."""
-        self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
+        self._bootstrap()
         written = self.folder / "outputs.json"
         options = ("--require-approval", "never", "--outputs-file", str(written))
         self._cdk("deploy", *options, *self._context(tables, context))
         (self.outputs,) = json.loads(written.read_text()).values()
         return self.outputs
+
+    def _bootstrap(self) -> None:
+        """`cdk bootstrap`, by an app that is there already: it would synthesize ours for it."""
+        app = self.folder / "bootstrap"
+        app.mkdir(exist_ok=True)
+        (app / "empty.json").write_text('{"Resources": {}}')
+        (app / "manifest.json").write_text(json.dumps(EMPTY_APP))
+        self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(app))
 
     def destroy(self, tables: Tables, **context: str) -> None:
         """`cdk destroy` of what was deployed with the same context. Raises DeploymentError."""

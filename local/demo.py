@@ -24,7 +24,7 @@ from local.follow import Executions
 from local.servers import dynamodb_local, local_client
 from local.show import follow, result_text
 
-ITEMS = 100_000
+ITEMS = 40_000
 COMPARED_SEGMENTS = 128
 """For the comparison: DynamoDB Local gets slow with the position inside a segment."""
 
