@@ -4,7 +4,6 @@ Each step may be repeated. `next` in its result names what follows: "wait" (then
 again), "walk" (a run of EnumerateKeys, whose input is there too), "finish", "end".
 """
 
-import difflib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,6 @@ from keyhop.client import DynamoDB, Endpoint
 from keyhop.enumerate.bucket import Bucket
 from keyhop.enumerate.budget import Budget
 from keyhop.enumerate.estimate import estimate
-from keyhop.enumerate.fleet.request import STARTED_BY, InvalidInput
 from keyhop.enumerate.fleet.runs import Execution, Runs, dynamodb_for
 from keyhop.enumerate.fleet.working import EXAMPLES
 from keyhop.enumerate.pages import PageReader
@@ -34,13 +32,13 @@ from keyhop.key_index.index import (
     step_towards_built,
     step_towards_removed,
 )
+from keyhop.key_index.order import Order
 from keyhop.key_index.report import build_cost, walk_report
 from keyhop.key_index.walk import EXAMPLES as MOST_EXAMPLES
-from keyhop.key_index.walk import GRACE_SECONDS, LONGEST_GRACE_SECONDS, Walk
+from keyhop.key_index.walk import Walk
 from keyhop.sentinel import INDEX
 from keyhop.units import UNITS_PER_BLOCK
 
-DEFAULT_WRITE_RATE = 1000.0
 WAIT_SECONDS = 10
 LONG_WAIT_SECONDS = 60
 MOST_REMOVALS = 5
@@ -51,93 +49,18 @@ REPORT = "audit.json"
 """Beside the manifest of the audit's run; it names examples, and goes with the run."""
 
 CONNECTIONS = 16
-_NUMBERS: dict[str, tuple[float, float]] = {
-    "maxWriteRate": (2.0, 1e6),
-    "maxReadRate": (1.0, 1e6),
-    "maxConcurrency": (1, 10_000),
-    "graceSeconds": (0.0, LONGEST_GRACE_SECONDS),
-}
-_TRUTHS = {"build": ("planOnly",), "audit": ("repair", "scheduled"), "remove": ("sweep",)}
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a person asks of one of the three state machines.
+class _Work:
+    """What a step works on. execution: the id of the state machine's execution."""
 
-    scheduled: nobody asked, so a table without a key index is none of an audit's business.
-    sweep: look for sentinels also where no index is known.
-    """
-
-    action: str
-    table: str
-    plan_only: bool = False
-    repair: bool = True
-    scheduled: bool = False
-    sweep: bool = False
-    grace_seconds: float = GRACE_SECONDS
-    max_write_rate: float = DEFAULT_WRITE_RATE
-    max_read_rate: float | None = None
-    max_concurrency: int | None = None
-
-    @classmethod
-    def parse(cls, action: str, given: object) -> "Order":
-        """From an execution's input; raises InvalidInput, which names all that is wrong."""
-        if not isinstance(given, Mapping):
-            raise InvalidInput('The input must be a JSON object such as {"table": "Orders"}.')
-        known = ["table", *_NUMBERS, *_TRUTHS[action]]
-        given = {name: value for name, value in given.items() if name != STARTED_BY}
-        problems = []
-        for name in given:
-            if name not in known:
-                close = difflib.get_close_matches(str(name), known, 1)
-                hint = f", did you mean {close[0]}?" if close else ""
-                problems.append(f"unknown: {name!r}{hint}; the fields are {', '.join(known)}")
-        if not isinstance(given.get("table"), str):
-            problems.append('table must be the name or the ARN of a table, as {"table": "Orders"}')
-        for name, (low, high) in _NUMBERS.items():
-            value = given.get(name, low)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                problems.append(f"{name} must be a number")
-            elif not low <= value <= high:
-                problems.append(f"{name} must be a number from {low:g} to {high:g}")
-        for name in _TRUTHS[action]:
-            if not isinstance(given.get(name, True), bool):
-                problems.append(f"{name} must be true or false")
-        if problems:
-            raise InvalidInput(f"The input is wrong: {'; '.join(problems)}.")
-        concurrency = given.get("maxConcurrency")
-        return cls(
-            action,
-            given["table"],
-            plan_only=given.get("planOnly", False),
-            repair=given.get("repair", True),
-            scheduled=given.get("scheduled", False),
-            sweep=given.get("sweep", False),
-            grace_seconds=float(given.get("graceSeconds", GRACE_SECONDS)),
-            max_write_rate=float(given.get("maxWriteRate", DEFAULT_WRITE_RATE)),
-            max_read_rate=given.get("maxReadRate"),
-            max_concurrency=None if concurrency is None else int(concurrency),
-        )
-
-    def walk(self, kind: str) -> Walk:
-        """One walk of it."""
-        return Walk(
-            kind,  # type: ignore[arg-type]
-            repair=self.repair,
-            grace_seconds=self.grace_seconds,
-            max_write_rate=self.max_write_rate,
-        )
-
-    def run_input(self, kind: str, started_by: str) -> dict[str, Any]:
-        """The input of EnumerateKeys for a walk."""
-        given = {
-            "table": self.table,
-            "walk": self.walk(kind).to_json(),
-            "maxReadRate": self.max_read_rate,
-            "maxConcurrency": self.max_concurrency,
-            STARTED_BY: started_by,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+    order: Order
+    table: TableState
+    client: DynamoDB
+    endpoint: Endpoint
+    execution: str
+    state: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,27 +89,20 @@ class Manager:
             ("remove", "finish"): self._finish_removal,
         }
         client, endpoint = dynamodb_for(order.table, self.tables, CONNECTIONS)
-        return steps[action, step](order, client, endpoint, execution, state)
-
-    def _prepare_build(
-        self,
-        order: Order,
-        client: DynamoDB,
-        endpoint: Endpoint,
-        execution: Execution,
-        state: Mapping[str, Any],
-    ) -> dict[str, Any]:
         table = look_up(client, endpoint, order.table)
-        sentinel = self.indexes.sentinel(order.table, table.space)
-        book = self.indexes.book(table)
+        return steps[action, step](_Work(order, table, client, endpoint, execution.id, state))
+
+    def _prepare_build(self, work: _Work) -> dict[str, Any]:
+        order, client, endpoint = work.order, work.client, work.endpoint
+        sentinel = self.indexes.sentinel(order.table, work.table.space)
         if order.plan_only:
             target = replace(describe(client, endpoint, order.table), sentinel=sentinel)
             reader = PageReader(client, target, Budget(order.max_read_rate), endpoint=endpoint)
             return {"next": "planned", "estimate": _planned(order, reader)}
-        if table.index is None:
+        if work.table.index is None:
             check_items(client, endpoint, order.table, sentinel)
-        check_place(client, endpoint, table, order.table, sentinel)
-        book.note_setup(table.shape(), sentinel)
+        check_place(client, endpoint, work.table, order.table, sentinel)
+        self.indexes.book(work.table).note_setup(work.table.shape(), sentinel)
         table, step = step_towards_built(client, endpoint, order.table, with_stream=True)
         if step.done and table.stream is not None and not self.mappings.attach(table.stream):
             step = Step(False, "attaching the keeper")
@@ -194,19 +110,12 @@ class Manager:
             return self._wait(step)
         return {
             "next": "walk",
-            "walk": order.run_input("build", execution.id),
-            "audit": order.run_input("audit", execution.id),
+            "walk": order.run_input("build", work.execution),
+            "audit": order.run_input("audit", work.execution),
         }
 
-    def _prepare_audit(
-        self,
-        order: Order,
-        client: DynamoDB,
-        endpoint: Endpoint,
-        execution: Execution,
-        state: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        table = look_up(client, endpoint, order.table)
+    def _prepare_audit(self, work: _Work) -> dict[str, Any]:
+        order, table = work.order, work.table
         if table.index is None and order.scheduled:
             why = "the table has no key index: start BuildKeyIndex"
             return {"next": "end", "result": {"table": order.table, "skipped": why}}
@@ -216,21 +125,13 @@ class Manager:
                 f"The stream of table {order.table!r} is off, so no keeper can follow it: start "
                 f"BuildKeyIndex, which turns it on again."
             )
-        sentinel = self.indexes.sentinel(order.table, table.space)
-        check_place(client, endpoint, table, order.table, sentinel)
+        self._check_place(work)
         if not self.mappings.attach(table.stream):
             return self._wait(Step(False, "attaching the keeper to the table's present stream"))
-        return {"next": "walk", "audit": order.run_input("audit", execution.id)}
+        return {"next": "walk", "audit": order.run_input("audit", work.execution)}
 
-    def _prepare_removal(
-        self,
-        order: Order,
-        client: DynamoDB,
-        endpoint: Endpoint,
-        execution: Execution,
-        state: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        table = look_up(client, endpoint, order.table)
+    def _prepare_removal(self, work: _Work) -> dict[str, Any]:
+        order, table = work.order, work.table
         if not self.mappings.detach(_stream_of(table)):
             return self._wait(Step(False, "detaching the keeper"))
         setup = self.indexes.book(table).setup() or {}
@@ -243,75 +144,58 @@ class Manager:
             return {"next": "end", "result": {"table": order.table, "skipped": why}}
         if table.index is not None and not table.is_index_ready:
             return self._wait(Step(False, f"waiting for the index, which is {table.index}"))
-        sentinel = self.indexes.sentinel(order.table, table.space)
-        check_place(client, endpoint, table, order.table, sentinel)
+        self._check_place(work)
         # Without an index the walk goes over the table, and reads each collection's sentinel.
+        return self._removal(work, 1)
+
+    def _removal(self, work: _Work, round_: int) -> dict[str, Any]:
         return {
             "next": "walk",
-            "walk": order.run_input("remove", execution.id),
-            "rounds": 1,
+            "walk": work.order.run_input("remove", work.execution),
+            "rounds": round_,
             "settleSeconds": self.settle_seconds,
         }
 
-    def _finish_audit(
-        self,
-        order: Order,
-        client: DynamoDB,
-        endpoint: Endpoint,
-        execution: Execution,
-        state: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        table = look_up(client, endpoint, order.table)
-        book = self.indexes.book(table)
-        report = self._report(order.walk("audit"), state["audited"]["run"])
+    def _finish_audit(self, work: _Work) -> dict[str, Any]:
+        order, table = work.order, work.table
+        run = work.state["audited"]["run"]
+        report = self._report(order.walk("audit"), run)
         report["keeper"] = bool(self.mappings.of_table(_stream_of(table)))
-        store = self.runs.store(state["audited"]["run"])
+        store = self.runs.store(run)
         store.replace(REPORT, json.dumps(report, ensure_ascii=False).encode())
-        book.note_audit(report)
+        self.indexes.book(table).note_audit(report)
         self.drift(report["drift"])
         told = {
             "table": order.table,
-            "audit": {key: value for key, value in report.items() if key != "examples"},
+            "audit": without_examples(report),
             "report": store.url(REPORT),
         }
         if order.action == "build":
-            built = self._report(order.walk("build"), state["walked"]["run"])
+            built = self._report(order.walk("build"), work.state["walked"]["run"])
             check_all_were_free(built)
-            told["build"] = {key: value for key, value in built.items() if key != "examples"}
+            told["build"] = without_examples(built)
         return {"next": "end", "result": told}
 
-    def _finish_removal(
-        self,
-        order: Order,
-        client: DynamoDB,
-        endpoint: Endpoint,
-        execution: Execution,
-        state: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        table = look_up(client, endpoint, order.table)
+    def _finish_removal(self, work: _Work) -> dict[str, Any]:
+        order, table = work.order, work.table
         book = self.indexes.book(table)
-        setup = book.setup()
-        if table.is_index_ready and self._rows_left(order, client, endpoint, table):
-            if state["rounds"] >= MOST_REMOVALS:
+        if table.is_index_ready:
+            if self._rows_left(work):
+                if work.state["rounds"] < MOST_REMOVALS:
+                    return self._removal(work, work.state["rounds"] + 1)
                 raise CannotStart(
                     "Sentinels turn up again and again while they are deleted: somebody else "
                     "builds or keeps the index; end that, and start again."
                 )
-            return {
-                "next": "walk",
-                "walk": order.run_input("remove", execution.id),
-                "rounds": state["rounds"] + 1,
-                "settleSeconds": self.settle_seconds,
-            }
-        if table.is_index_ready:
             book.note_emptied()
-        before = None if setup is None else setup["before"]
+        before = (book.setup() or {}).get("before")
         was_off = before is not None and before["stream_view"] is None
         ours = was_off and table.stream is not None and not self.mappings.others(table.stream)
-        table, step = step_towards_removed(client, endpoint, order.table, with_stream=ours)
+        table, step = step_towards_removed(
+            work.client, work.endpoint, order.table, with_stream=ours
+        )
         if not step.done:
-            return {**self._wait(step), "rounds": state["rounds"]}
-        as_before = before is None or table.shape() == before
+            return {**self._wait(step), "rounds": work.state["rounds"]}
         book.forget()
         result = {
             "table": order.table,
@@ -319,9 +203,13 @@ class Manager:
             "sentinels": 0,
             "stream": table.stream,
             "mappings": len(self.mappings.of_table(_stream_of(table))),
-            "as_before": as_before,
+            "as_before": before is None or table.shape() == before,
         }
         return {"next": "end", "result": result}
+
+    def _check_place(self, work: _Work) -> None:
+        sentinel = self.indexes.sentinel(work.order.table, work.table.space)
+        check_place(work.client, work.endpoint, work.table, work.order.table, sentinel)
 
     def _wait(self, step: Step) -> dict[str, Any]:
         # An index can take a day, and an execution's history has room for 25,000 events.
@@ -329,13 +217,16 @@ class Manager:
         seconds = min(seconds, self.settle_seconds)
         return {"next": "wait", "seconds": seconds, "says": step.says}
 
-    def _rows_left(
-        self, order: Order, client: DynamoDB, endpoint: Endpoint, table: TableState
-    ) -> bool:
+    def _rows_left(self, work: _Work) -> bool:
         """Whether the index still has rows of sentinels; reads it to the end, or to the first."""
+        order, table = work.order, work.table
         sentinel = self.indexes.sentinel(order.table, table.space)
-        target = replace(describe(client, endpoint, order.table, INDEX), sentinel=sentinel)
-        reader = PageReader(client, target, Budget(order.max_read_rate), endpoint=endpoint)
+        target = replace(
+            describe(work.client, work.endpoint, order.table, INDEX), sentinel=sentinel
+        )
+        reader = PageReader(
+            work.client, target, Budget(order.max_read_rate), endpoint=work.endpoint
+        )
         return has_rows(reader)
 
     def _report(self, walk: Walk, run: str) -> dict[str, Any]:
@@ -347,6 +238,11 @@ class Manager:
         return walk_report(
             walk, tally, manifest["seconds"], now(), examples_of(self.runs.store(run))
         )
+
+
+def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
+    """For the output of an execution, which holds no keys."""
+    return {name: told for name, told in report.items() if name != "examples"}
 
 
 def has_rows(reader: PageReader) -> bool:

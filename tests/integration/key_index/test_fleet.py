@@ -15,7 +15,8 @@ from keyhop.enumerate.fleet.runs import Execution, Runs
 from keyhop.errors import CannotStart, IndexNotFound
 from keyhop.key_index import attach
 from keyhop.key_index.attach import Mappings
-from keyhop.key_index.manage import Manager, Order
+from keyhop.key_index.manage import Manager
+from keyhop.key_index.order import Order
 from keyhop.sentinel import MARKER, Sentinel
 from moto import mock_aws
 
@@ -183,7 +184,7 @@ def test_a_build_can_be_repeated_and_removed_twice(
     assert (again["build"]["put"], again["build"]["write_units"]) == (0, 0)
     assert len(machines.lambdas.mappings) == 1
     machines.start("remove", {"table": table_name})
-    assert "no key index is there" in machines.start("remove", {"table": table_name})["skipped"]
+    assert "there is no key index" in machines.start("remove", {"table": table_name})["skipped"]
 
 
 def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
