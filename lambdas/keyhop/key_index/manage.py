@@ -138,9 +138,7 @@ class Manager:
         if setup.get("emptied") and table.index in (None, "DELETING"):
             return {"next": "finish", "rounds": 1}  # an earlier removal had come so far
         if table.index is None and not setup and not order.sweep:
-            why = (
-                'no key index is there, nor on record; with "sweep": true sentinels are looked for'
-            )
+            why = 'there is no key index, nor a record of one; "sweep": true looks for sentinels'
             return {"next": "end", "result": {"table": order.table, "skipped": why}}
         if table.index is not None and not table.is_index_ready:
             return self._wait(Step(False, f"waiting for the index, which is {table.index}"))
