@@ -201,6 +201,11 @@ def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(deployed: Deplo
     database.collections("Poison", [2] * 5)
     sentinel = sentinel_of(deployed, "Poison")
     done(deployed, "build", "Poison", **GIVEN)
+    functions = deployed.cloud.client("lambda")
+    stream = database.client.describe_table(TableName="Poison")["Table"]["LatestStreamArn"]
+    (mapping,) = [one for one in mappings(deployed) if one["EventSourceArn"] == stream]
+    assert mapping["MaximumRetryAttempts"] == 16
+    functions.update_event_source_mapping(UUID=mapping["UUID"], MaximumRetryAttempts=3)
     url = deployed.cloud.outputs["FailureQueueUrl"]
     names = [f"new{number}" for number in range(30)]
     with (

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pytest
@@ -70,6 +71,7 @@ class Machines:
             following = state["next"]
             self.steps.append(following)
             if following == "wait":
+                Event().wait(0.1)  # the state Wait
                 step = "finish" if "walked" in state else "prepare"
                 state = self.step(action, step, given, execution, state)
             elif following == "planned":
@@ -216,8 +218,8 @@ def test_a_place_that_was_changed_after_the_build_is_refused(
 def test_a_slow_walk_keeps_to_the_time_of_its_function(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
-    """600 sentinels at 100 write units a second: no invocation lasts longer than it may."""
-    dynamodb.collections(table_name, [1] * 300)
+    """150 sentinels at 100 write units a second: no invocation lasts longer than it may."""
+    dynamodb.collections(table_name, [1] * 150)
     machines.machine.remaining = 6.0
     lasted: list[float] = []
     scan = machines.machine.scan
@@ -232,9 +234,9 @@ def test_a_slow_walk_keeps_to_the_time_of_its_function(
     machines.machine.scan = timed
     given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 100, "maxConcurrency": 1}
     built = machines.start("build", given)
-    assert (built["build"]["put"], built["audit"]["drift"]) == (300, 0)
+    assert (built["build"]["put"], built["audit"]["drift"]) == (150, 0)
     assert max(lasted) < 6.0
-    assert len(lasted) > 3
+    assert len(lasted) > 2
 
 
 def test_a_stream_that_was_turned_off_and_on_is_followed_again(
