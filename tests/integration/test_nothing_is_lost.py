@@ -221,19 +221,33 @@ def test_killed_at_random_moments_and_resumed_until_done(
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_ends_cleanly_and_can_be_resumed(
-    strict: Database, table_name: str, tmp_path: Path, stand_in: StandIn, number: int, status: int
+    strict: Database,
+    table_name: str,
+    tmp_path: Path,
+    stand_in: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    status: int,
 ) -> None:
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     path = tmp_path / "out"
     scans = itertools.count(1)
+    asked = threading.Event()
 
     def interrupt(operation: str, request) -> None:
-        if operation == "Scan" and next(scans) == 60:
+        if operation != "Scan":
+            return
+        scan = next(scans)
+        if scan == 60:
             os.kill(os.getpid(), number)
+        if scan >= 60:  # or the run may end before the main thread gets to hear of it
+            assert asked.wait(30)
 
-    stand_in.fault = interrupt
     arguments = ("--output", str(path), "--segments", "9")
-    result = strict.keys(table_name, *arguments, "--report", str(tmp_path / "r.json"))
+    with monkeypatch.context() as patched:
+        patched.setattr("keyhop.cli.session.Event", lambda: asked)
+        patched.setattr(stand_in, "fault", interrupt)
+        result = strict.keys(table_name, *arguments, "--report", str(tmp_path / "r.json"))
     assert result.status == status
     assert "Interrupted. Continue with --output" in result.err
     assert not json.loads((path / "progress.json").read_bytes())["finished"]
