@@ -26,7 +26,10 @@ ITEM_CALLS = {
     "batch_get_item": "BatchGetItem",
     "query": "Query",
     "put_item": "PutItem",
+    "update_item": "UpdateItem",
     "delete_item": "DeleteItem",
+    "batch_write_item": "BatchWriteItem",
+    "transact_write_items": "TransactWriteItems",
 }
 """What can be sent besides Scan, by boto3's name."""
 
@@ -104,10 +107,16 @@ def _with_bytes(value: Any) -> Any:
     if isinstance(value, dict):
         if len(value) == 1 and isinstance(value.get("B"), str):
             return {"B": base64.b64decode(value["B"])}
+        if len(value) == 1 and _is_texts(value.get("BS")):
+            return {"BS": [base64.b64decode(text) for text in value["BS"]]}
         return {name: _with_bytes(content) for name, content in value.items()}
     if isinstance(value, list):
         return [_with_bytes(content) for content in value]
     return value
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _decoded(item: dict[str, Any]) -> Mapping[str, Any]:

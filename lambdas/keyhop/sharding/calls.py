@@ -1,0 +1,180 @@
+"""Requests about single items, counted, and repeated while that can help."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from tenacity import Retrying, retry_if_exception, wait_random_exponential
+
+from keyhop.client import is_transient
+from keyhop.sharding.clock import Clock, SystemClock
+from keyhop.sharding.counts import METADATA_READS, REQUESTS, RETRIES, Counts
+from keyhop.throttling import is_throttling, reason_names
+
+T = TypeVar("T")
+
+FIRST_BACKOFF_SECONDS = 0.025
+LONGEST_BACKOFF_SECONDS = 1.0
+MOST_KEYS_AT_ONCE = 100
+"""Of one BatchGetItem (AWS documentation)."""
+
+_CANCELLED = "TransactionCanceledException"
+_CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
+_THROTTLED_IN_A_TRANSACTION = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
+_WRITES = frozenset(
+    {"put_item", "update_item", "delete_item", "batch_write_item", "transact_write_items"}
+)
+_READS = frozenset({"get_item", "query", "batch_get_item"})
+
+
+class Again(Exception):
+    """What was looked at has changed meanwhile: look again. Nothing was written."""
+
+
+@dataclass(slots=True)
+class Calls:
+    """The client's calls. patience: seconds for which a call is repeated at most.
+
+    client: Keyhop's, or boto3's `client("dynamodb")`, which should not retry by itself
+    (total_max_attempts=1), or it hides throttles.
+    """
+
+    client: Any
+    clock: Clock = field(default_factory=SystemClock)
+    patience: float = 30.0
+    counts: Counts = field(default_factory=Counts)
+    chance: random.Random = field(default_factory=random.Random)
+
+    def once(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """One request, by boto3's name for it; counted. Raises what boto3's client raises."""
+        if operation in _WRITES or operation in _READS:
+            parameters["ReturnConsumedCapacity"] = "TOTAL"
+        self.counts.add(REQUESTS)
+        call = getattr(self.client, "call", None)
+        try:
+            if call is not None:
+                answer: dict[str, Any] = call(operation, **parameters)
+            else:
+                answer = getattr(self.client, operation)(**parameters)
+        except ClientError as error:
+            if is_throttling(error.response):
+                self.counts.throttled(reason_names(error.response))
+            raise
+        self._note_units(operation, answer)
+        return answer
+
+    def read(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """A request that may be repeated, and is while it is throttled or fails for the moment."""
+        return self.patiently(lambda: self.once(operation, **parameters))
+
+    def read_metadata(self, **parameters: Any) -> dict[str, Any]:
+        """GetItem of shard metadata, strongly consistent."""
+        self.counts.add(METADATA_READS)
+        return self.read("get_item", ConsistentRead=True, **parameters)
+
+    def read_items(
+        self, table: str, keys: list[dict[str, Any]], consistent: bool, **projection: Any
+    ) -> list[dict[str, Any]]:
+        """Those of distinct keys that are there; in no order."""
+        if len(keys) == 1:
+            answer = self.read(
+                "get_item", TableName=table, Key=keys[0], ConsistentRead=consistent, **projection
+            )
+            return [answer["Item"]] if "Item" in answer else []
+        items: list[dict[str, Any]] = []
+        for at in range(0, len(keys), MOST_KEYS_AT_ONCE):
+            left = keys[at : at + MOST_KEYS_AT_ONCE]
+            for wait in self._waits():
+                asked = {table: {"Keys": left, "ConsistentRead": consistent, **projection}}
+                answer = self.read("batch_get_item", RequestItems=asked)
+                items += next(iter(answer["Responses"].values()), [])
+                left = [key for more in answer["UnprocessedKeys"].values() for key in more["Keys"]]
+                if not left:
+                    break
+                self.counts.add(RETRIES)
+                self.clock.sleep(wait)
+        return items
+
+    def patiently(self, attempt: Callable[[], T]) -> T:
+        """Do it again while it is throttled, fails for the moment, or was overtaken."""
+        deadline = self.clock.monotonic() + self.patience
+        retrying = Retrying(
+            sleep=self._pause,
+            stop=lambda _: self.clock.monotonic() >= deadline,
+            wait=wait_random_exponential(
+                multiplier=2 * FIRST_BACKOFF_SECONDS, max=LONGEST_BACKOFF_SECONDS
+            ),
+            retry=retry_if_exception(may_succeed_later),
+            reraise=True,
+        )
+        return retrying(attempt)
+
+    def _pause(self, seconds: float) -> None:
+        self.counts.add(RETRIES)
+        self.clock.sleep(seconds)
+
+    def _waits(self) -> Iterator[float]:
+        """Full-jitter back-off, growing; without end."""
+        longest = FIRST_BACKOFF_SECONDS
+        while True:
+            yield self.chance.uniform(0, longest)
+            longest = min(LONGEST_BACKOFF_SECONDS, 2 * longest)
+
+    def _note_units(self, operation: str, answer: Mapping[str, Any]) -> None:
+        told = answer.get("ConsumedCapacity")
+        if not told:
+            return
+        units = sum(
+            float(one.get("CapacityUnits", 0))
+            for one in (told if isinstance(told, list) else [told])
+        )
+        if operation in _WRITES:
+            self.counts.spent(writes=units)
+        else:
+            self.counts.spent(reads=units)
+
+
+def code_of(error: ClientError) -> str:
+    """The service's error code."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def may_succeed_later(error: BaseException) -> bool:
+    """Whether the same call may succeed in a moment."""
+    if isinstance(error, Again):
+        return True
+    if isinstance(error, ClientError):
+        return code_of(error) in _CONFLICTS or is_throttled(error) or is_transient(error)
+    return is_transient(error)
+
+
+def is_throttled(error: BaseException) -> bool:
+    """Whether a request was throttled; then it has certainly written nothing."""
+    if not isinstance(error, ClientError):
+        return False
+    if code_of(error) == _CANCELLED:
+        return any(code in _THROTTLED_IN_A_TRANSACTION for code in cancellations(error))
+    return is_throttling(error.response)
+
+
+def is_ambiguous(error: BaseException) -> bool:
+    """Whether a request may have written all the same: no answer, or none that tells."""
+    if isinstance(error, ClientError):
+        return not is_throttled(error) and is_transient(error)
+    return isinstance(error, BotoCoreError)
+
+
+def cancellations(error: ClientError) -> list[str]:
+    """Of a cancelled transaction: a code for each of its items, "None" for those not at fault."""
+    if code_of(error) != _CANCELLED:
+        return []
+    return [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another transaction was at work on the same item."""
+    if not isinstance(error, ClientError):
+        return False
+    return code_of(error) in _CONFLICTS or "TransactionConflict" in cancellations(error)

@@ -1,0 +1,170 @@
+"""What a throttled writer does: finds out why, counts, and adds shards when it is time to."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.keyspace import TypedValue
+from keyhop.sharding import counts, policy
+from keyhop.sharding.calls import Calls, is_throttled
+from keyhop.sharding.metadata import Known, Lost, Metadata
+from keyhop.sharding.policy import Action, Cause, Heat, Policy
+from keyhop.sharding.provisioned import Capacity
+from keyhop.sharding.shards import PASSING
+
+HOT_KEYS = 1_000
+"""Keys whose throttles are remembered at most."""
+PROBE_SECONDS = 1.0
+"""Between two probes of one key."""
+
+
+@dataclass(slots=True)
+class _Hot:
+    """A key that was throttled. number: the shard count at which that was counted."""
+
+    heat: Heat
+    number: int
+    busy: Lock = field(default_factory=Lock)
+    probed: float = float("-inf")
+    cause: Cause = Cause.UNKNOWN
+
+
+@dataclass(slots=True)
+class Thermometer:
+    """Counts the throttles of each key, and lets the hot ones grow; for any number of threads."""
+
+    calls: Calls
+    metadata: Metadata
+    table: str
+    capacity: Capacity
+    policy: Policy
+    _keys: "OrderedDict[Any, _Hot]" = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def accepted(self, logical: TypedValue) -> None:
+        """A first attempt of a write has succeeded; only keys that were throttled are counted."""
+        hot = self._keys.get(_name(logical))
+        if hot is not None:
+            with self._lock:
+                hot.heat.note(self.calls.clock.monotonic(), throttled=False, first=True)
+
+    def throttled(
+        self,
+        logical: TypedValue,
+        known: Known,
+        physical: Mapping[str, TypedValue],
+        error: ClientError,
+        first: bool,
+    ) -> None:
+        """A write of a key was refused: count it, and add shards when the policy says so.
+
+        physical: the key of the item. first: whether it was the write's first attempt.
+        """
+        hot = self._of(logical, known.shards.number)
+        cause = self._cause_of(error, hot, physical)
+        if cause is Cause.TABLE_TOO_SMALL:
+            self.capacity.raise_if_allowed()
+        if cause is not Cause.HOT_KEY:
+            return
+        self.calls.counts.add(counts.HOT_THROTTLES)
+        clock = self.calls.clock
+        with self._lock:
+            if hot.number != known.shards.number:
+                hot.heat.clear()
+                hot.number = known.shards.number
+            hot.heat.note(clock.monotonic(), throttled=True, first=first)
+            decision = policy.decide(
+                self.policy,
+                known.shards,
+                hot.heat,
+                clock.time(),
+                self.metadata.known_for(known),
+            )
+        if decision.action is Action.AT_MAXIMUM:
+            self.calls.counts.add(counts.AT_MAXIMUM)
+        if decision.action is Action.GROW and hot.busy.acquire(blocking=False):
+            try:
+                self._grow(logical, known, decision.number)
+            finally:
+                hot.busy.release()
+
+    def pass_on(self, logical: TypedValue, known: Known) -> Known:
+        """End a phase for which nothing but time had to pass; returns what is known then."""
+        if known.shards.phase not in PASSING:
+            return known
+        if self.metadata.known_for(known) < known.shards.settle:
+            return known
+        try:
+            after = known.shards.advanced(self.calls.clock.time())
+            return self.metadata.change(logical, known, after)
+        except Lost as lost:
+            return lost.current
+
+    def _grow(self, logical: TypedValue, known: Known, number: int) -> None:
+        self.calls.clock.sleep(self.calls.chance.uniform(0, self.policy.spread))
+        if self.metadata.of(logical).version != known.version:
+            return  # somebody else was quicker
+        most = self.policy.most_in_all
+        added = number - known.shards.number
+        if most is not None and not self.metadata.reserve(added, most):
+            self.calls.counts.add(counts.AT_MAXIMUM)
+            return
+        try:
+            self.metadata.change(
+                logical, known, known.shards.grown(number, self.calls.clock.time())
+            )
+        except Lost:
+            if most is not None:
+                self.metadata.give_back(added)
+
+    def _of(self, logical: TypedValue, number: int) -> _Hot:
+        name = _name(logical)
+        with self._lock:
+            hot = self._keys.get(name)
+            if hot is None:
+                hot = self._keys[name] = _Hot(Heat(self.policy.window), number)
+                if len(self._keys) > HOT_KEYS:
+                    self._keys.popitem(last=False)
+            return hot
+
+    def _cause_of(self, error: ClientError, hot: _Hot, physical: Mapping[str, TypedValue]) -> Cause:
+        if policy.has_reasons(error.response):
+            return policy.cause_of(error.response)
+        now = self.calls.clock.monotonic()
+        with self._lock:
+            if now - hot.probed < PROBE_SECONDS:
+                return Cause.UNKNOWN  # one throttle is counted for each probe, not for each error
+            hot.probed = now
+        probed = self._probe(physical)
+        if probed is None:
+            return Cause.UNKNOWN
+        if policy.has_reasons(probed.response):
+            return policy.cause_of(probed.response)
+        return policy.cause_by_consumption(*self.capacity.consumption())
+
+    def _probe(self, physical: Mapping[str, TypedValue]) -> ClientError | None:
+        """Ask for a throttle with its reason, by a write that can never change anything."""
+        self.calls.counts.add(counts.PROBES)
+        name = next(iter(physical))
+        try:
+            self.calls.once(
+                "delete_item",
+                TableName=self.table,
+                Key=dict(physical),
+                ConditionExpression="attribute_exists(#p) AND attribute_not_exists(#p)",
+                ExpressionAttributeNames={"#p": name},
+            )
+        except ClientError as error:
+            return error if is_throttled(error) else None
+        except BotoCoreError:
+            return None
+        return None
+
+
+def _name(logical: TypedValue) -> Any:
+    ((type_, content),) = logical.items()
+    return type_, content

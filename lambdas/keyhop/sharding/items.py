@@ -1,0 +1,147 @@
+"""Items in boto3's words, with the logical key, and as the table has them. Pure.
+
+boto3's resources know numbers as Decimal, binaries as Binary and sets as sets; its own serializer
+makes typed values of them. Only the partition key's value differs between the two.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder
+from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
+
+from keyhop.errors import CannotStart
+from keyhop.keyspace import KeyAttribute, TypedValue
+from keyhop.sharding.names import Names
+
+FENCE = "keyhop_fence"
+"""The attribute that says that an item was changed while its shard is being emptied."""
+
+_TO_TYPED = TypeSerializer()
+_FROM_TYPED = TypeDeserializer()
+_SET_CLAUSE = re.compile(r"(?<![#:\w.])SET(?=\s)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The keys of a sharded table."""
+
+    partition: KeyAttribute
+    sort: KeyAttribute
+    names: Names
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKey:
+    """A logical key and a sort key, typed."""
+
+    logical: TypedValue
+    sort: TypedValue
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Expressions of a request with what they name. Empty: no condition."""
+
+    condition: str = ""
+    names: Mapping[str, str] | None = None
+    values: Mapping[str, TypedValue] | None = None
+
+    def and_(self, other: str, names: Mapping[str, str]) -> "Clause":
+        """Both must hold."""
+        both = f"({self.condition}) AND {other}" if self.condition else other
+        return Clause(both, {**(self.names or {}), **names}, self.values)
+
+    def parameters(self) -> dict[str, Any]:
+        """As request parameters."""
+        told: dict[str, Any] = {}
+        if self.condition:
+            told["ConditionExpression"] = self.condition
+        if self.names:
+            told["ExpressionAttributeNames"] = dict(self.names)
+        if self.values:
+            told["ExpressionAttributeValues"] = dict(self.values)
+        return told
+
+
+def typed(value: Any) -> dict[str, Any]:
+    """A typed value of one in boto3's words. Raises TypeError as boto3 does, for a float say."""
+    told: dict[str, Any] = _plain(_TO_TYPED.serialize(value))
+    return told
+
+
+def untyped(value: TypedValue) -> Any:
+    """The inverse of `typed`."""
+    return _FROM_TYPED.deserialize(value)
+
+
+def typed_item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """All attributes of an item."""
+    return {name: typed(value) for name, value in item.items()}
+
+
+def key_of(schema: Schema, typed_attributes: Mapping[str, Any]) -> ItemKey:
+    """The key of an item, or a Key; raises CannotStart if it lacks one of the key attributes."""
+    for attribute in (schema.partition, schema.sort):
+        value = typed_attributes.get(attribute.name)
+        if value is None or attribute.type not in value:
+            raise CannotStart(
+                f"The item has no key attribute {attribute.name} of the type {attribute.type}."
+            )
+    return ItemKey(typed_attributes[schema.partition.name], typed_attributes[schema.sort.name])
+
+
+def physical_key(schema: Schema, key: ItemKey, shard: int) -> dict[str, Any]:
+    """The key of an item in one of the shards, as requests have it."""
+    return {
+        schema.partition.name: schema.names.physical(key.logical, shard),
+        schema.sort.name: key.sort,
+    }
+
+
+def logical_item(schema: Schema, item: Mapping[str, Any], logical: TypedValue) -> dict[str, Any]:
+    """A typed item as its user knows it: in boto3's words, with the logical key, no fence."""
+    told = {name: untyped(value) for name, value in item.items() if name != FENCE}
+    if schema.partition.name in told:
+        told[schema.partition.name] = untyped(logical)
+    return told
+
+
+def clause_of(
+    condition: Any,
+    names: Mapping[str, str] | None,
+    values: Mapping[str, Any] | None,
+) -> Clause:
+    """A user's condition: a text, or boto3's `Attr(...)`."""
+    told = {name: typed(value) for name, value in (values or {}).items()}
+    if isinstance(condition, ConditionBase):
+        built = ConditionExpressionBuilder().build_expression(condition)
+        more = {name: typed(v) for name, v in built.attribute_value_placeholders.items()}
+        return Clause(
+            built.condition_expression,
+            {**(names or {}), **built.attribute_name_placeholders},
+            {**told, **more},
+        )
+    return Clause(condition or "", names, told or None)
+
+
+def with_fence(update: str) -> str:
+    """An UpdateExpression that also leaves a fence, by the names `#kh_fence` and `:kh_fence`."""
+    addition = "#kh_fence = :kh_fence"
+    clause = _SET_CLAUSE.search(update)
+    if clause is None:
+        return f"{update} SET {addition}".strip()
+    return f"{update[: clause.end()]} {addition},{update[clause.end() :]}"
+
+
+def _plain(value: Any) -> Any:
+    """boto3's Binary as bytes, so that a request has one form of them."""
+    if isinstance(value, Binary):
+        return bytes(value)
+    if isinstance(value, dict):
+        return {name: _plain(content) for name, content in value.items()}
+    if isinstance(value, list):
+        return [_plain(content) for content in value]
+    return value

@@ -1,0 +1,96 @@
+"""A question, and the parts of its answer that the single shards give. Pure."""
+
+import base64
+import hashlib
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import total_ordering
+from typing import Any
+
+from keyhop.errors import CannotStart
+from keyhop.keyspace import TypedValue, from_json, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked for. after: go on behind this sort key. limit: items in all."""
+
+    logical: TypedValue
+    between: tuple[TypedValue | None, TypedValue | None] = (None, None)
+    descending: bool = False
+    consistent: bool = False
+    after: TypedValue | None = None
+    limit: int | None = None
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A sort key's place in the result; numbers by value, texts and binaries by their bytes."""
+
+    value: Any
+    descending: bool
+
+    def __lt__(self, other: "Rank") -> bool:
+        if self.descending:
+            return bool(other.value < self.value)
+        return bool(self.value < other.value)
+
+
+@dataclass(slots=True)
+class Part:
+    """One shard's part of the result. held: items read, and not yet given away, in order.
+
+    after: up to where it has been read, None: not at all. done: read to its end.
+    """
+
+    number: int
+    after: TypedValue | None
+    held: "deque[dict[str, Any]]" = field(default_factory=deque)
+    done: bool = False
+
+
+class Stale(Exception):
+    """The metadata may not be acted upon any more. cause: what the page failed of, if it did."""
+
+    def __init__(self, cause: Exception | None = None) -> None:
+        super().__init__("the shard metadata has expired")
+        self.cause = cause
+
+
+def rank_of(value: TypedValue, descending: bool) -> Rank:
+    """The place of a sort key."""
+    ((type_, content),) = value.items()
+    if type_ == "N":
+        return Rank(Decimal(content), descending)
+    return Rank(content.encode() if isinstance(content, str) else bytes(content), descending)
+
+
+def token_of(question: Question, last: TypedValue) -> str:
+    """A page token: go on behind `last`. It holds the sort key; whoever has it can read that."""
+    told = {"after": to_json({"s": last})["s"], "of": _digest(question)}
+    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+
+
+def after_token(question: Question, token: str) -> TypedValue:
+    """Where a page token says to go on; raises CannotStart for one of another query."""
+    try:
+        told = json.loads(base64.urlsafe_b64decode(token.encode()))
+        after = from_json({"s": told["after"]})["s"]
+        rank_of(after, False)
+        same = told["of"] == _digest(question)
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+        raise CannotStart("The page token is damaged: begin the query again without it.") from None
+    if not same:
+        raise CannotStart(
+            "The page token belongs to another query: key, between and descending must be the same."
+        )
+    return after
+
+
+def _digest(question: Question) -> str:
+    low, high = (None if end is None else to_json({"s": end}) for end in question.between)
+    told = [to_json({"p": question.logical}), low, high, question.descending]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]

@@ -1,0 +1,153 @@
+"""The protocol's three promises, over every interleaving of small scenarios."""
+
+from dataclasses import replace
+
+import pytest
+from keyhop.sharding.protocol import Placement
+from keyhop.sharding.shards import Phase, Shards
+
+from tests.sharding_explorer import Mover, Reader, Rules, World, Writer, path_of
+
+CALCULATED = Placement(calculated=True)
+RANDOM = Placement(calculated=False)
+LOG = Placement(calculated=False, append_only=True)
+
+
+def step(shards: Shards) -> Shards:
+    return shards.advanced(0.0)
+
+
+def call_off(shards: Shards) -> Shards:
+    return shards.reopened(0.0)
+
+
+ONE = Shards.registered(0.0, 5.0, None)
+TWO = replace(ONE, number=2, writable=2, readable=2, placed_by=frozenset({1, 2}))
+THREE = Shards.registered(0.0, 5.0, None, 3)
+THREE = replace(THREE, placed_by=frozenset({1, 2, 3}))
+
+GROWTH = path_of(ONE, lambda s: s.grown(2, 0.0), step, step)
+MORE = path_of(TWO, lambda s: s.grown(3, 0.0), step, step)
+DRAIN = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, step, step, step)
+TO_TWO = path_of(THREE, lambda s: s.shrunk(2, 0.0), step, step, step, step)
+DRAIN_AND_GROWTH = (*DRAIN, *path_of(DRAIN[-1], lambda s: s.grown(2, 0.0), step, step)[1:])
+CALLED_OFF = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, step, call_off, step, step, step, step)
+CALLED_OFF_EARLY = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, call_off, step, step, step)
+NEVER_BEGUN = path_of(TWO, lambda s: s.shrunk(1, 0.0), call_off)
+
+AT = {
+    "stays": {1: 1, 2: 1, 3: 1},
+    "moves to the second": {1: 1, 2: 2, 3: 2},
+    "moves twice": {1: 1, 2: 2, 3: 3},
+    "modulo": {1: 1, 2: 2, 3: 1},
+}
+
+
+def item_at(shard: int, *, writers=(), readers=1, movers=0, shards=3) -> World:
+    copies = tuple((("a",), 0) if s == shard else None for s in range(1, shards + 1))
+    return World(
+        copies,
+        ("a",) if shard else None,
+        tuple(Writer(script) for script in writers),
+        tuple(Reader(1) for _ in range(readers)),
+        tuple(Mover() for _ in range(movers)),
+    )
+
+
+SCENARIOS = {
+    "growth, a put moves": (GROWTH, item_at(1, writers=[("put b", "put c")])),
+    "growth, two writers put what is new": (GROWTH, item_at(0, writers=[("put b",), ("put c",)])),
+    "growth, an update and a put": (GROWTH, item_at(1, writers=[("update b",), ("put c",)])),
+    "growth, a delete and an update": (GROWTH, item_at(1, writers=[("delete",), ("update c",)])),
+    "growth, a put and a delete": (GROWTH, item_at(1, writers=[("put b",), ("delete",)])),
+    "growth of two, older places": (MORE, item_at(1, writers=[("put b",), ("update c",)])),
+    "growth of two, a delete": (MORE, item_at(2, writers=[("put b", "delete")])),
+    "drain, an update": (DRAIN, item_at(2, writers=[("update b", "update c")], movers=1)),
+    "drain, two updates": (DRAIN, item_at(2, writers=[("update b",), ("update c",)], movers=1)),
+    "drain, two movers": (DRAIN, item_at(2, writers=[("update b",)], movers=2, readers=0)),
+    "drain, readers only": (DRAIN, item_at(2, movers=1, readers=2)),
+    "drain, a put and a delete": (DRAIN, item_at(2, writers=[("put b",), ("delete",)], movers=1)),
+    "drain, new items": (DRAIN, item_at(0, writers=[("put b",), ("put c",)], movers=1)),
+    "drain, an older place": (TO_TWO, item_at(3, writers=[("put b",)], movers=1)),
+    "drain, a put of the lowest": (TO_TWO, item_at(1, writers=[("put b", "put c")], movers=1)),
+    "drain, growth again": (DRAIN_AND_GROWTH, item_at(2, writers=[("put b",)], movers=1)),
+    "drain called off": (CALLED_OFF, item_at(2, writers=[("update b", "put c")], movers=1)),
+    "drain called off early": (CALLED_OFF_EARLY, item_at(2, writers=[("put b", "delete")])),
+    "drain never begun": (NEVER_BEGUN, item_at(0, writers=[("put b",), ("put c",)], movers=1)),
+}
+
+
+LOGS = {
+    "growth": (GROWTH, item_at(0, writers=[("put b",)], readers=2)),
+    "growth of two": (MORE, item_at(0, writers=[("put b",)], readers=2)),
+    "drain": (DRAIN, item_at(0, writers=[("put b",)], readers=2, movers=1)),
+    "drain called off": (CALLED_OFF, item_at(0, writers=[("put b",)], movers=2)),
+    "drain, growth again": (DRAIN_AND_GROWTH, item_at(0, writers=[("put b",)], movers=1)),
+}
+
+
+def cases():
+    known = set()
+    for scenario, (path, world) in SCENARIOS.items():
+        counts = sorted(set.union(*({s.number, *s.placed_by} for s in path)))
+        for placement in (CALCULATED, RANDOM):
+            for name, places in AT.items():
+                what = (scenario, placement, tuple(places[count] for count in counts))
+                at = {shard for shard, copy in enumerate(world.copies, 1) if copy}
+                if placement.calculated and not at <= {places[c] for c in path[0].placed_by}:
+                    continue  # no writer has put it there
+                if what not in known:
+                    known.add(what)
+                    title = f"{scenario}: {placement.name}, {name}"
+                    yield pytest.param(Rules(path, placement, places), world, id=title)
+    for scenario, (path, world) in LOGS.items():
+        yield pytest.param(Rules(path, LOG, AT["moves twice"]), world, id=f"log, {scenario}")
+
+
+@pytest.mark.parametrize(("rules", "world"), list(cases()))
+def test_reads_are_whole_copies_single_and_updates_kept(rules: Rules, world: World) -> None:
+    worlds, wrong = rules.explore(world)
+    assert worlds > 100, "nothing was interleaved"
+    assert wrong == []
+
+
+WITHOUT = {
+    "metadata two phases old": ({"behind": 2}, "growth, two writers put what is new"),
+    "metadata two phases old, reading": ({"behind": 2}, "growth, a put moves"),
+    "an order of reading": ({"ordered": False}, "drain, an update"),
+    "forgetting what newer metadata may have overtaken": (
+        {"forgetful": False},
+        "drain, an update",
+    ),
+    "fences": ({"fenced": False}, "drain, two updates"),
+    "a check of the other place": ({"checked": False}, "growth, two writers put what is new"),
+    "a condition on changes in place": ({"conditional": False}, "drain, two updates"),
+}
+
+
+@pytest.mark.parametrize("left_out", WITHOUT)
+def test_each_part_of_the_protocol_is_needed(left_out: str) -> None:
+    changed, scenario = WITHOUT[left_out]
+    path, world = SCENARIOS[scenario]
+    rules = replace(Rules(path, CALCULATED, AT["moves twice"]), **changed)
+    assert rules.explore(world)[1], "nothing goes wrong without it"
+
+
+def test_a_log_needs_readers_that_know_the_shards_before_writers_use_them() -> None:
+    path, world = LOGS["growth"]
+    at_once = (path[0], path[2], path[3])
+    assert Rules(at_once, LOG, AT["moves twice"]).explore(world)[1]
+
+
+def test_what_all_phases_lead_to() -> None:
+    assert [shards.phase for shards in GROWTH] == ["steady", "announced", "opened", "steady"]
+    assert [s.phase for s in DRAIN] == ["steady", "closing", "fenced", "moving", "moved", "steady"]
+    assert [s.phase for s in CALLED_OFF][4:] == [
+        *("halted", "reopening", "announced", "opened", "steady")
+    ]
+    for path in (GROWTH, MORE, DRAIN, TO_TWO, CALLED_OFF, CALLED_OFF_EARLY, NEVER_BEGUN):
+        last = path[-1]
+        assert last.phase is Phase.STEADY
+        assert last.number == last.writable == last.readable
+        updated = [shards.last_updated for shards in path]
+        assert updated == sorted(set(updated)), "each change has a version of its own"
