@@ -1,0 +1,178 @@
+"""When shards are added and when fewer would do: the pure policy, by properties."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keyhop.sharding.policy import (
+    Action,
+    Cause,
+    Doubling,
+    Heat,
+    OneMore,
+    Policy,
+    Shrinking,
+    cause_by_consumption,
+    cause_of,
+    decide,
+    has_reasons,
+    shrunk_count,
+)
+from keyhop.sharding.shards import Phase, Shards
+from keyhop.throttling import ALL_REASONS
+
+CAUSES = {
+    "TableWriteKeyRangeThroughputExceeded": Cause.HOT_KEY,
+    "IndexWriteKeyRangeThroughputExceeded": Cause.HOT_INDEX_KEY,
+    "TableWriteProvisionedThroughputExceeded": Cause.TABLE_TOO_SMALL,
+    "IndexWriteProvisionedThroughputExceeded": Cause.INDEX_TOO_SMALL,
+    "TableWriteMaxOnDemandThroughputExceeded": Cause.OWN_CAP,
+    "IndexWriteMaxOnDemandThroughputExceeded": Cause.OWN_CAP,
+    "TableWriteAccountLimitExceeded": Cause.ACCOUNT_QUOTA,
+    "IndexWriteAccountLimitExceeded": Cause.ACCOUNT_QUOTA,
+}
+NOW = 1_800_000_000.0
+
+
+def throttle(*reasons: str, field: str = "ThrottlingReasons") -> dict:
+    told = [{"reason": reason, "resource": "arn:aws:dynamodb:r:1:table/t"} for reason in reasons]
+    return {"Error": {"Code": "ProvisionedThroughputExceededException"}, field: told}
+
+
+@pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
+@pytest.mark.parametrize("reason", ALL_REASONS)
+def test_each_reason_has_its_cause_in_both_casings(reason: str, field: str) -> None:
+    """Of the sixteen, the eight for reads say nothing of a write."""
+    response = throttle(reason, field=field)
+    assert has_reasons(response)
+    assert cause_of(response) is CAUSES.get(reason, Cause.UNKNOWN)
+
+
+def test_without_a_reason_nothing_is_known() -> None:
+    for response in (throttle(), {"Error": {"Code": "ThrottlingException"}}):
+        assert not has_reasons(response)
+        assert cause_of(response) is Cause.UNKNOWN
+    assert cause_of(throttle("SomethingNewExceeded")) is Cause.UNKNOWN
+
+
+@given(st.sets(st.sampled_from(ALL_REASONS), min_size=1))
+def test_a_key_is_hot_only_if_nothing_else_holds_the_write_up(reasons: set[str]) -> None:
+    """More shards do not help against any other cause."""
+    cause = cause_of(throttle(*reasons))
+    causes = {CAUSES.get(reason, Cause.UNKNOWN) for reason in reasons}
+    assert cause in causes
+    if cause is Cause.HOT_KEY:
+        assert causes <= {Cause.HOT_KEY, Cause.UNKNOWN}
+
+
+def test_consumption_tells_a_small_table_from_a_hot_key() -> None:
+    assert cause_by_consumption(95, 100) is Cause.TABLE_TOO_SMALL
+    assert cause_by_consumption(20, 100) is Cause.HOT_KEY
+    assert cause_by_consumption(70, 100) is Cause.UNKNOWN
+    assert cause_by_consumption(70, None) is Cause.UNKNOWN
+    assert cause_by_consumption(None, 100) is Cause.UNKNOWN
+
+
+def hot(policy: Policy, hits: int, accepted: int = 0) -> Heat:
+    heat = Heat(policy.window)
+    for _ in range(accepted):
+        heat.note(0.0, throttled=False, first=True)
+    for _ in range(hits):
+        heat.note(0.0, throttled=True, first=True)
+    return heat
+
+
+counts = st.integers(1, 64)
+shards = st.builds(
+    lambda number, age, phase: Shards(
+        number, int(NOW - age), ((int(NOW - age), number),), number, 64, phase
+    ),
+    counts,
+    st.floats(0, 200),
+    st.sampled_from(Phase),
+)
+
+
+@given(shards, st.integers(0, 20), st.integers(0, 500), st.floats(0, 100))
+def test_shards_are_added_only_by_all_of_its_rules(
+    known: Shards, hits: int, accepted: int, known_for: float
+) -> None:
+    policy = Policy(threshold=5, cooldown=30, most=32)
+    decision = decide(policy, known, hot(policy, hits, accepted), NOW, known_for)
+    if decision.action is Action.GROW:
+        assert hits >= policy.threshold
+        assert known.phase is Phase.STEADY
+        assert NOW - known.last_updated >= policy.cooldown
+        assert known_for >= known.settle
+        assert known.number < decision.number <= min(policy.most, 2 * known.number)
+    if decision.action is Action.AT_MAXIMUM:
+        assert known.number >= policy.most
+    assert decision.reason
+
+
+@given(counts, st.floats(1, 1000), st.floats(0, 1000))
+def test_growth_is_between_one_more_and_twice_as_many(
+    number: int, pressure: float, age: float
+) -> None:
+    grown = Shards(
+        number, int(NOW - age), ((1, max(1, number - 1)), (int(NOW - age), number)), number, 64
+    )
+    for growth in (OneMore(), Doubling()):
+        following = growth.next_count(grown, NOW, pressure)
+        assert number < following <= 2 * number
+
+
+@given(st.integers(2, 64), st.floats(1, 4))
+def test_fast_growth_ends_near_to_what_is_needed(number: int, factor: float) -> None:
+    """Writes are refused by the shards in the proportion that they are too few."""
+    needed = math.ceil(number * factor)
+    shards, at = Shards.registered(NOW, 5.0, None), NOW
+    while shards.number < needed:
+        at += 15
+        pressure = max(1.0, needed / shards.number)
+        following = Doubling().next_count(shards, at, pressure)
+        grown = shards.grown(following, at)
+        shards = grown.advanced(at + 5).advanced(at + 10)
+    assert shards.number <= needed + 1
+
+
+def test_retries_do_not_make_a_key_look_hotter() -> None:
+    heat = Heat(10)
+    heat.note(0, throttled=True, first=True)
+    for _ in range(50):
+        heat.note(1, throttled=True, first=False)
+    heat.note(1, throttled=False, first=True)
+    assert heat.pressure == 2
+    assert len(heat.hits) == 51
+    heat.note(30, throttled=False, first=True)
+    assert not heat.hits
+    assert heat.pressure == 1
+
+
+@given(counts, st.dictionaries(st.integers(0, 100), st.floats(0, 4e7)), st.floats(0, 100))
+def test_fewer_shards_are_proposed_only_for_a_quiet_key_and_with_headroom(
+    number: int, ago: dict[int, float], hours: float
+) -> None:
+    updated = int(NOW - hours * 3600)
+    known = Shards(number, updated, ((updated, number),), number, number)
+    traffic = {int(NOW // 3600) - hour: units for hour, units in ago.items()}
+    policy = Shrinking(quiet_hours=24, headroom=5)
+    proposal = shrunk_count(policy, known, traffic, NOW)
+    if proposal is not None:
+        assert 1 <= proposal.number < number
+        assert hours * 3600 >= 24 * 3600 - 1
+        busiest = max((units for hour, units in ago.items() if hour <= 24), default=0)
+        assert busiest / 3600 * 5 <= proposal.number * 1000
+
+
+def test_a_key_that_is_being_changed_is_left_alone() -> None:
+    quiet = Shards.registered(0, 5.0, None, 8)
+    assert shrunk_count(Shrinking(), quiet, {}, NOW) is not None
+    assert shrunk_count(Shrinking(), quiet.shrunk(4, 1.0), {}, NOW) is None
+
+
+@pytest.mark.parametrize("wrong", [{"most": 0}, {"most": 1001}, {"threshold": 0}, {"window": -1}])
+def test_a_policy_that_cannot_be_is_refused(wrong: dict) -> None:
+    with pytest.raises(ValueError, match=r"shards|threshold"):
+        Policy(**wrong)
