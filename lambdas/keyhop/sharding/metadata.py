@@ -251,6 +251,8 @@ class Metadata:
         answer = self.calls.read_metadata(TableName=self.table, Key=self.key(logical))
         if "Item" in answer:
             return self._adopt(logical, answer["Item"], sent)
+        if _name(logical) in self._known:
+            raise self._gone()
         if register:
             return self._register(logical)
         lone = Shards.registered(0.0, LEAST_SETTLE_SECONDS, None)
@@ -284,10 +286,7 @@ class Metadata:
         if not item:  # deleted, or an endpoint that does not tell
             answer = self.calls.read_metadata(TableName=self.table, Key=self.key(logical))
             if "Item" not in answer:
-                raise CannotStart(
-                    f"The shard metadata of a key is gone from {self.table}: without it the key's "
-                    "items cannot be found; restore it (point-in-time recovery)."
-                )
+                raise self._gone()
             item = answer["Item"]
         shards = from_item(item)
         agreed = self._agreed()
@@ -315,6 +314,12 @@ class Metadata:
                 forgotten, _ = self._known.popitem(last=False)
                 self._asking.pop(forgotten, None)
         return known
+
+    def _gone(self) -> CannotStart:
+        return CannotStart(
+            f"The shard metadata of a key is gone from {self.table}: without it the key's items "
+            "cannot be found; restore it (point-in-time recovery)."
+        )
 
     def _agreed(self) -> str | None:
         return None if self.placement is None else f"{self.placement.name} {self.separator}"

@@ -1,0 +1,408 @@
+"""ShardedTable as its users see it, on DynamoDB Local."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from boto3.dynamodb.conditions import Attr
+from botocore.exceptions import ClientError
+from keyhop.errors import CannotStart
+from keyhop.sharding.counts import LOOKS, MOVES, REQUESTS, SHARDS_ADDED, SHARDS_REMOVED
+from keyhop.sharding.drain import Drain, Next
+from keyhop.sharding.policy import Policy
+from keyhop.sharding.shards import Phase
+
+from tests.databases import Database
+from tests.integration.sharding.single import Place
+
+WAYS: list[dict[str, Any]] = [
+    {"placement": "calculated"},
+    {"placement": "calculated", "hash": "modulo"},
+    {"placement": "random"},
+    {"placement": "calculated", "append_only": True},
+    {"placement": "random", "append_only": True},
+]
+LOOKING = [way for way in WAYS if "append_only" not in way]
+SORT_KEYS: dict[str, Callable[[int], Any]] = {
+    "S": lambda n: f"é{n:03}",
+    "N": lambda n: Decimal(n - 20) * Decimal("0.5"),
+    "B": lambda n: bytes([0xFF, n]),
+}
+
+
+def title(way: dict[str, Any]) -> str:
+    return "-".join(map(str, way.values()))
+
+
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name)
+
+
+@pytest.mark.parametrize(("partition", "sort"), [("S", "S"), ("B", "N"), ("S", "B")])
+@pytest.mark.parametrize("way", WAYS, ids=title)
+def test_what_is_written_is_read_in_order_whatever_becomes_of_the_shards(
+    dynamodb: Database, table_name: str, way: dict[str, Any], sort: Any, partition: Any
+) -> None:
+    place = Place(dynamodb, table_name, sort, partition)
+    table = place.table(**way)
+    key = "/f_3" if partition == "S" else b"\x00_3"
+    at = SORT_KEYS[sort]
+    every: list[Any] = []
+
+    def write(upto: int) -> None:
+        for n in range(len(every), upto):
+            every.append(at(n))
+            table.put_item(Item={"path": key, "at": at(n), "n": n, "blobs": {b"a", b"b"}})
+
+    def check() -> None:
+        for consistent in (False, True):
+            items = list(table.query(key, consistent=consistent))
+            assert [item["at"] for item in items] == every
+            assert all(item["path"] == key for item in items)
+            assert set(items[0]) == {"path", "at", "n", "blobs"}
+        ends = (every[3], every[-4])
+        some = list(table.query(key, between=ends, descending=True, limit=7))
+        assert [item["at"] for item in some] == every[-4:-11:-1]
+
+    write(15)
+    check()
+    place.grow(table, key, 1)
+    write(30)
+    place.grow(table, key, 2)
+    write(40)
+    check()
+    assert place.shards(key).number == 4
+    assert len({shard for shards in place.lies_in(key).values() for shard in shards}) >= 3
+    place.drain(table, key, 2)
+    check()
+    write(50)
+    assert place.drain(table, key, 1)[-1].readable == 1
+    check()
+    assert set(map(tuple, place.lies_in(key).values())) == {(1,)}
+    assert table.counts.tally[SHARDS_ADDED] == table.counts.tally[SHARDS_REMOVED] == 3
+    table.close()
+
+
+@pytest.mark.parametrize("way", LOOKING, ids=title)
+def test_an_item_that_may_be_in_an_older_shard_is_found_and_stays_one(
+    place: Place, way: dict[str, Any]
+) -> None:
+    table = place.table(**way)
+    for n in range(12):
+        table.put_item(Item={"path": "/f", "at": f"{n:02}", "v": 1})
+    place.grow(table, "/f", 1)
+    place.grow(table, "/f", 2)
+    for n in range(12):
+        key = {"path": "/f", "at": f"{n:02}"}
+        assert table.get_item(Key=key)["Item"] == {**key, "v": 1}
+        match n % 4:
+            case 0:
+                assert table.put_item(Item={**key, "v": 2}, ReturnValues="ALL_OLD")[
+                    "Attributes"
+                ] == {**key, "v": 1}
+            case 1:
+                answer = table.update_item(
+                    Key=key,
+                    UpdateExpression="ADD v :one",
+                    ExpressionAttributeValues={":one": 1},
+                    ReturnValues="ALL_NEW",
+                )
+                assert answer["Attributes"] == {**key, "v": 2}
+            case 2:
+                answer = table.delete_item(Key=key, ReturnValues="ALL_OLD")
+                assert answer["Attributes"] == {**key, "v": 1}
+                assert table.get_item(Key=key, ConsistentRead=True) == {}
+                table.put_item(Item={**key, "v": 2})
+            case 3:
+                table.put_item(Item={**key, "v": 2}, ConditionExpression=Attr("v").eq(1))
+        assert table.get_item(Key=key, ConsistentRead=True)["Item"]["v"] == 2
+    lies_in = place.lies_in("/f")
+    assert {len(shards) for shards in lies_in.values()} == {1}, "exactly one copy of each"
+    assert [item["v"] for item in table.query("/f", consistent=True)] == [2] * 12
+    if way == {"placement": "calculated"}:
+        assert table.counts.tally[MOVES] > 0
+        assert set.union(*map(set, lies_in.values())) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=title)
+def test_conditions_hold_or_raise_as_boto3_does(place: Place, way: dict[str, Any]) -> None:
+    table = place.table(**way)
+    place.register("/f", 4)
+    key = {"path": "/f", "at": "a"}
+    table.put_item(Item={**key, "v": 1})
+    failing: list[Callable[[], Any]] = [
+        lambda: table.update_item(
+            Key=key,
+            UpdateExpression="SET v = :v",
+            ConditionExpression="v > :v",
+            ExpressionAttributeValues={":v": 5},
+        ),
+        lambda: table.delete_item(
+            Key=key,
+            ConditionExpression="#v = :v",
+            ExpressionAttributeNames={"#v": "v"},
+            ExpressionAttributeValues={":v": 5},
+        ),
+        lambda: table.delete_item(
+            Key={"path": "/f", "at": "none"}, ConditionExpression=Attr("at").exists()
+        ),
+    ]
+    if not way.get("append_only"):
+        failing.append(
+            lambda: table.put_item(Item=key, ConditionExpression=Attr("at").not_exists())
+        )
+    for act in failing:
+        with pytest.raises(ClientError) as refused:
+            act()
+        assert refused.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
+    assert table.get_item(Key=key, ConsistentRead=True)["Item"] == {**key, "v": 1}
+    if way.get("append_only"):
+        with pytest.raises(CannotStart, match="condition"):
+            table.put_item(Item=key, ConditionExpression=Attr("at").not_exists())
+
+
+@pytest.mark.parametrize("way", LOOKING, ids=title)
+@pytest.mark.parametrize("steps", range(6))
+def test_writes_in_each_phase_of_a_drain_are_kept(
+    place: Place, way: dict[str, Any], steps: int
+) -> None:
+    """Items of all shards, changed after so many steps of the drain."""
+    table = place.table(**way)
+    place.register("/f", 3)
+    for n in range(9):
+        table.put_item(Item={"path": "/f", "at": str(n), "v": 0})
+    drain = Drain(table)
+    for _ in range(steps):
+        place.clock.sleep(drain.step("/f", 1).seconds)
+    for n in range(3):
+        table.put_item(Item={"path": "/f", "at": str(n), "v": 1})
+        table.update_item(
+            Key={"path": "/f", "at": str(n + 3)},
+            UpdateExpression="set v = v + :one",
+            ExpressionAttributeValues={":one": 1},
+        )
+        table.delete_item(Key={"path": "/f", "at": str(n + 6)})
+    expected = [(str(n), 1) for n in range(6)]
+    assert [(i["at"], i["v"]) for i in table.query("/f", consistent=True)] == expected
+    place.drain(table, "/f", 1)
+    items = list(table.query("/f", consistent=True))
+    assert [(item["at"], item["v"]) for item in items] == expected
+    assert all(set(item) == {"path", "at", "v"} for item in items), "no fence is seen"
+    assert place.lies_in("/f") == {str(n): [1] for n in range(6)}
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_a_drain_can_be_called_off_and_the_key_can_grow_on(place: Place, steps: int) -> None:
+    table = place.table()
+    place.register("/f", 3)
+    for n in range(9):
+        table.put_item(Item={"path": "/f", "at": str(n)})
+    drain = Drain(table)
+    for _ in range(steps):
+        place.clock.sleep(drain.step("/f", 1).seconds)
+    while (step := drain.call_off("/f")).action is not Next.DONE:
+        place.clock.sleep(step.seconds)
+    for _ in range(8):
+        place.clock.sleep(5)
+        table.put_item(Item={"path": "/f", "at": "9"})
+    shards = place.shards("/f")
+    assert (shards.phase, shards.number, shards.writable, shards.readable) == (
+        Phase.STEADY,
+        *(3, 3, 3),
+    )
+    assert [item["at"] for item in table.query("/f", consistent=True)] == list("0123456789")
+    assert {len(shards) for shards in place.lies_in("/f").values()} == {1}
+    place.grow(table, "/f", 1)
+
+
+def test_a_steady_write_is_one_request(place: Place) -> None:
+    for way in ({"append_only": True, "placement": "random"}, {"placement": "calculated"}):
+        table = place.table(**way)
+        key = f"/{title(way)}"
+        place.register(key, 8)
+        table.put_item(Item={"path": key, "at": "0"})
+        before = table.counts.tally[REQUESTS]
+        for n in range(1, 21):
+            table.put_item(Item={"path": key, "at": str(n)})
+        assert table.counts.tally[REQUESTS] - before == 20
+        assert table.counts.tally[LOOKS] == 0
+
+
+def test_pages_go_on_where_they_ended_though_shards_come_and_go(place: Place) -> None:
+    table = place.table()
+    for n in range(60):
+        table.put_item(Item={"path": "/f", "at": f"{n:02}"})
+    found, token, pages = [], None, 0
+    while True:
+        page = table.query_page("/f", descending=True, limit=13, page_token=token)
+        found += [item["at"] for item in page.items]
+        token = page.token
+        pages += 1
+        if token is None:
+            break
+        if pages == 1:
+            place.grow(table, "/f", 3)
+            for n in range(60, 70):
+                table.put_item(Item={"path": "/f", "at": f"{n:02}"})
+        if pages == 3:
+            place.drain(table, "/f", 1)
+    assert found == [f"{n:02}" for n in range(59, -1, -1)]
+    assert pages == 5
+
+
+def test_pages_of_a_megabyte_are_merged(place: Place) -> None:
+    table = place.table(placement="random", append_only=True)
+    place.register("/f", 3)
+    for n in range(30):
+        table.put_item(Item={"path": "/f", "at": f"{n:02}", "blob": b"x" * 150_000})
+    expected = [f"{n:02}" for n in range(30)]
+    for consistent in (False, True):
+        found = [item["at"] for item in table.query("/f", consistent=consistent)]
+        assert found == expected
+    descending = table.query("/f", descending=True, consistent=True)
+    assert [item["at"] for item in descending] == expected[::-1]
+    place.clock.sleep(60)
+    drain = Drain(table)
+    for _ in range(3):
+        place.clock.sleep(drain.step("/f", 1).seconds)
+    for backwards in (False, True):  # now shards are read in order, a page at a time
+        found = [i["at"] for i in table.query("/f", descending=backwards, consistent=True)]
+        assert found == (expected[::-1] if backwards else expected)
+
+
+def test_a_query_is_lazy(place: Place) -> None:
+    table = place.table(placement="random", append_only=True)
+    place.register("/f", 2)
+    for n in range(20):
+        table.put_item(Item={"path": "/f", "at": f"{n:02}", "blob": b"x" * 150_000})
+    before = table.counts.read_units
+    assert next(iter(table.query("/f", limit=1)))["at"] == "00"
+    assert table.counts.read_units - before <= 2 * 2 * 150_000 / 4096 / 2 + 4
+
+
+def test_keys_that_end_like_shards_are_not_confused(place: Place) -> None:
+    table = place.table()
+    for key in ("a", "a_1", "a_1_1", "a_2"):
+        place.register(key, 2)
+        for n in range(5):
+            table.put_item(Item={"path": key, "at": str(n), "of": key})
+    for key in ("a", "a_1", "a_1_1", "a_2"):
+        items = list(table.query(key, consistent=True))
+        assert len(items) == 5
+        assert {item["of"] for item in items} == {item["path"] for item in items} == {key}
+
+
+def test_many_items_are_written_and_each_failure_is_told(place: Place) -> None:
+    for way in WAYS:
+        table = place.table(**way)
+        key = f"/{title(way)}"
+        place.register(key, 3)
+        items: list[Any] = [{"path": key, "at": f"{n:03}", "n": n} for n in range(60)]
+        items[7] = {"path": key}
+        items[9] = {"path": key, "at": "x", "n": 0.5}
+        items[11] = {"path": key, "at": "012", "n": "earlier"}
+        result = table.batch_write(items)
+        assert [place for place, _, _ in result.failed] == [7, 9]
+        assert result.written == 58
+        found = {item["at"]: item["n"] for item in table.query(key, consistent=True)}
+        assert len(found) == 57
+        assert found["012"] == 12, "of two with the same key the later one counts"
+
+
+def test_queries_are_spread_over_indexes_of_the_same_schema(
+    dynamodb: Database, table_name: str
+) -> None:
+    place = Place(
+        dynamodb,
+        table_name,
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "copy",
+                "KeySchema": [
+                    {"AttributeName": "path", "KeyType": "HASH"},
+                    {"AttributeName": "at", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+    table = place.table(read_indexes=["copy"])
+    place.register("/f", 2)
+    for n in range(10):
+        table.put_item(Item={"path": "/f", "at": str(n)})
+    asked = []
+    client = table.calls.client
+
+    class Recorded:
+        def call(self, operation: str, **parameters: Any) -> Any:
+            asked.append(parameters.get("IndexName"))
+            return client.call(operation, **parameters)
+
+    table.calls.client = Recorded()
+    assert [item["at"] for item in table.query("/f")] == list("0123456789")
+    assert sorted(map(str, asked)) == ["None", "copy"]
+    with pytest.raises(CannotStart, match="read_indexes"):
+        list(table.query("/f", consistent=True))
+
+
+def test_what_cannot_be_sharded_is_told_in_one_sentence(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.create(table_name, partition=("id", "N"), sort=("at", "S"))
+    dynamodb.create(f"{table_name}-flat", partition=("id", "S"), sort=None)
+    place = Place(dynamodb, f"{table_name}-good")
+    numbers = place.table()
+    numbers.name = table_name
+    with pytest.raises(CannotStart, match="number"):
+        numbers.put_item(Item={"id": 1, "at": "a"})
+    flat = place.table()
+    flat.name = f"{table_name}-flat"
+    with pytest.raises(CannotStart, match="no sort key"):
+        flat.put_item(Item={"id": "a"})
+    table = place.table()
+    for wrong, told in (
+        ({"path": "/f"}, "no key attribute at"),
+        ({"path": "", "at": "a"}, "bytes"),
+        ({"path": "/f", "at": 5}, "type S"),
+    ):
+        with pytest.raises(CannotStart, match=told):
+            table.put_item(Item=wrong)
+    with pytest.raises(CannotStart, match="type S"):
+        list(table.query("/f", between=(1, 2)))
+    with pytest.raises(CannotStart, match="limit"):
+        list(table.query("/f", limit=0))
+    assert list(table.query("/unknown")) == []
+    assert table.get_item(Key={"path": "/unknown", "at": "a"}) == {}
+
+
+def test_users_of_a_key_must_agree_upon_its_placement(place: Place) -> None:
+    place.table().put_item(Item={"path": "/f", "at": "a"})
+    for other in ({"hash": "modulo"}, {"placement": "random"}, {"separator": "#"}):
+        with pytest.raises(CannotStart, match="must have the same placement"):
+            place.table(**other).put_item(Item={"path": "/f", "at": "b"})
+
+
+def test_the_metadata_of_a_key_that_vanishes_is_not_made_anew(place: Place) -> None:
+    """With one shard, items in the others would be lost from sight; the cache still knows."""
+    table = place.table()
+    place.register("/f", 3)
+    table.put_item(Item={"path": "/f", "at": "a"})
+    place.database.client.delete_item(TableName=place.metadata, Key={"path": {"S": "/f"}})
+    place.clock.sleep(60)
+    with pytest.raises(CannotStart, match="gone"):
+        place.grow(table, "/f", 1)
+
+
+def test_all_keys_together_have_no_more_shards_than_allowed(place: Place) -> None:
+    table = place.table(policy=Policy(most=8, most_in_all=3))
+    place.grow(table, "/f", 2)
+    place.grow(table, "/g", 1)
+    with pytest.raises(CannotStart, match="most shards allowed"):
+        place.grow(table, "/h", 1)
+    with pytest.raises(CannotStart, match="8 are the most"):
+        place.grow(table, "/f", 7)
+    assert {one[0]["S"] for one in table.metadata.all()} == {"/f", "/g", "/h"}
+    with pytest.raises(CannotStart, match="Keyhop uses it"):
+        table.put_item(Item={"path": "!keyhop-total", "at": "a"})
