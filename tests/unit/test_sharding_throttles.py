@@ -1,0 +1,306 @@
+"""What a throttled writer does, reason by reason, against a client that answers as it is told."""
+
+import datetime
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError
+from keyhop.sharding.counts import HOT_THROTTLES, PROBES, RACES_LOST, REQUESTS, SHARDS_ADDED
+from keyhop.sharding.policy import Policy
+from keyhop.sharding.provisioned import Provisioned
+from keyhop.sharding.table import ShardedTable
+from keyhop.throttling import ALL_REASONS
+
+HOT = "TableWriteKeyRangeThroughputExceeded"
+BEGIN = 1_800_000_000.0
+POLICY = Policy(threshold=3, window=100, cooldown=5, spread=0.5)
+TABLE = {
+    "TableName": "t",
+    "TableArn": "arn:aws:dynamodb:r:1:table/t",
+    "TableStatus": "ACTIVE",
+    "CreationDateTime": 0,
+    "KeySchema": [
+        {"AttributeName": "p", "KeyType": "HASH"},
+        {"AttributeName": "s", "KeyType": "RANGE"},
+    ],
+    "AttributeDefinitions": [
+        {"AttributeName": "p", "AttributeType": "S"},
+        {"AttributeName": "s", "AttributeType": "S"},
+    ],
+}
+
+
+def throttle(*reasons: str, field: str = "ThrottlingReasons") -> ClientError:
+    told = {field: [{"reason": r, "resource": "arn"} for r in reasons]} if reasons else {}
+    code = "ThrottlingException" if field[0] == "t" else "ProvisionedThroughputExceededException"
+    return ClientError({"Error": {"Code": code}, **told}, "PutItem")
+
+
+class Clock:
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return BEGIN + self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Told:
+    """A client with one metadata item; what else it answers is told by `refuse`."""
+
+    def __init__(self, refuse: Callable[[str, dict[str, Any]], Exception | None]) -> None:
+        self.refuse = refuse
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.updated: list[dict[str, Any]] = []
+        self.metadata = {
+            "p": {"S": "k"},
+            "number_of_shards": {"N": "1"},
+            "last_updated": {"N": str(int(BEGIN) - 1000)},
+            "shard_history": {"SS": [f"{int(BEGIN) - 1000}:1"]},
+        }
+        self.table = dict(TABLE)
+
+    def describe_table(self, **_: Any) -> Any:
+        return {"Table": self.table}
+
+    def call(self, operation: str, **parameters: Any) -> Any:
+        self.calls.append((operation, parameters))
+        if operation == "describe_table":
+            return {"Table": self.table}
+        if operation == "update_table":
+            self.updated.append(parameters["ProvisionedThroughput"])
+            return {}
+        if parameters.get("TableName") == "t-shards":
+            if operation == "get_item":
+                return {"Item": self.metadata}
+            values = parameters["ExpressionAttributeValues"]
+            if values[":seen"] != self.metadata["last_updated"]:
+                raise ClientError(
+                    {
+                        "Error": {"Code": "ConditionalCheckFailedException"},
+                        "Item": self.metadata,
+                    },
+                    "UpdateItem",
+                )
+            for name in parameters["ExpressionAttributeNames"].values():
+                self.metadata[name] = values[f":{name}"]
+            return {}
+        error = self.refuse(operation, parameters)
+        if error is not None:
+            raise error
+        return {}
+
+    def of(self, operation: str) -> list[dict[str, Any]]:
+        return [parameters for name, parameters in self.calls if name == operation]
+
+
+def table_of(client: Told, **settings: Any) -> ShardedTable:
+    return ShardedTable(
+        "t",
+        metadata="t-shards",
+        client=client,
+        clock=Clock(),
+        chance=random.Random(1),
+        patience=settings.pop("patience", 60.0),
+        policy=settings.pop("policy", POLICY),
+        **{"placement": "random", "append_only": True, **settings},
+    )
+
+
+def always(error: ClientError) -> Callable[[str, dict[str, Any]], Exception | None]:
+    return lambda operation, parameters: error
+
+
+def put(table: ShardedTable) -> None:
+    table.put_item(Item={"p": "k", "s": "a"})
+
+
+@pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
+@pytest.mark.parametrize("reason", ALL_REASONS)
+def test_only_a_hot_key_range_of_the_table_adds_shards(reason: str, field: str) -> None:
+    client = Told(always(throttle(reason, field=field)))
+    table = table_of(client)
+    with pytest.raises(ClientError) as refused:
+        put(table)
+    assert "ThrottlingReasons" in refused.value.response or field in refused.value.response
+    number = int(client.metadata["number_of_shards"]["N"])  # type: ignore[call-overload]
+    assert (number > 1) == (reason == HOT)
+    assert table.counts.throttles[reason] >= 3
+    assert (table.counts.tally[HOT_THROTTLES] > 0) == (reason == HOT)
+    assert table.counts.tally[PROBES] == 0
+
+
+def test_growth_waits_for_threshold_cooldown_and_the_phases() -> None:
+    client = Told(always(throttle(HOT)))
+    table = table_of(client, patience=60)
+    with pytest.raises(ClientError):
+        put(table)
+    history = sorted(
+        tuple(map(int, entry.split(":"))) for entry in client.metadata["shard_history"]["SS"]
+    )
+    moments = [at for at, _ in history][1:]
+    assert len(moments) >= 3
+    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
+    assert min(gaps) >= 2 * 5 + 5, "announced and opened for five seconds each, then the cooldown"
+    counts = [count for _, count in history]
+    assert counts[:2] == [1, 2]
+    assert all(b <= 2 * a for a, b in itertools.pairwise(counts))
+    shards_used = {parameters["Item"]["p"]["S"] for parameters in client.of("put_item")}
+    assert len(shards_used) > 2, "it goes on writing, over the shards that there are"
+
+
+def test_a_lost_race_adopts_the_winners_count_without_another_read() -> None:
+    client = Told(always(throttle(HOT)))
+    table = table_of(client, patience=1)
+    put_again = client.call
+
+    def somebody_else_first(operation: str, **parameters: Any) -> Any:
+        if operation == "update_item" and client.metadata["number_of_shards"]["N"] == "1":
+            at = int(BEGIN) + 1
+            client.metadata |= {
+                "number_of_shards": {"N": "7"},
+                "last_updated": {"N": str(at)},
+                "shard_history": {"SS": [f"{at}:7"]},
+            }
+        return put_again(operation, **parameters)
+
+    client.call = somebody_else_first  # type: ignore[method-assign]
+    with pytest.raises(ClientError):
+        put(table)
+    assert table.counts.tally[RACES_LOST] == 1
+    assert table.counts.tally[SHARDS_ADDED] == 0
+    assert table.metadata.of({"S": "k"}).shards.number == 7
+    reads = [p for p in client.of("get_item") if p["TableName"] == "t-shards"]
+    assert len(reads) <= 2, "the first look, and the one before growing; none after the race"
+
+
+def test_without_a_reason_a_single_item_is_asked_that_cannot_change() -> None:
+    def refuse(operation: str, parameters: dict[str, Any]) -> Exception:
+        if operation == "delete_item":
+            assert "attribute_exists(#p) AND attribute_not_exists(#p)" in str(parameters)
+            return throttle(HOT)
+        return throttle()
+
+    client = Told(refuse)
+    table = table_of(client, patience=30)
+    with pytest.raises(ClientError):
+        put(table)
+    assert table.counts.tally[PROBES] >= 3
+    assert int(client.metadata["number_of_shards"]["N"]) > 1  # type: ignore[call-overload]
+
+
+class CloudWatch:
+    def __init__(self, consumed: list[float], provisioned: list[float]) -> None:
+        self.values = {"consumed": consumed, "provisioned": provisioned}
+        self.asked = 0
+
+    def get_metric_data(self, **parameters: Any) -> Any:
+        self.asked += 1
+        assert parameters["StartTime"] < parameters["EndTime"]
+        return {
+            "MetricDataResults": [
+                {"Id": query["Id"], "Values": self.values[query["Id"]]}
+                for query in parameters["MetricDataQueries"]
+            ]
+        }
+
+
+@pytest.mark.parametrize(
+    ("cloudwatch", "grows"),
+    [
+        (None, False),
+        (CloudWatch([], []), False),
+        (CloudWatch([60 * 10.0], []), False),
+        (CloudWatch([60 * 10.0], [100.0]), True),
+        (CloudWatch([60 * 95.0], [100.0]), False),
+        (CloudWatch([60 * 70.0], [100.0]), False),
+    ],
+)
+def test_cloudwatch_is_asked_last_and_what_it_cannot_tell_adds_no_shard(
+    cloudwatch: CloudWatch | None, grows: bool
+) -> None:
+    client = Told(always(throttle()))
+    table = table_of(client, patience=30, cloudwatch=cloudwatch)
+    with pytest.raises(ClientError):
+        put(table)
+    assert (client.metadata["number_of_shards"]["N"] != "1") == grows
+    if cloudwatch is not None:
+        assert cloudwatch.asked == 1, "it has a value a minute"
+
+
+def test_a_table_that_is_too_small_is_raised_once_within_its_bounds() -> None:
+    client = Told(always(throttle("TableWriteProvisionedThroughputExceeded")))
+    client.table["ProvisionedThroughput"] = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 100}
+    table = table_of(client, patience=30, provisioned=Provisioned(50, 140))
+    for _ in range(3):
+        with pytest.raises(ClientError):
+            put(table)
+    assert client.updated[0] == {"ReadCapacityUnits": 7, "WriteCapacityUnits": 140}
+    assert len(client.updated) <= 2
+    assert client.metadata["number_of_shards"]["N"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("present", "raised"),
+    [
+        ({"ReadCapacityUnits": 1, "WriteCapacityUnits": 10}, 50),
+        ({"ReadCapacityUnits": 1, "WriteCapacityUnits": 120}, 140),
+        ({"ReadCapacityUnits": 1, "WriteCapacityUnits": 140}, None),
+        ({"ReadCapacityUnits": 1, "WriteCapacityUnits": 900}, None),
+        ({"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}, None),
+        (
+            {
+                "ReadCapacityUnits": 1,
+                "WriteCapacityUnits": 80,
+                "LastIncreaseDateTime": datetime.datetime.fromtimestamp(BEGIN - 5, datetime.UTC),
+            },
+            None,
+        ),
+    ],
+)
+def test_it_is_never_lowered_and_not_raised_twice_by_two(present: Any, raised: Any) -> None:
+    client = Told(always(throttle("TableWriteProvisionedThroughputExceeded")))
+    client.table["ProvisionedThroughput"] = present
+    table = table_of(client, patience=1, provisioned=Provisioned(50, 140))
+    with pytest.raises(ClientError):
+        put(table)
+    assert [one["WriteCapacityUnits"] for one in client.updated] == ([raised] if raised else [])
+
+
+def test_a_write_without_an_answer_is_repeated_to_the_same_shard() -> None:
+    """Another shard could make two of one; a throttled write has certainly not been made."""
+    errors: list[Exception | None] = [
+        *[ConnectionClosedError(endpoint_url="http://x")] * 6,
+        *[ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 500}}, "PutItem")] * 6,
+        None,
+        *[throttle(HOT)] * 2,
+        None,
+    ]
+    client = Told(lambda operation, parameters: errors.pop(0))
+    client.metadata["number_of_shards"] = {"N": "32"}
+    client.metadata["shard_history"] = {"SS": ["1:32"]}
+    table = table_of(client)
+    put(table)
+    assert len({p["Item"]["p"]["S"] for p in client.of("put_item")}) == 1
+    client.calls.clear()
+    put(table)
+    assert len({p["Item"]["p"]["S"] for p in client.of("put_item")}) > 1
+    assert table.counts.tally[REQUESTS] >= 16
+
+
+def test_other_errors_pass_through_untouched_and_at_once() -> None:
+    for code in ("ValidationException", "AccessDeniedException", "ItemCollectionSizeLimitExceeded"):
+        error = ClientError({"Error": {"Code": code}}, "PutItem")
+        client = Told(always(error))
+        table = table_of(client)
+        with pytest.raises(ClientError) as refused:
+            put(table)
+        assert refused.value is error
+        assert len(client.of("put_item")) == 1
