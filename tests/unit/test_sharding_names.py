@@ -1,4 +1,4 @@
-"""Physical keys, places, metadata items, page tokens, fences: what is pure and small."""
+"""Physical keys, places, metadata items, page tokens, fences."""
 
 from decimal import Decimal
 

@@ -1,5 +1,6 @@
 """What a throttled writer does: finds out why, counts, and adds shards when it is time to."""
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from keyhop.sharding.metadata import Known, Lost, Metadata
 from keyhop.sharding.policy import Action, Cause, Heat, Policy
 from keyhop.sharding.provisioned import Capacity
 from keyhop.sharding.shards import PASSING
+
+logger = logging.getLogger(__name__)
 
 HOT_KEYS = 1_000
 """Keys whose throttles are remembered at most."""
@@ -42,6 +45,7 @@ class Thermometer:
     table: str
     capacity: Capacity
     policy: Policy
+    told_of_index: bool = False
     _keys: "OrderedDict[Any, _Hot]" = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -68,6 +72,12 @@ class Thermometer:
         cause = self._cause_of(error, hot, physical)
         if cause is Cause.TABLE_TOO_SMALL:
             self.capacity.raise_if_allowed()
+        if cause is Cause.HOT_INDEX_KEY and not self.told_of_index:
+            self.told_of_index = True
+            logger.warning(
+                "a key of an index is hot: more shards of the table's key do not help, unless the "
+                "index's partition key carries the suffix too"
+            )
         if cause is not Cause.HOT_KEY:
             return
         self.calls.counts.add(counts.HOT_THROTTLES)

@@ -1,4 +1,4 @@
-"""Items in boto3's words, with the logical key, and as the table has them. Pure.
+"""Items in boto3's words, with the logical key, and as the table has them.
 
 boto3's resources know numbers as Decimal, binaries as Binary and sets as sets; its own serializer
 makes typed values of them. Only the partition key's value differs between the two.

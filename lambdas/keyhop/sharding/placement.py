@@ -43,9 +43,10 @@ def jump(key: int, buckets: int) -> int:
 
 
 def expected_candidates(counts: Iterable[int], hash_: Hash) -> float:
-    """How many shards an item has on average, that was placed by any of these shard counts.
+    """In how many shards an item may be on average, that was placed by any of these counts.
 
-    So many reads a look at the item costs while all of the counts are remembered.
+    So many reads a look at the item costs while all of the counts are remembered. For modulo it is
+    somewhat more than the truth: a place that an item comes back to is counted twice.
     """
     ordered = sorted(set(counts))
     expected = 1.0

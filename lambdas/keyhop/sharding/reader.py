@@ -9,6 +9,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.keyspace import TypedValue
+from keyhop.sentinel import MARKER
 from keyhop.sharding.calls import Calls
 from keyhop.sharding.items import Schema
 from keyhop.sharding.metadata import Known, Metadata
@@ -59,7 +60,8 @@ class Reader:
                 raise
 
         answer = self.calls.patiently(attempt)
-        part.held.extend(answer["Items"])
+        # The sentinel of a key index is nobody's item.
+        part.held.extend(item for item in answer["Items"] if "N" not in item.get(MARKER, {}))
         last = answer.get("LastEvaluatedKey")
         if last is not None:
             part.after = last[self.schema.sort.name]
