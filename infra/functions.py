@@ -13,7 +13,9 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra import layer
-from infra.config import Config, Table
+from infra.config import Config
+from infra.config_sharding import travels
+from infra.config_tables import Table
 from infra.permissions import acknowledge
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -64,6 +66,12 @@ def which_key_indexes(config: Config) -> dict[str, str]:
     """The environment's tables with a key index, and the sort keys of their sentinels."""
     places = {table.given: table.sentinel_sort_key for table in config.key_index_tables}
     return {"KEYHOP_KEY_INDEXES": json.dumps(places)} if places else {}
+
+
+def which_sharding(config: Config) -> dict[str, str]:
+    """The environment's sharded tables, and how each is sharded."""
+    sharded = {table.given: table.sharding for table in config.tables if table.sharding is not None}
+    return {"KEYHOP_SHARDING": json.dumps(travels(sharded))}
 
 
 def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""What dashboards are made of: Keyhop's own metrics, and graphs."""
+"""What dashboards and alarms are made of: Keyhop's own metrics, and graphs."""
+
+from typing import Protocol
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
@@ -9,6 +11,20 @@ from infra.functions import SERVICE
 MINUTE = Duration.minutes(1)
 WIDTH = 12
 """Half of a dashboard's width."""
+
+
+class MakesAlarms(Protocol):
+    """Makes an alarm that tells the deployment's topic."""
+
+    def __call__(
+        self,
+        name: str,
+        metric: cw.IMetric,
+        threshold: float,
+        description: str,
+        periods: int = 1,
+    ) -> cw.Alarm:
+        """periods: of the metric, all of which must be at or above the threshold."""
 
 
 def keyhop(

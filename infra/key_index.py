@@ -17,7 +17,8 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.config import Config, Table
+from infra.config import Config
+from infra.config_tables import Table
 from infra.enumeration import Enumeration
 from infra.functions import Shape, which_key_indexes, which_tables, which_worker
 from infra.machines import DEFINITIONS, machine_role, state_machine, states_arn

@@ -1,12 +1,10 @@
 """What is seen of key indexes, and when somebody is told."""
 
-from typing import Protocol
-
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
 
 from infra.config import Config
-from infra.graphs import MINUTE, graph, keyhop
+from infra.graphs import MINUTE, MakesAlarms, graph, keyhop
 from infra.key_index import KeyIndex
 
 QUARTER = Duration.minutes(15)
@@ -24,20 +22,6 @@ WHAT_THE_MACHINES_DO = {
     "RemoveKeyIndex": "A key index was not removed to its end: its keeper is detached, so do not "
     "list keys from it. Start the same input again.",
 }
-
-
-class MakesAlarms(Protocol):
-    """Makes an alarm that tells the deployment's topic."""
-
-    def __call__(
-        self,
-        name: str,
-        metric: cw.IMetric,
-        threshold: float,
-        description: str,
-        periods: int = 1,
-    ) -> cw.Alarm:
-        """periods: of the metric, all of which must be at or above the threshold."""
 
 
 class KeyIndexMonitoring:

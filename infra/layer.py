@@ -24,7 +24,7 @@ _NEVER_IMPORTED = ("bin", "wrapt-stubs")
 """Scripts carry the path of the Python that installed them; stubs are for type checkers."""
 
 
-SERVICES = ("dynamodb", "lambda", "s3", "stepfunctions", "xray")
+SERVICES = ("cloudwatch", "dynamodb", "lambda", "s3", "stepfunctions", "xray")
 """Those that the functions make clients of, and the X-Ray SDK while it is imported.
 
 botocore's models of the 400 others are three quarters of the layer: without them a function starts

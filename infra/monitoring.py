@@ -18,6 +18,8 @@ from infra.graphs import MINUTE, graph, keyhop
 from infra.key_index import KeyIndex
 from infra.key_index_monitoring import KeyIndexMonitoring
 from infra.permissions import acknowledge
+from infra.sharding import ShardedTables
+from infra.sharding_monitoring import ShardingMonitoring
 
 SLICE = Duration.minutes(15)
 """A worker hands in its counts when it ends: rates of less time than that would jump."""
@@ -39,6 +41,7 @@ class Monitoring(Construct):
         state_machine: sfn.StateMachine,
         functions: Mapping[str, lambda_.Function],
         key_index: KeyIndex | None = None,
+        sharded: ShardedTables | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._config = config
@@ -55,6 +58,9 @@ class Monitoring(Construct):
         self._key_index = key_index and KeyIndexMonitoring(config, key_index, self._alarm)
         if self._key_index:
             self.alarms += self._key_index.alarms
+        self._sharding = sharded and ShardingMonitoring(config, sharded, self._alarm)
+        if self._sharding:
+            self.alarms += self._sharding.alarms
         self.dashboard = self._dashboard()
 
     @property
@@ -157,6 +163,7 @@ class Monitoring(Construct):
                 [self._errors(), self._function_seconds()],
                 [self._runs(), self._run_seconds(), self._run_dollars()],
                 *(self._key_index.widgets() if self._key_index else []),
+                *(self._sharding.widgets() if self._sharding else []),
             ],
         )
 

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-from infra.config import Table
+from infra.config_tables import Table
 
 ALL_RUNS = "runs/*"
 """Everything of every run lies below this."""

@@ -10,6 +10,7 @@ from infra.enumeration import Enumeration
 from infra.key_index import KeyIndex
 from infra.monitoring import Monitoring
 from infra.results import Results
+from infra.sharding import ShardedTables
 
 
 class KeyhopStack(Stack):
@@ -29,8 +30,11 @@ class KeyhopStack(Stack):
             if config.key_index_tables
             else None
         )
+        sharded = (
+            ShardedTables(self, "Sharding", config, runs.make) if config.sharded_tables else None
+        )
         watch = Monitoring(
-            self, "Monitoring", config, runs.state_machine, runs.functions, key_index
+            self, "Monitoring", config, runs.state_machine, runs.functions, key_index, sharded
         )
         _say_what_is_open(self, config)
         for name, value, description in (
@@ -44,6 +48,7 @@ class KeyhopStack(Stack):
             ("GlueDatabase", results.database_name, "The database of Athena's table"),
             ("GlueTable", results.table_name, "Athena's table over the parts of the runs"),
             *(key_index.outputs() if key_index else ()),
+            *(sharded.outputs() if sharded else ()),
         ):
             CfnOutput(self, name, value=value, description=description)
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from keyhop.enumerate.bucket import s3_client
 from keyhop.enumerate.fleet.costs import Worker
@@ -114,6 +115,48 @@ class CleanUpSettings(FinishSettings):
     """Of CleanUp."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sharded:
+    """How one table is sharded. metadata: the name of its metadata table."""
+
+    metadata: str
+    placement: Literal["calculated", "random"]
+    hash: Literal["jump", "modulo"]
+    append_only: bool
+    separator: str
+    most_shards: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingSettings:
+    """Of WriteSharded, QuerySharded and MoveShards. sharded: by the tables as they are listed."""
+
+    tables: list[str]
+    sharded: Mapping[str, Sharded]
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "ShardingSettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        return cls(_tables(env), _sharded(env))
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeSettings:
+    """Of ProposeDrains. machine: DrainShards' ARN. start: whether it is started."""
+
+    tables: list[str]
+    machine: str
+    start: bool
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "ProposeSettings":
+        """Raises KeyError or ValueError for an environment that the stack would not make."""
+        start = {"true": True, "false": False}.get(env["KEYHOP_START_DRAINS"])
+        if start is None:
+            raise ValueError("KEYHOP_START_DRAINS must be true or false")
+        return cls(_tables(env), env["KEYHOP_DRAIN_MACHINE"], start)
+
+
 def runs_in(bucket: str) -> Runs:
     """The runs in the results bucket."""
     return Runs(s3_client(), bucket)
@@ -134,6 +177,20 @@ def _tables(env: Mapping[str, str]) -> list[str]:
     if not isinstance(tables, list) or not all(isinstance(table, str) for table in tables):
         raise ValueError("KEYHOP_TABLES must be a JSON list of names and ARNs")
     return tables
+
+
+def _sharded(env: Mapping[str, str]) -> dict[str, Sharded]:
+    return {
+        table: Sharded(
+            told["metadata"],
+            told["placement"],
+            told["hash"],
+            told["appendOnly"],
+            told["separator"],
+            int(told["mostShards"]),
+        )
+        for table, told in json.loads(env["KEYHOP_SHARDING"]).items()
+    }
 
 
 def _worker(env: Mapping[str, str]) -> Worker:

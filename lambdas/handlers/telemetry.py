@@ -5,6 +5,15 @@ from collections.abc import Mapping
 from aws_lambda_powertools import Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
 from keyhop.enumerate.tally import Tally
+from keyhop.sharding.counts import (
+    AT_MAXIMUM,
+    HOT_THROTTLES,
+    MOVES,
+    RACES_LOST,
+    SHARDS_ADDED,
+    SHARDS_REMOVED,
+    Counts,
+)
 
 UNKNOWN_REASON = "Unknown"
 
@@ -34,6 +43,21 @@ def count_reads(metrics: Metrics, tally: Tally) -> None:
         Throttles=sum(tally.throttles.values()),
     )
     count_throttles(metrics, tally.throttles)
+
+
+def count_sharding(metrics: Metrics, counts: Counts) -> None:
+    """What the calls of a sharded table have come to, with throttles by the service's reasons."""
+    tally = counts.tally
+    count(
+        metrics,
+        ShardsAdded=tally[SHARDS_ADDED],
+        ShardsRemoved=tally[SHARDS_REMOVED],
+        RacesLost=tally[RACES_LOST],
+        HotKeyThrottles=tally[HOT_THROTTLES],
+        KeysAtMaximum=tally[AT_MAXIMUM],
+        ItemsMoved=tally[MOVES],
+    )
+    count_throttles(metrics, counts.throttles)
 
 
 def count_throttles(metrics: Metrics, throttles: Mapping[str, int]) -> None:

@@ -17,9 +17,11 @@ from local.follow import Ended, Executions
 from tests.databases import Database
 
 KEPT = ["Kept", "Chaos", "Poison"]
+SHARDED = {"table": "Sharded", "sharding": {"partitionKey": "path"}}
 TABLES = [
     *("Whole", "Small", "Slow", "Odd", "Live"),
     *({"table": name, "keyIndex": True} for name in KEPT),
+    SHARDED,
 ]
 """What the deployment may touch; each test module has a table of its own."""
 

@@ -32,6 +32,29 @@ KEPT_CONTEXT: dict[str, Any] = {
 }
 """Three tables of six may have a key index."""
 
+SHARDED_CONTEXT: dict[str, Any] = {
+    "tables": [
+        "Flights",
+        {"table": "Audit", "sharding": {"partitionKey": "path", "appendOnly": True}},
+        {
+            "table": "Devices",
+            "keyAttributes": ["device", "at"],
+            "sharding": {
+                "partitionKey": "device",
+                "partitionKeyType": "B",
+                "metadata": "device-shards",
+                "placement": "random",
+                "hash": "modulo",
+                "separator": "#",
+                "mostShards": 16,
+            },
+        },
+        {"table": "Orders", "keyIndex": True, "keyAttributes": ["customer", "order"]},
+    ],
+    "alarmEmail": "keeper@example.com",
+}
+"""Two tables of four are sharded; one other has a key index."""
+
 WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
 """What the CDK sets where nothing needs to be built."""
 
@@ -66,3 +89,15 @@ def template(assembly: Path) -> Deployed:
 def kept() -> Deployed:
     """Of a deployment with key indexes."""
     return deployed(stack_of(KEPT_CONTEXT))
+
+
+@pytest.fixture(scope="session")
+def sharded() -> Deployed:
+    """Of a deployment with sharded tables, which are only proposed to be drained."""
+    return deployed(stack_of(SHARDED_CONTEXT))
+
+
+@pytest.fixture(scope="session")
+def draining() -> Deployed:
+    """The same, told to start drains by itself."""
+    return deployed(stack_of({**SHARDED_CONTEXT, "startDrains": True}))

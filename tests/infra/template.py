@@ -24,6 +24,8 @@ FUNCTIONS = ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp")
 """Those of EnumerateKeys, which are always there."""
 KEY_INDEX_FUNCTIONS = ("KeepIndex", "ManageIndex", "ReleaseKeeper")
 """Those that are there if a table has keyIndex."""
+SHARDING_FUNCTIONS = ("WriteSharded", "QuerySharded", "MoveShards", "ProposeDrains")
+"""Those that are there if a table is sharded."""
 KEY_INDEX_MACHINES = ("BuildKeyIndex", "AuditKeyIndex", "RemoveKeyIndex")
 
 
@@ -125,6 +127,8 @@ class Deployed:
         if kind == "AWS::StepFunctions::StateMachine":
             named = self.body["Resources"][name]["Properties"]["StateMachineName"]
             return states_arn(f"stateMachine:{named}")
+        if kind == "AWS::Lambda::Function":
+            return str(self.body["Resources"][name]["Properties"]["FunctionName"])
         return name
 
     def _arn(self, logical_id: str) -> str:
@@ -136,6 +140,8 @@ class Deployed:
             return function_arn(name)
         if resource["Type"] == "AWS::SQS::Queue":
             return QUEUE_ARN
+        if resource["Type"] == "AWS::DynamoDB::Table":
+            return table_arn(resource["Properties"]["TableName"])
         return f"arn:of:{logical_id}"
 
     def _raw(self, name: str) -> Mapping[str, Any]:

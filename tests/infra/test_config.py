@@ -4,7 +4,9 @@ from typing import Any
 import pytest
 from aws_cdk import aws_logs as logs
 
-from infra.config import LOG_RETENTION_DAYS, MAX_TABLES_TEXT, Config, ConfigError, Table
+from infra.config import Config, ConfigError
+from infra.config_fields import LOG_RETENTION_DAYS
+from infra.config_tables import MAX_TABLES_TEXT, Table
 from infra.functions import which_key_indexes, which_tables
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"

@@ -11,16 +11,23 @@ from constructs import IConstruct
 from infra import permissions
 from infra.config import Config
 from infra.stack import KeyhopStack
-from tests.infra.conftest import CONTEXT, KEPT_CONTEXT, WITHOUT_ASSETS
+from tests.infra.conftest import CONTEXT, KEPT_CONTEXT, SHARDED_CONTEXT, WITHOUT_ASSETS
 
 PACKS = (AwsSolutionsChecks, ServerlessChecks)
 Told = list[tuple[str, str, str]]
 """Construct path, id of the rule, reason."""
 
 
-@pytest.fixture(scope="module", params=["runs", "key indexes"])
+CONTEXTS = {
+    "runs": CONTEXT,
+    "key indexes": KEPT_CONTEXT,
+    "sharded tables": {**SHARDED_CONTEXT, "startDrains": True},
+}
+
+
+@pytest.fixture(scope="module", params=CONTEXTS)
 def context(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return CONTEXT if request.param == "runs" else KEPT_CONTEXT
+    return CONTEXTS[request.param]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,47 @@
+"""State MoveShards of DrainShards: the next step of a drain, and how long to wait after it."""
+
+import math
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.sharding.drain import Drain, DrainStep
+
+from handlers.sharded_tables import at_work, seconds_left
+from handlers.sharding_requests import MoveRequest
+from handlers.telemetry import function_tracer
+
+logger = Logger()
+metrics = Metrics()
+tracer = function_tracer()
+
+LAST_MOVES_SECONDS = 60.0
+"""For the moves that are under way when the time to begin others is over: patience, and more."""
+LEAST_WAIT_SECONDS = 1
+"""So that a drain that does not get on costs a state transition a second, not hundreds."""
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """From the execution's input to what follows: done, or a wait and another step."""
+    request = MoveRequest.from_event(event)
+    seconds = max(0.0, seconds_left(context) - LAST_MOVES_SECONDS)
+    with at_work(request.table, context, metrics) as table:
+        step = Drain(table).step(request.key, shards=request.shards, seconds=seconds)
+    state = to_state(step)
+    logger.info("stepped", table=request.table, **state)
+    return state
+
+
+def to_state(step: DrainStep) -> dict[str, Any]:
+    """For the state machine; it holds no key."""
+    return {
+        "action": step.action.value,
+        "seconds": max(LEAST_WAIT_SECONDS, math.ceil(step.seconds)),
+        "phase": step.phase.value,
+        "moved": step.moved,
+        "readable": step.readable,
+        "shards": step.number,
+    }

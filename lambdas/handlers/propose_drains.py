@@ -1,0 +1,102 @@
+"""ProposeDrains: says which keys have more shards than they need; drains them when told so.
+
+It answers [{"table", "key", "from", "to", "reason", "started"}]; with a binary key there is
+"typed": true besides. So table, key, `to` and typed are the input of DrainShards. Keys are in the
+answer and in the inputs of executions, and in no log.
+"""
+
+import datetime
+import hashlib
+import json
+import os
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.errors import KeyhopError
+from keyhop.sharding.manage import KeyShards, proposals
+
+from handlers.item_json import value_json
+from handlers.settings import ProposeSettings
+from handlers.sharded_tables import at_work
+from handlers.telemetry import count, function_tracer
+
+logger = Logger()
+metrics = Metrics()
+tracer = function_tracer()
+
+MOST_STARTED = 100
+"""Drains that one invocation starts: each writes to its table, and the others come next time."""
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any]]:
+    """From nothing (the event may say anything) to proposals, of all sharded tables."""
+    settings = ProposeSettings.from_env(os.environ)
+    proposed: list[dict[str, Any]] = []
+    failed: list[KeyhopError] = []
+    for name in settings.tables:
+        try:
+            with at_work(name, context, metrics) as table:
+                proposed += [proposal(name, one) for one in proposals(table)]
+        except KeyhopError as error:  # the other tables are looked through all the same
+            logger.error("not looked through", table=name, cause=type(error).__name__)
+            failed.append(error)
+    started = 0
+    if settings.start:
+        started = start(boto3.client("stepfunctions"), settings.machine, proposed)
+    count(metrics, DrainsProposed=len(proposed))
+    logger.info("proposed", drains=len(proposed), started=started)
+    if failed:
+        raise failed[0]
+    return proposed
+
+
+def proposal(table: str, one: KeyShards) -> dict[str, Any]:
+    """One key's, as JSON."""
+    key = {"key": one.key} if isinstance(one.key, str) else _typed_key(one.key)
+    return {
+        "table": table,
+        **key,
+        "from": one.shards.number,
+        "to": one.would_do,
+        "reason": one.reason,
+        "started": False,
+    }
+
+
+def start(stepfunctions: Any, machine: str, proposed: list[dict[str, Any]]) -> int:
+    """Start DrainShards for the first of the proposals, and note which; returns how many."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    started = 0
+    for one in proposed[:MOST_STARTED]:
+        try:
+            stepfunctions.start_execution(
+                stateMachineArn=machine,
+                name=execution_name(one, today),
+                input=json.dumps(input_of(one)),
+            )
+        except stepfunctions.exceptions.ExecutionAlreadyExists:
+            continue  # it was started today: what is left is proposed again tomorrow
+        one["started"] = True
+        started += 1
+    return started
+
+
+def execution_name(one: dict[str, Any], day: str) -> str:
+    """The same for one key on one day, whatever is proposed; it does not show the key."""
+    told = json.dumps([one["table"], one["key"]], sort_keys=True)
+    return f"{day}-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
+
+
+def input_of(one: dict[str, Any]) -> dict[str, Any]:
+    """A proposal as the input of DrainShards."""
+    typed = {"typed": True} if one.get("typed") else {}
+    return {"table": one["table"], "key": one["key"], "shards": one["to"], **typed}
+
+
+def _typed_key(key: Any) -> dict[str, Any]:
+    return {"key": value_json(key, typed=True), "typed": True}

@@ -1,0 +1,83 @@
+"""QuerySharded: reads all shards of a key as one, for callers in any language.
+
+{"table": "Audit", "key": "/f.txt", "descending": true, "limit": 50} is answered by {"items": [...],
+"count": 50, "pageToken": "..."}: items in the order of their sort key, and what to send with the
+same input for those that follow; null at the end. An answer of Lambda has 6 MB at most, so a page
+may end before `limit`: only pageToken tells whether more is left.
+
+Numbers are plain JSON; one that a double cannot hold is the nearest that it can. Binaries are
+base64 text, sets are arrays. "typed": true answers in DynamoDB's own JSON instead, exact
+(item_json.py).
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.sharding.table import ShardedTable
+
+from handlers.item_json import item_json
+from handlers.sharded_tables import at_work
+from handlers.sharding_requests import QueryRequest
+from handlers.telemetry import function_tracer
+
+logger = Logger()
+metrics = Metrics()
+tracer = function_tracer()
+
+ANSWER_BYTES = 5_900_000
+"""Of the items; Lambda refuses an answer of more than 6,291,556 bytes (AWS documentation)."""
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """From a table and a key to a page of its items."""
+    request = QueryRequest.from_event(event)
+    with at_work(request.table, context, metrics) as table:
+        page = query(table, request)
+    logger.info("read", table=request.table, items=page["count"], more=bool(page["pageToken"]))
+    return page
+
+
+def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
+    """A page of items, as large as was asked for and as an answer can be."""
+    found = table.query(
+        key=request.key,
+        between=request.between,
+        descending=request.descending,
+        limit=request.limit + 1,  # so that it is known whether more is left
+        consistent=request.consistent,
+        page_token=request.page_token,
+    )
+    items, last = take(found, request.limit, request.typed)
+    token = None
+    if last is not None:
+        sort = last[table.schema.sort.name]
+        token = table.page_token(
+            request.key, sort, between=request.between, descending=request.descending
+        )
+    return {"items": items, "count": len(items), "pageToken": token}
+
+
+def take(
+    found: Iterator[dict[str, Any]], limit: int, typed: bool
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Items as JSON, and the last of them if more are left; at least one, if there is one.
+
+    They are measured with all but ASCII escaped: never less than they will be.
+    """
+    items: list[dict[str, Any]] = []
+    last: dict[str, Any] | None = None
+    size = 0
+    for item in found:
+        shown = item_json(item, typed)
+        size += len(json.dumps(shown)) + len(", ")
+        if len(items) == limit or (items and size > ANSWER_BYTES):
+            return items, last
+        items.append(shown)
+        last = item
+    return items, None

@@ -1,0 +1,112 @@
+"""Sharded tables that stay warm, as one invocation works with them."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from aws_lambda_powertools.metrics import Metrics
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.client import Client, Endpoint, is_transient
+from keyhop.enumerate.fleet.request import allowed
+from keyhop.enumerate.fleet.runs import dynamodb_for
+from keyhop.errors import GaveUp
+from keyhop.sharding.policy import Policy
+from keyhop.sharding.table import CONNECTIONS, ShardedTable, cloudwatch_of, explained_to_user
+
+from handlers.settings import ShardingSettings
+from handlers.telemetry import count_sharding
+
+MARGIN_SECONDS = 5.0
+"""Before its timeout an invocation sends no request any more: it still has to answer."""
+
+
+class OutOfTime(BotoCoreError):  # type: ignore[misc]
+    """No request was sent, as the invocation is nearly over.
+
+    One of botocore's errors, because the library notes those item by item, and goes on.
+    """
+
+    fmt = "The time of the invocation was over before an answer came; try this again."
+
+
+class TimedClient:
+    """Keyhop's client, until `ends_at` (of time.monotonic)."""
+
+    def __init__(self, client: Client) -> None:
+        self.region = client.region
+        self.ends_at = float("inf")
+        self._client = client
+
+    def describe_table(self, **parameters: Any) -> dict[str, Any]:
+        """DescribeTable."""
+        self._check()
+        return self._client.describe_table(**parameters)
+
+    def scan(self, **parameters: Any) -> dict[str, Any]:
+        """Scan, one page."""
+        self._check()
+        return self._client.scan(**parameters)
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Any other operation, by boto3's name for it."""
+        self._check()
+        return self._client.call(operation, **parameters)
+
+    def _check(self) -> None:
+        if time.monotonic() >= self.ends_at:
+            raise OutOfTime
+
+
+@contextmanager
+def at_work(
+    given: str, context: LambdaContext, metrics: Metrics, *, writes: bool = False
+) -> Iterator[ShardedTable]:
+    """A sharded table for one invocation: it ends in time, and what was done is counted.
+
+    given: a table's name, which must be listed. writes: the role may ask CloudWatch. Raises
+    InvalidInput, and errors that a user can act on instead of botocore's.
+    """
+    settings = ShardingSettings.from_env(os.environ)
+    name = allowed(given, settings.tables)
+    table, client = warm(name, writes)
+    client.ends_at = time.monotonic() + seconds_left(context)
+    try:
+        yield table
+    except OutOfTime as error:
+        raise GaveUp(str(error)) from error
+    except (ClientError, BotoCoreError) as error:
+        told = explained_to_user(error, table)
+        raise (GaveUp(str(told)) if is_transient(error) else told) from error
+    finally:
+        count_sharding(metrics, table.counts.take())
+
+
+@lru_cache(maxsize=64)
+def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
+    """The table and its client: a process is warm for many invocations."""
+    settings = ShardingSettings.from_env(os.environ)
+    sharded = settings.sharded[name]
+    client, endpoint = dynamodb_for(name, settings.tables, CONNECTIONS)
+    timed = TimedClient(client)
+    table = ShardedTable(
+        name,
+        metadata=sharded.metadata,
+        placement=sharded.placement,
+        hash=sharded.hash,
+        append_only=sharded.append_only,
+        separator=sharded.separator,
+        policy=Policy(most=sharded.most_shards),
+        endpoint=endpoint,
+        client=timed,
+        cloudwatch=cloudwatch_of(Endpoint()) if writes else None,
+    )
+    return table, timed
+
+
+def seconds_left(context: LambdaContext) -> float:
+    """For how long the invocation may still send requests."""
+    return max(0.0, context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS)

@@ -1,0 +1,90 @@
+"""WriteSharded: puts items into a sharded table, for callers in any language.
+
+{"table": "Audit", "items": [{"path": "/f.txt", "at": "2026-11-21T09:00:00Z"}]} is answered by
+{"written": 1, "failed": [], "results": [{"index": 0, "status": "written"}]}. Each item is in
+`results`; one that was not written is in `failed` as well, with an error's name and a sentence:
+{"index", "error", "message"}. Such an item may be sent again; after Unreachable or OutOfTime it may
+have been written all the same.
+
+Items are plain JSON, or DynamoDB's own with "typed": true: binaries, sets and numbers of more
+digits than a double holds need that (item_json.py).
+"""
+
+from collections import Counter
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.errors import KeyhopError
+from keyhop.sharding.table import ShardedTable, explained_to_user
+
+from handlers.item_json import InvalidItem, item_of
+from handlers.sharded_tables import OutOfTime, at_work
+from handlers.sharding_requests import WriteRequest
+from handlers.telemetry import count, function_tracer
+
+logger = Logger()
+metrics = Metrics()
+tracer = function_tracer()
+
+Failures = dict[int, tuple[str, str]]
+"""Of each item that was not written, by its index: an error's name, and a sentence."""
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """From a table and items to what became of each item."""
+    request = WriteRequest.from_event(event)
+    with at_work(request.table, context, metrics, writes=True) as table:
+        failures = write(table, request)
+    written = len(request.items) - len(failures)
+    count(metrics, ItemsWritten=written, ItemsFailed=len(failures))
+    causes = Counter(error for error, _ in failures.values())
+    logger.info("written", table=request.table, items=written, failed=dict(causes))
+    return answer(len(request.items), failures)
+
+
+def write(table: ShardedTable, request: WriteRequest) -> Failures:
+    """Write all items that can be read; returns what has failed."""
+    failures: Failures = {}
+    places: list[int] = []
+    items: list[dict[str, Any]] = []
+    for index, given in enumerate(request.items):
+        try:
+            items.append(item_of(given, request.typed))
+            places.append(index)
+        except InvalidItem as error:
+            failures[index] = ("InvalidItem", f"The item cannot be written: {error}.")
+    for place, _, cause in table.batch_write(items).failed:
+        failures[places[place]] = _told(cause, table)
+    return failures
+
+
+def answer(items: int, failures: Failures) -> dict[str, Any]:
+    """What became of each of so many items."""
+    return {
+        "written": items - len(failures),
+        "failed": [
+            {"index": index, "error": error, "message": message}
+            for index, (error, message) in sorted(failures.items())
+        ],
+        "results": [
+            {"index": index, "status": "failed" if index in failures else "written"}
+            for index in range(items)
+        ],
+    }
+
+
+def _told(error: Exception, table: ShardedTable) -> tuple[str, str]:
+    if isinstance(error, KeyhopError | OutOfTime):
+        return type(error).__name__, str(error)
+    if isinstance(error, ClientError):
+        code = str(error.response.get("Error", {}).get("Code", "ClientError"))
+        return code, str(explained_to_user(error, table))
+    if isinstance(error, BotoCoreError):
+        told = explained_to_user(error, table)
+        return type(told).__name__, str(told)
+    return "InvalidItem", f"The item cannot be written: {error}."

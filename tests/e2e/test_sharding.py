@@ -1,0 +1,139 @@
+"""A sharded table on the laptop cloud: the deployed functions, and the drain while all goes on."""
+
+import json
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from keyhop.client import Endpoint
+from keyhop.sharding.names import Names
+from keyhop.sharding.shards import Shards, from_item
+from keyhop.sharding.table import ShardedTable
+
+from local.follow import Ended, Executions
+from tests.e2e.conftest import SHARDED, Deployed
+
+TABLE = SHARDED["table"]
+METADATA = f"Keyhop-shards-{TABLE}"
+KEY = "/srv/share/budget.xlsx"
+
+
+@pytest.fixture(scope="module")
+def sharded(deployed: Deployed) -> Deployed:
+    """The table, and its metadata: DynamoDB is DynamoDB Local here, which nobody deploys to."""
+    deployed.database.create(TABLE, partition=("path", "S"), sort=("moment", "N"))
+    deployed.database.create(METADATA, partition=("path", "S"), sort=None)
+    return deployed
+
+
+def register(deployed: Deployed, key: str, shards: int) -> None:
+    """A key whose steps take as little time as is possible, and which nobody has used for long."""
+    long_ago = int(time.time()) - 200_000
+    deployed.database.client.put_item(
+        TableName=METADATA,
+        Item={
+            "path": {"S": key},
+            "number_of_shards": {"N": str(shards)},
+            "last_updated": {"N": str(long_ago)},
+            "shard_history": {"SS": [f"{long_ago}:{shards}"]},
+            "settle_seconds": {"N": "2"},
+        },
+    )
+
+
+def metadata(deployed: Deployed, key: str) -> Shards:
+    answer = deployed.database.client.get_item(
+        TableName=METADATA, Key={"path": {"S": key}}, ConsistentRead=True
+    )
+    return from_item(answer["Item"])
+
+
+def shards_of(deployed: Deployed, key: str) -> Counter[int]:
+    """How many items lie in each shard."""
+    found: Counter[int] = Counter()
+    for item in deployed.database.client.scan(TableName=TABLE)["Items"]:
+        parsed = Names().parsed(item["path"])
+        assert parsed is not None
+        if parsed[0] == {"S": key}:
+            found[parsed[1]] += 1
+    return found
+
+
+def invoke(deployed: Deployed, function: str, event: Any) -> Any:
+    answer = deployed.cloud.client("lambda").invoke(
+        FunctionName=f"Keyhop-{function}", Payload=json.dumps(event)
+    )
+    return json.loads(answer["Payload"].read())
+
+
+def drain(deployed: Deployed, given: Any) -> Ended:
+    arn = deployed.cloud.outputs["DrainShardsArn"]
+    machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
+    return machine.follow(machine.start(given), 100)
+
+
+def test_written_read_and_drained_by_what_is_deployed(sharded: Deployed) -> None:
+    register(sharded, KEY, 4)
+    items: list[Any] = [{"path": KEY, "moment": n, "who": f"u{n}"} for n in range(60)]
+    items[3] = {"path": KEY, "who": "nobody"}
+    told = invoke(sharded, "WriteSharded", {"table": TABLE, "items": items})
+    assert told["written"] == 59
+    assert [failed["index"] for failed in told["failed"]] == [3]
+    assert "moment" in told["failed"][0]["message"]
+    assert len(told["results"]) == 60
+    assert set(shards_of(sharded, KEY)) == {1, 2, 3, 4}
+
+    asked = {"table": TABLE, "key": KEY, "descending": True, "limit": 40, "consistent": True}
+    page = invoke(sharded, "QuerySharded", asked)
+    rest = invoke(sharded, "QuerySharded", {**asked, "pageToken": page["pageToken"]})
+    found = [item["moment"] for item in [*page["items"], *rest["items"]]]
+    assert found == [n for n in range(59, -1, -1) if n != 3]
+    assert rest["pageToken"] is None
+    between = {**asked, "between": [10, 12], "descending": False}
+    assert [i["who"] for i in invoke(sharded, "QuerySharded", between)["items"]] == [
+        *("u10", "u11", "u12")
+    ]
+
+    table = ShardedTable(TABLE, metadata=METADATA, endpoint=Endpoint(url=sharded.cloud.dynamodb))
+    acknowledged = set(found)
+    reads = 0
+    with ThreadPoolExecutor(1) as elsewhere:
+        draining = elsewhere.submit(drain, sharded, {"table": TABLE, "key": KEY, "shards": 1})
+        following = 100
+        while not draining.done():
+            before = set(acknowledged)
+            seen = [int(item["moment"]) for item in table.query(KEY, consistent=True)]
+            assert len(seen) == len(set(seen)), "none twice"
+            assert before <= set(seen), "none missing"
+            reads += 1
+            table.put_item(Item={"path": KEY, "moment": following})
+            acknowledged.add(following)
+            following += 1
+    table.close()
+    ended = draining.result()
+    assert ended.status == "SUCCEEDED", ended
+    assert reads > 10
+    shards = metadata(sharded, KEY)
+    assert (shards.number, shards.readable, shards.phase) == (1, 1, "steady")
+    assert shards_of(sharded, KEY) == {1: len(acknowledged)}
+
+
+def test_what_is_wrong_is_told_and_a_failed_drain_looks_failed(sharded: Deployed) -> None:
+    told = invoke(sharded, "WriteSharded", {"table": "Elsewhere", "items": []})
+    assert told["errorType"] == "InvalidInput"
+    assert "Elsewhere" in told["errorMessage"]
+    ended = drain(sharded, {"table": TABLE, "key": "/never/written", "shards": 1})
+    assert (ended.status, ended.error) == ("FAILED", "CannotStart")
+    assert "never written" in (ended.cause or "")
+    ended = drain(sharded, {"table": TABLE, "key": KEY})
+    assert (ended.status, ended.error) == ("FAILED", "InvalidInput")
+
+
+def test_keys_with_more_shards_than_they_need_are_proposed(sharded: Deployed) -> None:
+    register(sharded, "/quiet", 8)
+    proposed = invoke(sharded, "ProposeDrains", {})
+    (one,) = [proposal for proposal in proposed if proposal["key"] == "/quiet"]
+    assert (one["table"], one["from"], one["to"], one["started"]) == (TABLE, 8, 1, False)
+    assert one["reason"]

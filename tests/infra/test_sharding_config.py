@@ -1,0 +1,223 @@
+"""The context's sharding of tables: what is read, and what is refused before it is deployed."""
+
+import json
+from typing import Any
+
+import pytest
+from keyhop.errors import CannotStart
+from keyhop.keyspace import KeyType
+from keyhop.sharding.metadata import TRAFFIC_SECONDS
+from keyhop.sharding.names import MOST_SHARDS, Names
+from keyhop.sharding.protocol import Placement
+from keyhop.sharding.shards import Shards, to_item
+
+from infra import config_sharding
+from infra.config import Config, ConfigError
+from infra.config_sharding import METADATA_ATTRIBUTES, Sharding
+from infra.config_tables import MAX_TABLES_TEXT
+from infra.functions import which_sharding, which_tables
+
+ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Audit"
+DEFAULTS = Sharding(
+    partition_key="path",
+    partition_key_type="S",
+    metadata="Keyhop-shards-Audit",
+    placement="calculated",
+    hash="jump",
+    append_only=False,
+    separator="_",
+    most_shards=64,
+)
+
+
+def config(*tables: Any, **context: Any) -> Config:
+    return Config.from_context({"tables": list(tables), **context})
+
+
+def audit(**sharding: Any) -> dict[str, Any]:
+    return {"table": "Audit", "sharding": {"partitionKey": "path", **sharding}}
+
+
+def test_a_table_is_not_sharded_by_itself():
+    found = config("Audit", {"table": "Orders"})
+    assert found.sharded_tables == ()
+    assert (found.shrink_schedule, found.start_drains) == ("rate(1 day)", False)
+
+
+def test_only_the_partition_key_must_be_told():
+    (table,) = config("Orders", audit()).sharded_tables
+    assert (table.given, table.sharding) == ("Audit", DEFAULTS)
+
+
+def test_all_of_it_can_be_told():
+    told = config(
+        {
+            "table": "Devices",
+            "sharding": {
+                "partitionKey": "device",
+                "partitionKeyType": "B",
+                "metadata": "device-shards",
+                "placement": "random",
+                "hash": "modulo",
+                "appendOnly": True,
+                "separator": "#",
+                "mostShards": 1000,
+            },
+        },
+        shrinkSchedule="never",
+        startDrains="true",
+    )
+    (table,) = told.sharded_tables
+    assert table.sharding == Sharding(
+        "device", "B", "device-shards", "random", "modulo", True, "#", 1000
+    )
+    assert (told.shrink_schedule, told.start_drains) == (None, True)
+
+
+def test_a_sharded_table_may_be_typed():
+    """`cdk deploy -c 'tables=[{"table":"Audit","sharding":{"partitionKey":"path"}}]'`."""
+    typed = Config.from_context({"tables": json.dumps([audit()])})
+    assert typed.tables[0].sharding == DEFAULTS
+
+
+def test_the_metadata_table_is_named_after_stack_and_table():
+    (table,) = config(audit(), stackName="Second").sharded_tables
+    assert table.sharding is not None
+    assert table.sharding.metadata == "Second-shards-Audit"
+
+
+WRONG = [
+    ("path", "sharding that is", 'an object, as {"partitionKey": "path"}'),
+    (True, "sharding that is true", "an object"),
+    ({}, "sharding.partitionKey that is missing", "partition key"),
+    ({"partitionKey": ""}, 'sharding.partitionKey that is ""', "partition key"),
+    ({"partitionKey": 7}, "sharding.partitionKey", "partition key"),
+    ({"partitionKey": "k" * 256}, "sharding.partitionKey", "partition key"),
+    ({"partitionKey": "phase"}, "sharding.partitionKey", "metadata items use that one"),
+    ({"partitionKeyType": "N"}, 'partitionKeyType that is "N"', "a number cannot carry"),
+    ({"partitionKeyType": "s"}, "partitionKeyType", "one of S, B"),
+    ({"metadata": "no"}, "sharding.metadata", "3 to 255"),
+    ({"metadata": ARN}, "sharding.metadata", "the name of a table"),
+    ({"metadata": 7}, "sharding.metadata", "the name of a table"),
+    ({"metadata": "Audit"}, "sharding.metadata", "that is the table Audit of this field"),
+    ({"metadata": "Orders"}, "sharding.metadata", "that is the table Orders of this field"),
+    ({"placement": "hashed"}, "sharding.placement", "one of calculated, random"),
+    ({"placement": ["random"]}, "sharding.placement", "one of calculated, random"),
+    ({"hash": "md5"}, "sharding.hash", "one of jump, modulo"),
+    ({"appendOnly": "yes"}, "sharding.appendOnly", "true or false"),
+    ({"appendOnly": 1}, "sharding.appendOnly", "true or false"),
+    ({"separator": ""}, "sharding.separator", "no digits and no spaces"),
+    ({"separator": "_1"}, 'sharding.separator that is "_1"', "no digits and no spaces"),
+    ({"separator": " "}, "sharding.separator", "no digits and no spaces"),
+    ({"separator": "ä"}, "sharding.separator", "ASCII"),
+    ({"separator": "-" * 17}, "sharding.separator", "1 to 16"),
+    ({"mostShards": 0}, "sharding.mostShards", "from 1 to 1000"),
+    ({"mostShards": 1001}, "sharding.mostShards", "from 1 to 1000"),
+    ({"mostShards": "many"}, "sharding.mostShards", "a whole number"),
+    ({"mostShards": True}, "sharding.mostShards", "a whole number"),
+    ({"mostShard": 8}, "mostShard, which is not known", "did you mean mostShards?"),
+    ({"zone": 8}, "zone, which is not known", "known are partitionKey, partitionKeyType"),
+]
+
+
+@pytest.mark.parametrize(("given", "field", "told"), WRONG)
+def test_a_wrong_value_names_the_table_the_field_and_what_is_allowed(
+    given: Any, field: str, told: str
+):
+    complete = isinstance(given, dict) and given and "partitionKey" not in given
+    sharding = {"partitionKey": "path", **given} if complete else given
+    with pytest.raises(ConfigError) as error:
+        config({"table": "Audit", "sharding": sharding}, "Orders")
+    sentence = str(error.value)
+    assert sentence.startswith("The context field tables has, for the table Audit, a ")
+    assert field in sentence
+    assert told in sentence
+    assert sentence[-1] in ".?"
+    assert "\n" not in sentence
+
+
+def test_two_tables_do_not_share_their_metadata():
+    """Their logical keys could be the same."""
+    other = {"table": "Orders", "sharding": {"partitionKey": "customer", "metadata": "shards"}}
+    with pytest.raises(ConfigError, match="that is the metadata table of Audit"):
+        config(audit(metadata="shards"), other)
+
+
+def test_a_metadata_table_is_not_the_default_one_of_another():
+    other = {"table": "Orders", "sharding": {"partitionKey": "c", "metadata": DEFAULTS.metadata}}
+    with pytest.raises(ConfigError, match="a name of its own"):
+        config(audit(), other)
+
+
+def test_a_default_name_that_is_too_long_asks_for_another():
+    long = {"table": "A" * 250, "sharding": {"partitionKey": "path"}}
+    with pytest.raises(ConfigError, match=r"too long; give a name of at most 255"):
+        config(long)
+    long["sharding"]["metadata"] = "shards"
+    assert config(long).sharded_tables
+
+
+def test_a_table_of_another_account_or_region_cannot_be_sharded():
+    """One client asks for items and metadata, and the metadata lies beside the functions."""
+    with pytest.raises(ConfigError, match="left out for a table given by its ARN"):
+        config({"table": ARN, "sharding": {"partitionKey": "path"}})
+
+
+def test_a_sharded_table_has_no_key_index():
+    with pytest.raises(ConfigError, match="left out with keyIndex"):
+        config({**audit(), "keyIndex": True})
+    assert config({**audit(), "keyIndex": False}).sharded_tables
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("shrinkSchedule", "daily", "rate(7 days)"),
+        ("shrinkSchedule", "rate(1 days)", "or never"),
+        ("shrinkSchedule", 1, "or never"),
+        ("startDrains", "yes", "true or false"),
+        ("startDrains", 1, "true or false"),
+        ("startDrain", True, "did you mean startDrains?"),
+    ],
+)
+def test_a_wrong_field_of_the_schedule_is_one_sentence(field: str, value: Any, told: str):
+    with pytest.raises(ConfigError) as error:
+        config(audit(), **{field: value})
+    assert str(error.value).startswith(f"The context field {field} ")
+    assert told in str(error.value)
+
+
+def test_what_travels_in_the_environment_is_bounded():
+    """All variables of a function share 4,096 bytes."""
+    few = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(16)]
+    found = config(*few)
+    travelling = {**which_tables(found.sharded_tables), **which_sharding(found)}
+    assert sum(map(len, travelling.values())) <= MAX_TABLES_TEXT
+    many = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(40)]
+    with pytest.raises(ConfigError, match=r"too long with its 40 sharded tables.*second stack"):
+        config(*many)
+
+
+def test_the_metadatas_own_attributes_are_the_librarys():
+    """infra imports no library code."""
+    written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).name)))
+    assert written | {"traffic", "shards_added"} == set(METADATA_ATTRIBUTES)
+    assert TRAFFIC_SECONDS  # the module that writes the other two
+    assert config_sharding.MOST_SHARDS == MOST_SHARDS
+
+
+@pytest.mark.parametrize("type_", ["S", "B", "N"])
+@pytest.mark.parametrize("separator", ["_", "#", "--", "_1", "1", " ", "", "ä", "~" * 16, "~" * 17])
+def test_the_context_refuses_what_the_library_would_refuse(type_: KeyType, separator: str):
+    def refused(error: type[Exception], make: Any) -> bool:
+        try:
+            make()
+        except error:
+            return True
+        return False
+
+    by_library = refused(CannotStart, lambda: Names(type_, separator))
+    by_context = refused(
+        ConfigError, lambda: config(audit(partitionKeyType=type_, separator=separator))
+    )
+    assert by_context == by_library

@@ -1,0 +1,92 @@
+import json
+from typing import Any
+
+import pytest
+from keyhop.throttling import ALL_REASONS, NO_REASON
+
+from infra.functions import LAMBDAS, SERVICE
+from infra.sharding_monitoring import REASONS
+from tests.infra.template import SHARDING_FUNCTIONS, Deployed, states_arn
+
+METRICS = (
+    *("ShardsAdded", "ShardsRemoved", "RacesLost", "HotKeyThrottles", "KeysAtMaximum"),
+    *("ItemsWritten", "ItemsFailed", "ItemsMoved", "DrainsProposed", "Throttles"),
+)
+ADDED = {"Keyhop-KeyAtMaximum", "Keyhop-FailedDrainShards"}
+
+
+@pytest.fixture
+def alarms(sharded: Deployed) -> dict[str, dict[str, Any]]:
+    found = (
+        sharded.resolve(alarm["Properties"])
+        for alarm in sharded.of_type("AWS::CloudWatch::Alarm").values()
+    )
+    return {properties["AlarmName"]: properties for properties in found}
+
+
+@pytest.fixture
+def dashboard(sharded: Deployed) -> str:
+    body = sharded.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardBody"]
+    widgets = json.loads(sharded.resolve(body))["widgets"]
+    return json.dumps([one for one in widgets if "Sharded" in one["properties"]["title"]])
+
+
+def test_sharded_tables_have_alarms_that_tell_the_same_topic(kept: Deployed, alarms: dict):
+    before = {
+        alarm["Properties"]["AlarmName"]
+        for alarm in kept.of_type("AWS::CloudWatch::Alarm").values()
+    }
+    assert set(alarms) - before == ADDED
+    assert len({json.dumps(alarm["AlarmActions"]) for alarm in alarms.values()}) == 1
+
+
+def test_a_key_at_the_maximum_is_told(alarms: dict):
+    told = alarms["Keyhop-KeyAtMaximum"]
+    assert (told["Namespace"], told["MetricName"]) == ("Keyhop", "KeysAtMaximum")
+    assert told["Dimensions"] == [{"Name": "service", "Value": SERVICE}]
+    assert (told["Statistic"], told["Threshold"]) == ("Sum", 1)
+    assert "sharding.mostShards" in told["AlarmDescription"]
+
+
+def test_a_drain_that_failed_is_told(alarms: dict):
+    told = alarms["Keyhop-FailedDrainShards"]
+    assert (told["Namespace"], told["MetricName"]) == ("AWS/States", "ExecutionsFailed")
+    (dimension,) = told["Dimensions"]
+    assert dimension["Value"] == states_arn("stateMachine:Keyhop-DrainShards")
+    assert "start the same input again" in told["AlarmDescription"]
+
+
+def test_throttled_writes_are_no_throttled_run(alarms: dict):
+    """The runs' alarm goes by the metric without a reason, which sharded tables do not write."""
+    told = alarms["Keyhop-ThrottledRun"]
+    assert [one["Name"] for one in told["Dimensions"]] == ["service"]
+    text = (LAMBDAS / "handlers" / "telemetry.py").read_text()
+    body = text[text.index("def count_sharding") : text.index("def count_throttles")]
+    assert "Throttles=" not in body.replace("HotKeyThrottles=", "")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [*METRICS, *(f"{name}: errors" for name in SHARDING_FUNCTIONS), "drains that failed"],
+)
+def test_the_dashboard_shows_what_happens_to_sharded_tables(dashboard: str, shown: str):
+    assert shown in dashboard
+
+
+def test_throttles_are_shown_by_every_reason_that_a_write_can_have(dashboard: str):
+    assert set(REASONS) == {*(name for name in ALL_REASONS if "Write" in name), NO_REASON}
+    for reason in REASONS:
+        assert f'"{reason}"' in dashboard
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_metrics_are_the_ones_that_the_functions_write(metric: str):
+    modules = ("telemetry", "write_sharded", "move_shards", "propose_drains")
+    texts = [(LAMBDAS / "handlers" / f"{module}.py").read_text() for module in modules]
+    named = f'name="{metric}"' if metric == "Throttles" else f"{metric}="
+    assert any(named in text for text in texts)
+
+
+def test_without_sharded_tables_the_dashboard_has_none(kept: Deployed):
+    body = kept.resolve(kept.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardBody"])
+    assert "Sharded" not in body

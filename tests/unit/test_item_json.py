@@ -1,0 +1,96 @@
+"""Items as the JSON of events and answers."""
+
+import base64
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from boto3.dynamodb.types import TypeDeserializer
+from handlers import item_json
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        ("7", "7"),
+        ("-1E+3", "-1000"),
+        ("12345678901234567890", "12345678901234567890"),
+        ("0.1", "0.1"),
+        ("1.5E-7", "1.5e-07"),
+        ("0.12345678901234567890123", "0.12345678901234568"),
+    ],
+)
+def test_a_number_of_a_plain_answer_is_a_number(number: str, shown: str) -> None:
+    """Never a text; where a double cannot hold it, the nearest that there is."""
+    assert json.dumps(item_json.value_json(Decimal(number), typed=False)) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (0.1, Decimal("0.1")),
+        (2**100, Decimal(2**100)),
+        (1e100, Decimal("1E+100")),
+        (True, True),
+        (None, None),
+        ([1, {"a": "b"}], [Decimal(1), {"a": "b"}]),
+    ],
+)
+def test_plain_values_are_read(given: Any, found: Any) -> None:
+    assert item_json.value_of(given, typed=False) == found
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**40 + 1, 1e300])
+def test_a_plain_number_that_dynamodb_has_not_is_refused(given: Any) -> None:
+    with pytest.raises(item_json.InvalidItem):
+        item_json.value_of(given, typed=False)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"S": 1}, {"N": 1}, {"N": "one"}, {"N": "Infinity"}, {"B": "?"}, {"B": 7}),
+        *({"BOOL": "true"}, {"NULL": False}, {"M": []}, {"L": {}}, {"SS": []}, {"SS": "a"}),
+        *({"SS": ["a", "a"]}, {"NS": [1]}, {"X": "a"}, {"S": "a", "N": "1"}, {}, "a", 7, None),
+    ],
+)
+def test_a_typed_value_that_is_none_is_refused(given: Any) -> None:
+    with pytest.raises(item_json.InvalidItem) as error:
+        item_json.value_of(given, typed=True)
+    assert str(error.value)
+
+
+SCALARS = st.one_of(
+    st.text(max_size=5).map(lambda text: {"S": text}),
+    st.integers(-(10**30), 10**30).map(lambda number: {"N": str(number)}),
+    st.binary(max_size=5).map(lambda content: {"B": base64.b64encode(content).decode()}),
+    st.booleans().map(lambda truth: {"BOOL": truth}),
+    st.just({"NULL": True}),
+    st.sets(st.text(max_size=3), min_size=1, max_size=3).map(lambda told: {"SS": sorted(told)}),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inside: st.one_of(
+        st.lists(inside, max_size=3).map(lambda told: {"L": told}),
+        st.dictionaries(st.text(max_size=3), inside, max_size=3).map(lambda told: {"M": told}),
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_typed_json_comes_back_as_it_went(value: dict[str, Any]) -> None:
+    assert item_json.value_json(item_json.value_of(value, typed=True), typed=True) == value
+
+
+@given(VALUES)
+def test_a_plain_answer_is_json_whatever_is_stored(value: dict[str, Any]) -> None:
+    json.dumps(item_json.value_json(item_json.value_of(value, typed=True), typed=False))
+
+
+@given(SCALARS.filter(lambda value: "B" not in value))
+def test_typed_values_are_read_as_boto3_reads_them(value: dict[str, Any]) -> None:
+    assert item_json.value_of(value, typed=True) == TypeDeserializer().deserialize(value)

@@ -1,0 +1,392 @@
+"""WriteSharded and QuerySharded: what they answer, log and count; the library's work is faked."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from boto3.dynamodb.types import Binary
+from botocore.exceptions import ClientError, EndpointConnectionError
+from handlers import (
+    move_shards,
+    propose_drains,
+    query_sharded,
+    sharded_tables,
+    write_sharded,
+)
+from handlers.sharded_tables import OutOfTime, TimedClient
+from handlers.sharding_requests import QueryRequest, WriteRequest
+from keyhop.enumerate.fleet.request import InvalidInput
+from keyhop.errors import AwsRefused, CannotStart, GaveUp
+from keyhop.keyspace import KeyAttribute
+from keyhop.sharding import counts
+from keyhop.sharding.batch import BatchResult
+from keyhop.sharding.counts import Counts
+from keyhop.sharding.items import Schema
+from keyhop.sharding.names import Names
+
+from tests.unit.test_handlers import Context, metrics_in
+
+SECRET = "/a/partition/key"
+SHARDED = {
+    "metadata": "Keyhop-shards-Audit",
+    "placement": "calculated",
+    "hash": "jump",
+    "appendOnly": False,
+    "separator": "_",
+    "mostShards": 64,
+}
+MACHINE = "arn:aws:states:us-east-1:111122223333:stateMachine:Keyhop-DrainShards"
+THROTTLED = "TableWriteKeyRangeThroughputExceeded"
+HANDLERS = (write_sharded, query_sharded, move_shards, propose_drains)
+
+
+def refusal(code: str, status: int = 400) -> ClientError:
+    response = {
+        "Error": {"Code": code, "Message": "no"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(response, "PutItem")
+
+
+class FakeTable:
+    """What handlers use of ShardedTable, without the shards."""
+
+    name = "Audit"
+    _endpoint = sharded_tables.Endpoint()
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.schema = Schema(KeyAttribute("path", "S"), KeyAttribute("at", "N"), Names("S", "_"))
+        self.stored: list[dict[str, Any]] = []
+        self.errors: dict[int, Exception] = {}
+        self.asked: dict[str, Any] = {}
+        self.given_away = 0
+
+    def batch_write(self, items: list[dict[str, Any]]) -> BatchResult:
+        result = BatchResult()
+        for place, item in enumerate(items):
+            if place in self.errors:
+                result.failed.append((place, item, self.errors[place]))
+            else:
+                self.stored.append(item)
+                result.written += 1
+        return result
+
+    def query(self, **asked: Any) -> Iterator[dict[str, Any]]:
+        self.asked = asked
+        for item in self.stored[: asked["limit"]]:
+            self.given_away += 1
+            yield item
+
+    def page_token(self, key: Any, last: Any, **asked: Any) -> str:
+        return f"behind {last}"
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
+    """One fake table for all invocations of a test."""
+    fake = FakeTable()
+    client = SimpleNamespace(ends_at=0.0)
+    monkeypatch.setattr(sharded_tables, "warm", lambda name, writes: (fake, client))
+    return fake
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the stack would set, and the metrics' names."""
+    for name, value in {
+        "KEYHOP_TABLES": '["Audit"]',
+        "KEYHOP_SHARDING": json.dumps({"Audit": SHARDED}),
+        "KEYHOP_DRAIN_MACHINE": MACHINE,
+        "KEYHOP_START_DRAINS": "false",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "POWERTOOLS_METRICS_NAMESPACE": "Keyhop",
+    }.items():
+        monkeypatch.setenv(name, value)
+    for module in HANDLERS:
+        monkeypatch.setattr(module.metrics.provider, "namespace", "Keyhop")
+        monkeypatch.setattr(module.metrics.provider, "service", "enumerate-keys")
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
+    return stand_in(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_environment(monkeypatch)
+
+
+def item(at: int, **more: Any) -> dict[str, Any]:
+    return {"path": SECRET, "at": at, **more}
+
+
+def test_good_bad_good_names_the_bad_one_and_writes_the_others(
+    table: FakeTable, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    event = {"table": "Audit", "items": [item(1), "no item", item(2)]}
+    answer = write_sharded.handler(event, Context())
+    assert answer == {
+        "written": 2,
+        "failed": [
+            {
+                "index": 1,
+                "error": "InvalidItem",
+                "message": "The item cannot be written: an item must be a JSON object of "
+                "attributes.",
+            }
+        ],
+        "results": [
+            {"index": 0, "status": "written"},
+            {"index": 1, "status": "failed"},
+            {"index": 2, "status": "written"},
+        ],
+    }
+    assert [one["at"] for one in table.stored] == [Decimal(1), Decimal(2)]
+    printed = capsys.readouterr().out
+    assert SECRET not in printed + str([vars(record) for record in caplog.records])
+    counted = metrics_in("\n".join(line for line in printed.splitlines() if '"_aws"' in line))
+    assert (counted["ItemsWritten", ""], counted["ItemsFailed", ""]) == (2, 1)
+
+
+def test_what_the_library_did_not_write_is_named_by_its_place_in_the_event(
+    table: FakeTable,
+) -> None:
+    """Items that cannot be read never reach it, so its places are other ones."""
+    table.errors = {
+        0: refusal("ValidationException"),
+        1: CannotStart("The item has no key attribute at of the type N."),
+        2: OutOfTime(),
+        3: EndpointConnectionError(endpoint_url="https://dynamodb"),
+        4: TypeError("Unsupported type"),
+    }
+    items = [7, item(1), item(2), {"path": float("nan")}, item(3), item(4), item(5), item(6)]
+    answer = write_sharded.handler({"table": "Audit", "items": items}, Context())
+    assert [(one["index"], one["error"]) for one in answer["failed"]] == [
+        (0, "InvalidItem"),
+        (1, "ValidationException"),
+        (2, "CannotStart"),
+        (3, "InvalidItem"),
+        (4, "OutOfTime"),
+        (5, "Unreachable"),
+        (6, "InvalidItem"),
+    ]
+    assert answer["written"] == 1
+    assert [one["index"] for one in answer["results"]] == list(range(8))
+    assert all(one["message"].endswith((".", "no")) for one in answer["failed"])
+
+
+def test_every_item_is_accounted_for_once(table: FakeTable) -> None:
+    table.errors = {n: OutOfTime() for n in range(0, 30, 7)}
+    answer = write_sharded.handler(
+        {"table": "Audit", "items": [item(n) for n in range(30)]}, Context()
+    )
+    assert answer["written"] + len(answer["failed"]) == len(answer["results"]) == 30
+    assert answer["written"] == len(table.stored)
+
+
+def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
+    given = {
+        "path": {"B": base64.b64encode(b"\x00\xff").decode()},
+        "at": {"N": "12345678901234567890.5"},
+        "tags": {"SS": ["a", "b"]},
+        "more": {"M": {"list": {"L": [{"NULL": True}, {"BOOL": False}]}}},
+    }
+    event = {"table": "Audit", "items": [given], "typed": True}
+    assert write_sharded.handler(event, Context())["written"] == 1
+    assert table.stored == [
+        {
+            "path": b"\x00\xff",
+            "at": Decimal("12345678901234567890.5"),
+            "tags": {"a", "b"},
+            "more": {"list": [None, False]},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ([], "must be a JSON object"),
+        ({}, "table must be the name"),
+        ({"table": "Audit"}, "items must be an array"),
+        ({"table": "Audit", "items": {}}, "items must be an array"),
+        ({"table": "Audit", "items": [], "typed": "yes"}, "typed must be true or false"),
+        ({"table": "Audit", "item": []}, "did you mean items?"),
+        ({"table": "Others", "items": []}, "not one of the tables of this deployment"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:No application metrics")
+def test_a_wrong_write_is_one_clear_sentence(table: FakeTable, event: Any, told: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        write_sharded.handler(event, Context())
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
+    table: FakeTable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for times, name in enumerate(
+        (
+            *(counts.SHARDS_ADDED, counts.SHARDS_REMOVED, counts.RACES_LOST),
+            *(counts.HOT_THROTTLES, counts.AT_MAXIMUM, counts.MOVES),
+        ),
+        1,
+    ):
+        table.counts.add(name, times)
+    table.counts.throttled((THROTTLED,))
+
+    def fail(items: Any) -> BatchResult:
+        raise refusal("AccessDeniedException")
+
+    monkeypatch.setattr(table, "batch_write", fail)
+    with pytest.raises(AwsRefused):
+        write_sharded.handler({"table": "Audit", "items": [item(1)]}, Context())
+    counted = metrics_in(capsys.readouterr().out)
+    assert {name: value for (name, reason), value in counted.items() if not reason} == {
+        "ShardsAdded": 1,
+        "ShardsRemoved": 2,
+        "RacesLost": 3,
+        "HotKeyThrottles": 4,
+        "KeysAtMaximum": 5,
+        "ItemsMoved": 6,
+    }
+    assert counted["Throttles", THROTTLED] == 1
+    assert not table.counts.tally, "taken, so that the next invocation does not count it again"
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (refusal("ProvisionedThroughputExceededException"), GaveUp),
+        (refusal("InternalServerError", 500), GaveUp),
+        (OutOfTime(), GaveUp),
+        (refusal("ValidationException"), CannotStart),
+        (CannotStart("no"), CannotStart),
+    ],
+)
+def test_an_error_has_a_name_that_the_state_machine_knows(
+    table: FakeTable, raised: Exception, told: type[Exception]
+) -> None:
+    """What may succeed later is GaveUp, which is retried; what cannot is refused."""
+    with (
+        pytest.raises(told),
+        sharded_tables.at_work("Audit", Context(), write_sharded.metrics),
+    ):
+        raise raised
+    write_sharded.metrics.clear_metrics()
+
+
+def test_no_request_is_sent_when_the_invocation_is_nearly_over() -> None:
+    sent: list[str] = []
+
+    class Client:
+        region = "us-east-1"
+
+        def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+            sent.append(operation)
+            return {}
+
+        describe_table = scan = call
+
+    timed = TimedClient(Client())  # type: ignore[arg-type]
+    timed.call("put_item")
+    timed.ends_at = time.monotonic() - 1
+    for late in (
+        lambda: timed.call("put_item"),
+        lambda: timed.scan(TableName="Audit"),
+        lambda: timed.describe_table(TableName="Audit"),
+    ):
+        with pytest.raises(OutOfTime):
+            late()
+    assert sent == ["put_item"]
+
+
+def test_a_page_has_items_and_a_token_while_more_are_left(table: FakeTable) -> None:
+    table.stored = [item(Decimal(n)) for n in range(5)]
+    event = {"table": "Audit", "key": SECRET, "limit": 2, "descending": True, "between": [1, None]}
+    page = query_sharded.handler(event, Context())
+    assert page == {"items": [item(0), item(1)], "count": 2, "pageToken": "behind 1"}
+    assert table.asked == {
+        "key": SECRET,
+        "between": (Decimal(1), None),
+        "descending": True,
+        "limit": 3,
+        "consistent": False,
+        "page_token": None,
+    }
+    last = query_sharded.handler({"table": "Audit", "key": SECRET, "limit": 5}, Context())
+    assert (last["count"], last["pageToken"]) == (5, None)
+
+
+def test_no_items_are_a_page_without_a_token(table: FakeTable) -> None:
+    page = query_sharded.handler({"table": "Audit", "key": SECRET}, Context())
+    assert page == {"items": [], "count": 0, "pageToken": None}
+    assert table.asked["limit"] == 101
+
+
+@pytest.mark.parametrize("content", ["a" * 390_000, "ä" * 190_000, "\x01" * 300_000])
+def test_an_answer_stays_below_what_lambda_takes(table: FakeTable, content: str) -> None:
+    table.stored = [item(Decimal(n), content=content) for n in range(100)]
+    page = query_sharded.handler({"table": "Audit", "key": SECRET}, Context())
+    assert len(json.dumps(page)) < 6_000_000
+    assert 0 < page["count"] < 100
+    assert page["pageToken"] == f"behind {page['count'] - 1}"
+    assert table.given_away == page["count"] + 1, "what does not fit is not read for nothing"
+
+
+def test_an_item_that_alone_is_too_large_is_given_all_the_same() -> None:
+    found = iter([item(1, content="a" * query_sharded.ANSWER_BYTES), item(2)])
+    items, last = query_sharded.take(found, 10, typed=False)
+    assert (len(items), last and last["at"]) == (1, 1)
+
+
+def test_a_typed_page_is_exact(table: FakeTable) -> None:
+    number = Decimal("0.1234567890123456789012345678901234567")
+    table.stored = [{"path": Binary(b"\xff"), "at": number, "tags": {"b", "a"}}]
+    event = {"table": "Audit", "key": {"B": "/w=="}, "typed": True, "between": [{"N": "0"}, None]}
+    page = query_sharded.handler(event, Context())
+    assert page["items"] == [
+        {"path": {"B": "/w=="}, "at": {"N": str(number)}, "tags": {"SS": ["a", "b"]}}
+    ]
+    assert (table.asked["key"], table.asked["between"]) == (b"\xff", (Decimal(0), None))
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"key": ""}, "key must be a text"),
+        ({"key": 7}, "key must be a text"),
+        ({"key": None}, "key must be a text"),
+        ({"key": {"B": "/w=="}}, 'with "typed": true'),
+        ({"key": {"N": "1"}, "typed": True}, "key must be a text"),
+        ({"key": {"B": "?"}, "typed": True}, "base64 text"),
+        ({"limit": 0}, "limit must be a whole number from 1 to 1,000"),
+        ({"limit": 1001}, "from 1 to 1,000"),
+        ({"limit": "9"}, "from 1 to 1,000"),
+        ({"limit": True}, "from 1 to 1,000"),
+        ({"between": 7}, "two sort keys"),
+        ({"between": [1]}, "two sort keys"),
+        ({"between": [{"N": "x"}, None], "typed": True}, "between is wrong"),
+        ({"descending": 1}, "descending must be true or false"),
+        ({"consistent": "no"}, "consistent must be true or false"),
+        ({"pageToken": 7}, "pageToken must be the text"),
+        ({"page_token": "x"}, "did you mean pageToken?"),
+    ],
+)
+def test_a_wrong_query_is_one_clear_sentence_without_the_key(
+    more: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InvalidInput) as error:
+        QueryRequest.from_event({"table": "Audit", "key": SECRET, **more})
+    assert told in str(error.value)
+    assert SECRET not in str(error.value)
+
+
+def test_a_request_may_be_empty() -> None:
+    assert WriteRequest.from_event({"table": "Audit", "items": []}).items == []
