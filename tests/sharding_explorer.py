@@ -150,7 +150,7 @@ class Rules:
                 yield self._applied(world, act, shard, fence=False), done
             return
         where = protocol.candidates(shards, self.placement, self.place)
-        if protocol.needs_look(shards, self.placement, where):
+        if protocol.needs_look(self.placement, where):
             unasked = set(where) - {shard for shard, _ in writer.asked}
             if unasked:
                 for shard in unasked:  # a batch of reads is no snapshot
@@ -160,7 +160,7 @@ class Rules:
                 return
         found_at = sorted(shard for shard, found in writer.asked if found)
         decide = protocol.step_of_put if act.startswith("put") else protocol.step_of_update
-        if not protocol.needs_look(shards, self.placement, where):
+        if not protocol.needs_look(self.placement, where):
             yield self._applied(world, act, where[0], fence=False), done
             return
         match decide(shards, self.placement, self.place, found_at):

@@ -7,6 +7,9 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.enumerate.fleet.runs import Execution
+from keyhop.enumerate.fold import Parse
+from keyhop.keyspace import KeyType
+from keyhop.sharding.names import Names
 
 from handlers.settings import FinishSettings, runs_in
 from handlers.telemetry import count, function_tracer
@@ -24,10 +27,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     settings = FinishSettings.from_env(os.environ)
     execution = Execution.from_context(event["execution"])
     runs = runs_in(settings.bucket)
-    state = finish_run(event["state"], execution, runs, settings.worker)
+    remaining = context.get_remaining_time_in_millis() / 1000
+    state = finish_run(event["state"], execution, runs, settings.worker, parser, remaining)
     if state["next"] != "scan":
         told = state["result"]
         count(metrics, RunsFinished=1)
         count(metrics, RunSeconds=told["seconds"], RunDollars=told["cost"]["total"])
     logger.info("summed up", run=state["run"], following=state["next"])
     return state
+
+
+def parser(type_: KeyType, separator: str) -> Parse:
+    """Reads physical keys, for a run that lists logical ones."""
+    return Names(type_, separator).parsed

@@ -25,11 +25,13 @@ LEAST_WAIT_SECONDS = 1
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the execution's input to what follows: done, or a wait and another step."""
-    request = MoveRequest.from_event(event)
+    """From the execution's input and the last step to what follows: done, or a wait and a step."""
+    request = MoveRequest.from_event(event["request"])
+    begun = event["last"].get("begun") is True
     seconds = max(0.0, seconds_left(context) - LAST_MOVES_SECONDS)
     with at_work(request.table, context, metrics) as table:
-        step = Drain(table).step(request.key, shards=request.shards, seconds=seconds)
+        drain = Drain(table)
+        step = drain.step(request.key, shards=request.shards, seconds=seconds, begun=begun)
     state = to_state(step)
     logger.info("stepped", table=request.table, **state)
     return state
@@ -44,4 +46,5 @@ def to_state(step: DrainStep) -> dict[str, Any]:
         "moved": step.moved,
         "readable": step.readable,
         "shards": step.number,
+        "begun": step.begun,
     }

@@ -283,8 +283,8 @@ def test_the_machine_is_a_standard_one_logged_and_traced_as_the_runs_are(sharded
 
 
 def test_a_step_gets_the_executions_own_input(sharded: Deployed):
-    """Whatever the last step said, the next is asked the same: it asks the metadata itself."""
-    assert MOVE["Parameters"]["Payload.$"] == "$$.Execution.Input"
+    """Of the last step it only hears whether this drain has begun: it asks the metadata itself."""
+    assert MOVE["Parameters"]["Payload"] == {"request.$": "$$.Execution.Input", "last.$": "$"}
     assert MOVE["Parameters"]["FunctionName"] == "${MoveShardsArn}"
 
 
@@ -304,7 +304,12 @@ def test_a_retry_names_its_errors_and_what_is_not_retried_is_caught():
 def test_a_drain_that_failed_looks_failed():
     """With the sentence of the error as its cause; only the end of a drain is a success."""
     ends = {name: state["Type"] for name, state in STATES.items() if not _targets(state)}
-    assert ends == {"Drained": "Succeed", "Refused": "Fail", "Broken": "Fail"}
+    assert ends == {
+        "Drained": "Succeed",
+        "CalledOff": "Fail",
+        "Refused": "Fail",
+        "Broken": "Fail",
+    }
     caught = {target for rule in MOVE["Catch"] for target in [rule["Next"]]}
     assert caught == {"ExplainRefusal", "Broken"}
     assert STATES["Refused"]["CausePath"] == "$.exception.errorMessage"
@@ -312,9 +317,10 @@ def test_a_drain_that_failed_looks_failed():
 
 def test_a_drain_ends_when_it_is_done_and_waits_otherwise():
     choice = STATES["IsDrained"]
-    (rule,) = choice["Choices"]
-    assert (rule["Variable"], rule["StringEquals"]) == ("$.action", "done")
-    assert (rule["Next"], choice["Default"]) == ("Drained", "Wait")
+    follows = {rule["StringEquals"]: rule["Next"] for rule in choice["Choices"]}
+    assert follows == {"done": "Drained", "called off": "CalledOff"}
+    assert {rule["Variable"] for rule in choice["Choices"]} == {"$.action"}
+    assert choice["Default"] == "Wait"
     assert STATES["Wait"]["SecondsPath"] == "$.seconds"
     assert STATES["Wait"]["Next"] == "MoveShards"
 

@@ -30,12 +30,15 @@ def test_every_field_reaches_the_request() -> None:
         "format": "csv",
         "planOnly": False,
         "verifyShare": 0.01,
+        "logical": False,
         "resume": "run-1",
     }
-    assert set(given) == set(FIELDS)
+    assert set(given) == set(FIELDS) - {"separator"}
     assert parse(given) == Request(
         ARN, "by-day", "scan", 64, 4, 500, 1000.5, "csv", False, 0.01, "run-1"
     )
+    logical = parse({"table": "Orders", "logical": True, "separator": "-"})
+    assert logical == Request("Orders", logical=True, separator="-")
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,14 @@ class FakeDrain:
 
     steps: list[DrainStep]
     asked: list[tuple[Any, int, float]]
+    begun: list[bool]
 
     def __init__(self, table: Any) -> None:
         pass
 
-    def step(self, key: Any, shards: int, seconds: float) -> DrainStep:
+    def step(self, key: Any, shards: int, seconds: float, *, begun: bool) -> DrainStep:
         self.asked.append((key, shards, seconds))
+        self.begun.append(begun)
         return self.steps.pop(0)
 
 
@@ -55,15 +57,19 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    FakeDrain.asked = []
+    FakeDrain.asked, FakeDrain.begun = [], []
     FakeDrain.steps = [
-        DrainStep(Next.WAIT, Phase.CLOSING, 1, 4, 4.2),
-        DrainStep(Next.AGAIN, Phase.MOVING, 1, 4, moved=17),
-        DrainStep(Next.DONE, Phase.STEADY, 1, 1),
+        DrainStep(Next.WAIT, Phase.CLOSING, 1, 4, 4.2, begun=True),
+        DrainStep(Next.AGAIN, Phase.MOVING, 1, 4, moved=17, begun=True),
+        DrainStep(Next.DONE, Phase.STEADY, 1, 1, begun=True),
     ]
     monkeypatch.setattr(move_shards, "Drain", FakeDrain)
-    event = {"table": "Audit", "key": SECRET, "shards": 1}
-    told = [move_shards.handler(event, Context()) for _ in range(3)]
+    request = {"table": "Audit", "key": SECRET, "shards": 1}
+    told = [request]
+    for _ in range(3):
+        told.append(move_shards.handler({"request": request, "last": told[-1]}, Context()))
+    del told[0]
+    assert FakeDrain.begun == [False, True, True]
     assert [(one["action"], one["seconds"]) for one in told] == [
         ("wait", 5),
         ("again", 1),
@@ -76,6 +82,7 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
         "moved": 17,
         "readable": 4,
         "shards": 1,
+        "begun": True,
     }
     assert {(key, shards) for key, shards, _ in FakeDrain.asked} == {(SECRET, 1)}
     assert SECRET not in capsys.readouterr().out + str([vars(record) for record in caplog.records])
@@ -88,10 +95,11 @@ def test_items_are_moved_for_as_long_as_the_invocation_leaves_time(
         def get_remaining_time_in_millis(self) -> int:
             return 20_000
 
-    FakeDrain.asked = []
+    FakeDrain.asked, FakeDrain.begun = [], []
     FakeDrain.steps = [DrainStep(Next.AGAIN, Phase.MOVING, 1, 4)] * 2
     monkeypatch.setattr(move_shards, "Drain", FakeDrain)
-    event = {"table": "Audit", "key": SECRET, "shards": 1}
+    request = {"table": "Audit", "key": SECRET, "shards": 1}
+    event = {"request": request, "last": request}
     for context in (Context(), Hurried()):
         move_shards.handler(event, context)
     assert [seconds for _, _, seconds in FakeDrain.asked] == [835.0, 0.0]

@@ -1,6 +1,6 @@
 """Physical keys, places, metadata items, page tokens, fences."""
 
-from decimal import Decimal
+from decimal import Decimal, Inexact, localcontext
 
 import pytest
 from boto3.dynamodb.conditions import Attr
@@ -87,6 +87,15 @@ def test_expected_candidates_are_what_is_found(hash_: str) -> None:
         assert hash_ == "modulo" or mean >= expected * 0.97
 
 
+def test_places_do_not_depend_on_the_callers_decimal_context() -> None:
+    keys = [{"N": str(1_800_000_000_000 + n)} for n in range(50)]
+    before = [place_of({"S": "k"}, key, "jump")(64) for key in keys]
+    with localcontext() as context:
+        context.prec = 9
+        context.traps[Inexact] = True
+        assert [place_of({"S": "k"}, key, "jump")(64) for key in keys] == before
+
+
 def test_equal_numbers_have_equal_places() -> None:
     for one, other in (("1", "1.0"), ("100", "1E+2"), ("0", "-0"), ("0.10", "1e-1")):
         for hash_ in ("jump", "modulo"):
@@ -164,6 +173,25 @@ def test_metadata_that_cannot_be_is_told(wrong: dict) -> None:
         from_item({**item, **wrong} if wrong else {})
 
 
+@pytest.mark.parametrize(("hash_", "kept"), [("jump", {2}), ("modulo", {2, 8})])
+def test_after_a_drain_a_jump_hash_has_fewer_places(hash_: str, kept: set[int]) -> None:
+    for separator in ("_", "jump", "modulo"):
+        known = Shards.registered(0.0, 5.0, f"calculated {hash_} {separator}", 8).shrunk(2, 0.0)
+        for _ in range(4):
+            known = known.advanced(0.0)
+        assert (known.phase, known.readable, known.placed_by) == ("steady", 2, kept)
+
+
+def test_a_history_of_somebody_else_is_no_hindrance() -> None:
+    item = {
+        "number_of_shards": {"N": "2"},
+        "last_updated": {"N": "99"},
+        "shard_history": {"SS": ["99:2", "99:3"]},
+    }
+    grown = to_item(from_item(item).grown(3, 0.0))["shard_history"]["SS"]
+    assert len(set(grown)) == len(grown)
+
+
 def test_the_history_keeps_the_twenty_latest() -> None:
     known = Shards.registered(0.0, 5.0, None)
     for number in range(2, 30):
@@ -193,7 +221,9 @@ def test_a_page_token_of_another_query_is_refused(other: Question) -> None:
         after_token(other, token_of(QUESTION, {"N": "1"}))
 
 
-@pytest.mark.parametrize("token", ["", "x", "e30=", "bnVsbA==", "é"])
+@pytest.mark.parametrize(
+    "token", ["", "x", "e30=", "bnVsbA==", "é", "eyJhZnRlciI6eyJTIjoyMDAwMDAwMDAwMH0sIm9mIjoiIn0="]
+)
 def test_a_damaged_page_token_is_refused(token: str) -> None:
     with pytest.raises(CannotStart, match="damaged"):
         after_token(QUESTION, token)
@@ -216,7 +246,8 @@ def test_ranks_are_the_services_order() -> None:
         ("REMOVE offset", "REMOVE offset SET #kh_fence = :kh_fence"),
         ("ADD #set :n", "ADD #set :n SET #kh_fence = :kh_fence"),
         ("ADD n :set", "ADD n :set SET #kh_fence = :kh_fence"),
-        ("SET\n a = :a", "SET #kh_fence = :kh_fence,\n a = :a"),
+        ("SET\n a = :a", "SET #kh_fence = :kh_fence, a = :a"),
+        ("SET#a = :a REMOVE b", "SET #kh_fence = :kh_fence, #a = :a REMOVE b"),
         ("", "SET #kh_fence = :kh_fence"),
     ],
 )

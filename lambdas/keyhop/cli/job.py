@@ -6,12 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
+from keyhop.cli.logical import Folds, asked, parser
 from keyhop.cli.progress import Display
 from keyhop.cli.session import Stop
 from keyhop.cli.status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.summary import Summary, write_report
+from keyhop.enumerate.fold import Fold, Folding, by_suffix, keys_of, listed
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.output import Encoder, Format
 from keyhop.enumerate.pages import PageReader, Stopped
@@ -39,14 +42,24 @@ from keyhop.keyspace import Key
 class StdoutSink:
     """Keys to standard output, a page at a time."""
 
-    def __init__(self, encoder: Encoder, seen: SeenKeys | None) -> None:
+    def __init__(
+        self, encoder: Encoder, seen: SeenKeys | None = None, fold: Fold | None = None
+    ) -> None:
+        self.physical = 0
+        self.folded = 0
         self._encoder = encoder
         self._seen = seen
+        self._fold = fold
         self._out = sys.stdout.buffer
         self._out.write(encoder.header())
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Print those keys that were not printed before; raises BrokenPipeError."""
+        if self._fold is not None:
+            listed = self._fold(keys)
+            self.physical += len(keys)
+            self.folded += sum(key != other for key, other in zip(keys, listed, strict=True))
+            keys = listed
         if self._seen is not None:
             keys = self._seen.new_among(keys)
         self._out.write(self._encoder.encode(keys))
@@ -64,15 +77,19 @@ class Job:
         choice: Choice,
         wishes: Wishes,
         stop: Stop,
+        folds: Folds,
     ) -> None:
         self.options = options
         self.reader = reader
         self.choice = choice
         self.wishes = wishes
         self.stop = stop
+        self.folds = folds
         self.began = time.monotonic()
         target = reader.target
-        self.summary = Summary(target.name, target.index, choice, tally=reader.tally)
+        self.summary = Summary(
+            target.name, target.index, choice, tally=reader.tally, logical=asked(options)
+        )
 
     def run(self, work: Callable[[], None]) -> int:
         """Do the work, then sum up, whatever happened; returns the exit status."""
@@ -105,9 +122,12 @@ class Job:
     def to_stdout(self) -> None:
         """Keys to standard output; nothing is kept."""
         target = self.reader.target
+        wanted = asked(self.options)
+        is_twice = wanted is not None or (target.index and self.choice.method != "index")
         sink = StdoutSink(
             Encoder(self.options.format or "text", target.space),
-            SeenKeys() if target.index and self.choice.method != "index" else None,
+            SeenKeys() if is_twice else None,
+            None if wanted is None else by_suffix(target.space, parser(target.space, wanted)),
         )
         start = prepare(self.reader, self.choice.method, self.wishes)
         progress = self._progress(start.layout.segments, start.layout.workers)
@@ -122,6 +142,9 @@ class Job:
             display.close()
             self.summary.keys = progress.keys
             self.summary.seconds = time.monotonic() - self.began
+            if wanted is not None:
+                counts = {"physical_keys": sink.physical, "folded": sink.folded}
+                self.summary.logical = {**wanted, **counts}
 
     def to_directory(self, path: Path, copy: bool = False) -> None:
         """Keys to part files, committed slice by slice; `copy`: to standard output as well."""
@@ -140,21 +163,25 @@ class Job:
             seconds = time.monotonic() - self.began
             format_: Format = self.options.format or "text"
             plan = plan_of(self.reader, self.choice, start, format_, seconds)
+            plan = replace(plan, fold=asked(self.options))
             begin(log, plan)
         self.summary.choice = Choice(plan.method, plan.reason)
         workers = start.layout.workers if start else choose_workers(self.wishes, plan.segments)
         progress = self._progress(plan.segments, workers)
         display = Display(self.reader, progress, self.options.quiet)
         group = GroupRun(log, plan, 0, self.reader, workers, progress, display.update)
-        if copy:
-            group.copy = StdoutSink(Encoder(plan.format, plan.space), None)
-        else:
+        if not copy:
             self.summary.output = str(directory.path)
+        elif plan.fold is None:
+            group.copy = StdoutSink(Encoder(plan.format, plan.space))
         try:
             group.run(start)
         finally:
             display.close()
+            self.summary.keys = progress.keys
             self._sum_up(log, plan)
+        if copy and plan.fold is not None and self.summary.finished:
+            self._print(log, plan)
         if self.summary.finished and self.options.verify:
             self._verify(log, plan, workers)
 
@@ -176,7 +203,7 @@ class Job:
             raise RunConflict(
                 f"{where} holds an unfinished run of {plan.title}: add --resume to continue it."
             )
-        asked = {
+        flags: dict[str, tuple[object, object]] = {
             "--format": (self.options.format or plan.format, plan.format),
             "--segments": (self.wishes.segments or plan.segments, plan.segments),
             "--method": (
@@ -184,21 +211,41 @@ class Job:
                 plan.method,
             ),
         }
-        for flag, (wanted, begun) in asked.items():
+        if self.options.logical and plan.fold is None:
+            raise RunConflict(f"The run in {where} was begun without --logical: leave it out.")
+        if plan.fold is not None:
+            for name, begun in plan.fold.items():
+                flags[f"--{name}"] = (getattr(self.options, name) or begun, begun)
+        for flag, (wanted, begun) in flags.items():
             if wanted != begun:
-                raise RunConflict(
-                    f"The run in {where} was begun with {flag} {begun}, not {wanted}: leave it out."
-                )
+                so = f"without {flag}" if begun is None else f"with {flag} {begun}, not {wanted}"
+                raise RunConflict(f"The run in {where} was begun {so}: leave it out.")
+        if plan.fold is not None:
+            self.folds.check(plan.space, plan.fold)
         directory.lock()
         recover(log, plan)
         return plan
 
     def _sum_up(self, log: RunLog, plan: RunPlan) -> None:
-        totals, finished = conclude(log, plan)
-        self.summary.finished = finished
-        self.summary.keys = totals.keys
+        totals, summary = conclude(log, plan, Folding(self.folds.of, self._check_not_stopped))
+        self.summary.finished = summary["finished"]
+        self.summary.keys = summary["keys"]
+        self.summary.logical = summary.get("logical")
         self.summary.tally = totals.tally
         self.summary.seconds = totals.seconds
+
+    def _check_not_stopped(self, _done: int) -> None:
+        if self.stop.event.is_set():
+            raise Stopped
+
+    def _print(self, log: RunLog, plan: RunPlan) -> None:
+        """The logical keys of a finished run, to standard output."""
+        self.summary.finished = False
+        sink = StdoutSink(Encoder(plan.format, plan.space))
+        for keys in keys_of(log, plan, listed(log)):
+            self._check_not_stopped(0)
+            sink.write(0, keys)
+        self.summary.finished = True
 
     def _verify(self, log: RunLog, plan: RunPlan, workers: int) -> None:
         before = deepcopy(self.reader.tally)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhop.cli.job import Job
+from keyhop.cli.logical import Folds, asked
 from keyhop.cli.numbers import positive, rate, share, whole
 from keyhop.cli.plan_view import plan_text
 from keyhop.cli.session import Limits, connect, reader_of, stop_on_signals
@@ -33,6 +34,8 @@ examples:
   keyhop keys Orders --max-read-rate 500          spare production
   keyhop keys Orders --index by-day               the keys of an index
   keyhop keys Orders --output keys --verify 0.01  check 1 % of the result by a plain Scan
+  keyhop keys Audit --logical                     /f.txt once, not /f.txt_1, /f.txt_2, ...
+  keyhop keys Audit --logical --metadata shards   ... and a key that only looks like a shard stays
 
 exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units reached,
 130 interrupted, 143 terminated.
@@ -101,6 +104,27 @@ def add_command(commands: Any) -> None:
         help="read a small sample only, and print what each method would cost",
     )
 
+    folding = command.add_argument_group(
+        "logical keys, of a table with sharded keys",
+        "With --output, the physical keys are in DIR/parts, and the logical ones in DIR/logical.",
+    )
+    folding.add_argument(
+        "--logical",
+        action="store_true",
+        help="list logical keys: /f.txt once for /f.txt_1, /f.txt_2, ... Every key that ends in "
+        "the separator and a number from 1 to 1000 is taken for a shard; others stay as they are",
+    )
+    folding.add_argument(
+        "--separator", metavar="TEXT", help="between a logical key and its shard (default: _)"
+    )
+    folding.add_argument(
+        "--metadata",
+        metavar="NAME",
+        help="take for a shard only what this shard-metadata table knows as one; for a table that "
+        "also holds ordinary keys that end in _3. Keys are printed at the end then. Reading the "
+        "metadata costs one read unit for each 4 KB, which are not in the summary",
+    )
+
     output = command.add_argument_group("output")
     output.add_argument(
         "--format",
@@ -154,10 +178,14 @@ def run(options: argparse.Namespace) -> int:
             except Stopped:
                 return stop.status
         reader = reader_of(client, target, endpoint, limits, stop)
-        job = Job(options, reader, choice, wishes, stop)
+        folds = Folds(client, endpoint)
+        wanted = asked(options)
+        if wanted is not None:
+            folds.check(target.space, wanted)
+        job = Job(options, reader, choice, wishes, stop, folds)
         if options.output:
             return job.run(lambda: job.to_directory(Path(options.output)))
-        if options.verify:
+        if options.verify or options.metadata:
             with tempfile.TemporaryDirectory(prefix="keyhop-") as folder:
                 return job.run(lambda: job.to_directory(Path(folder), copy=True))
         return job.run(job.to_stdout)
@@ -165,9 +193,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Flags that do not go together; raises CannotStart."""
-    for flag in ("output", "report"):
-        if getattr(options, flag) == "":
-            raise CannotStart(f"--{flag} is empty: name a place, or leave the flag out.")
+    for flag in ("output", "report", "separator", "metadata"):
+        value = getattr(options, flag)
+        if value is not None and not value:  # Python 3.11 makes an empty list of --separator=--
+            raise CannotStart(f"--{flag} is empty: give it a value, or leave the flag out.")
     if sys.stdout is None and not options.output:
         raise CannotStart("Standard output is closed: open it, or write to files with --output.")
     if options.resume and not options.output:
@@ -180,6 +209,12 @@ def _check(options: argparse.Namespace) -> None:
         raise CannotStart("--plan samples the table; keyhop index status tells of the key index.")
     if options.plan and (options.output or options.verify or options.report):
         raise CannotStart("--plan only estimates: it goes without --output, --report and --verify.")
+    if (options.separator or options.metadata) and not options.logical:
+        raise CannotStart("--separator and --metadata are for --logical: give that too.")
+    if options.logical and options.index:
+        raise CannotStart("--logical folds the keys of the table: leave --index out.")
+    if options.logical and options.plan:
+        raise CannotStart("--plan samples physical keys: leave --logical out.")
     if options.verify and options.index:
         raise CannotStart(
             "--verify does not work with --index: an index is read through by plain Scans anyway."

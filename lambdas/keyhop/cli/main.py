@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from keyhop import __version__
-from keyhop.cli import index, keys
+from keyhop.cli import index, keys, shards
 from keyhop.cli.status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
 from keyhop.errors import BudgetSpent, KeyhopError
 
@@ -32,6 +32,7 @@ def parser() -> Parser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     keys.add_command(commands)
     index.add_command(commands)
+    shards.add_command(commands)
     return top
 
 

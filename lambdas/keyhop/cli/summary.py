@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhop import __version__
+from keyhop.cli.logical import how
 from keyhop.cli.progress import duration
 from keyhop.enumerate.plan import Choice
 from keyhop.enumerate.record import price
@@ -20,7 +21,11 @@ from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
 
 @dataclass(slots=True)
 class Summary:
-    """The figures of a run. checking: what --verify read, on top of `tally`."""
+    """The figures of a run. checking: what --verify read, on top of `tally`.
+
+    logical: of a run that lists logical keys: how they were told, physical_keys, and, once it is
+    finished, `folded`, how many of those were shards; until then `keys` are physical ones too.
+    """
 
     table: str
     index: str | None
@@ -35,6 +40,7 @@ class Summary:
     error: str | None = None
     verdict: Verdict | None = None
     checking: Tally | None = None
+    logical: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The --report."""
@@ -54,6 +60,8 @@ class Summary:
             "error": self.error,
             "software_version": __version__,
         }
+        if self.logical is not None:
+            report["logical"] = dict(self.logical)
         if self.verdict is not None and self.checking is not None:
             report["verify"] = {**self.verdict.to_json(), **self.checking.to_json()}
         return report
@@ -63,11 +71,14 @@ class Summary:
         name = f"{self.table}/{self.index}" if self.index else self.table
         so_far = "" if self.finished else " so far"
         lines = [
-            f"{self.keys:,} keys of {name}{so_far}, in {duration_exact(self.seconds)}",
+            f"{self.keys:,} {self._kind}keys of {name}{so_far}, in {duration_exact(self.seconds)}",
             f"  method    {self.choice.method}: {self.choice.reason}",
             f"  read      {units_text(self.tally)}",
             f"  spread    {self.segments:,} segments, {self.workers} at once",
         ]
+        if self.logical is not None and "folded" in self.logical:
+            told = f"{self.logical['folded']:,} of {self.logical['physical_keys']:,} physical keys"
+            lines.append(f"  folded    {told}: {how(self.logical)}")
         if self.tally.throttles:
             reasons = ", ".join(f"{n:,} x {why}" for why, n in self.tally.throttles.most_common())
             lines.append(f"  throttled {reasons}")
@@ -78,6 +89,12 @@ class Summary:
         if self.verdict is not None and self.checking is not None:
             lines.extend(_verdict_lines(self.verdict, self.checking))
         return "\n".join(lines)
+
+    @property
+    def _kind(self) -> str:
+        if self.logical is None:
+            return ""
+        return "logical " if "folded" in self.logical else "physical "
 
 
 def units_text(tally: Tally) -> str:

@@ -23,7 +23,9 @@ MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 MOST_WAITING_BYTES = 4 << 20
 COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s\d{6,}\.json")
-PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?")
+PART_NAME = re.compile(
+    r"(parts/g\d{5,}-s\d{6,}|logical/\d{6,})-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?"
+)
 GZIP = 31
 """zlib's window for one gzip member."""
 
@@ -112,7 +114,11 @@ class RunLog:
     def new_part(self, plan: RunPlan, group: int, number: int) -> "PartSink":
         """Where the keys of one attempt at a slice go."""
         attempt = uuid.uuid4().hex[:12]
-        name = f"parts/g{group:05}-s{number:06}-{attempt}.{SUFFIX[plan.format]}"
+        return self.new_file(plan, f"parts/g{group:05}-s{number:06}-{attempt}", attempt)
+
+    def new_file(self, plan: RunPlan, stem: str, attempt: str) -> "PartSink":
+        """Where keys go that are written as the run's are; stem: the name without its endings."""
+        name = f"{stem}.{SUFFIX[plan.format]}"
         encoder = Encoder(plan.format, plan.space)
         if not plan.gzip:
             return PartSink(self.store, name, attempt, encoder)
@@ -145,9 +151,9 @@ class RunLog:
         names = map(COMMIT_NAME.fullmatch, self.store.sizes("commits"))
         return Counter(int(name["group"]) for name in names if name)
 
-    def check_sizes(self, parts: list[Part]) -> None:
+    def check_sizes(self, parts: Iterable[Part], folder: str = "parts") -> None:
         """Raises BrokenPromise unless all `parts` are there, each of the size it was committed."""
-        sizes = self.store.sizes("parts")
+        sizes = self.store.sizes(folder)
         for part in parts:
             if sizes.get(part.name) != part.size:
                 raise _broken(part)
@@ -158,12 +164,12 @@ class RunLog:
             for _ in self._checked(part):
                 pass
 
-    def sweep(self, parts: list[Part]) -> int:
+    def sweep(self, parts: Iterable[Part], folder: str = "parts") -> int:
         """Delete the parts that are not among `parts`; returns how many there were."""
         kept = {part.name for part in parts}
         stray = [
             name
-            for name in self.store.sizes("parts")
+            for name in self.store.sizes(folder)
             if PART_NAME.fullmatch(name) and name not in kept
         ]
         for name in stray:

@@ -5,6 +5,8 @@
     commits/<group>-<slice>.json    created once: what a slice did, and where it stopped
     progress.json                   the summary of a run that is not finished
     manifest.json                   the summary of a finished one: there is none before
+    logical/, fold.json             of a run that lists logical keys: those keys, and which files of
+                                    them count (fold.py)
     parts.json, links/parts.txt     the parts that count, for other programs (output in S3 only)
 
 A slice is *committed* by the creation of its commit. A slice that is run again, run twice at once,
@@ -26,6 +28,8 @@ from keyhop.keyspace import KeyAttribute, KeySpace
 from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
 
 LAYOUT_VERSION = 2
+SEPARATOR = "_"
+"""Between a logical key and its shard, if nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,9 @@ class RunPlan:
     worked at the same time. gzip: whether parts are compressed. begun_by: what began the run, so
     that it knows its own run again. ledger: what the first look taught; None for nothing.
     walk: what a run for the key index does about each collection (key_index/walk.py), and sentinel:
-    the sentinels' sort key; both as plain JSON, None for other runs.
+    the sentinels' sort key; both as plain JSON, None for other runs. fold: of a run that lists
+    logical keys, the separator of shards, and the metadata table that says which keys are folded,
+    None for all with a suffix (fold.py).
     """
 
     id: str
@@ -58,10 +64,13 @@ class RunPlan:
     ledger: Mapping[str, Any] | None = None
     walk: Mapping[str, Any] | None = None
     sentinel: Mapping[str, Any] | None = None
+    fold: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
         state = asdict(self)
+        if self.fold is None:
+            del state["fold"]
         state["planning"] = self.planning.to_json()
         return {"layout": LAYOUT_VERSION, "software_version": __version__, **state}
 
@@ -97,6 +106,7 @@ class RunPlan:
             ledger=state["ledger"],
             walk=state.get("walk"),
             sentinel=state.get("sentinel"),
+            fold=state.get("fold"),
         )
 
     @property
@@ -167,6 +177,10 @@ class Part:
     def keys(self) -> int:
         """How many keys it holds."""
         return sum(block.keys for block in self.blocks)
+
+    def summary(self) -> dict[str, Any]:
+        """As a manifest names it."""
+        return {"name": self.name, "keys": self.keys, "size": self.size, "sha256": self.sha256}
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON; a block is three numbers."""
@@ -284,7 +298,8 @@ class Totals:
 
 
 def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> dict[str, Any]:
-    """The run's summary as plain JSON."""
+    """The run's summary as plain JSON; `keys` counts what was read, which a fold makes fewer."""
+    logical = {"logical": {**plan.fold, "physical_keys": totals.keys}} if plan.fold else {}
     return {
         "run": plan.id,
         "finished": finished,
@@ -294,6 +309,7 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
         "reason": plan.reason,
         "format": plan.format,
         "keys": totals.keys,
+        **logical,
         **totals.tally.to_json(),
         **price(totals.tally.units),
         "seconds": round(totals.seconds, 3),
@@ -307,10 +323,7 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
             "skew": round(max(totals.segments) * plan.segments / max(1, totals.keys), 3),
             "keys": totals.segments,
         },
-        "parts": [
-            {"name": part.name, "keys": part.keys, "size": part.size, "sha256": part.sha256}
-            for part in totals.parts
-        ],
+        "parts": [part.summary() for part in totals.parts],
         "software_version": __version__,
     }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from keyhop.enumerate.fold import Folding, folded
 from keyhop.enumerate.ledger import Ledger
 from keyhop.enumerate.log import PartSink, RunLog
 from keyhop.enumerate.output import Format
@@ -375,15 +376,23 @@ def recover(log: RunLog, plan: RunPlan) -> None:
     log.sweep(parts)
 
 
-def conclude(log: RunLog, plan: RunPlan) -> tuple[Totals, bool]:
-    """Write the manifest; returns the totals, and whether the run is finished."""
+def conclude(
+    log: RunLog, plan: RunPlan, folding: Folding | None = None
+) -> tuple[Totals, dict[str, Any]]:
+    """Write the manifest; returns the totals of reading, and the manifest.
+
+    folding: for a run that lists logical keys. What ends the fold early leaves the run unfinished.
+    """
     totals, summary = summed_up(log, plan)
     if summary["finished"]:
         log.sweep(totals.parts)
+        if plan.fold is not None:
+            assert folding is not None
+            summary = folded(log, plan, totals.parts, folding).over(summary)
     log.write_summary(summary)
     if summary["finished"]:
         log.forget_progress()
-    return totals, summary["finished"]
+    return totals, summary
 
 
 def now() -> str:

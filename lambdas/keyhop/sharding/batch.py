@@ -1,28 +1,33 @@
 """Many puts at once: batches where no look is needed, and single writes for the rest."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.errors import KeyhopError
+from keyhop.errors import GaveUp, KeyhopError
+from keyhop.keyspace import TypedValue
 from keyhop.sharding.calls import Again, is_ambiguous
 from keyhop.sharding.items import ItemKey, key_of, physical_key, typed_item
+from keyhop.sharding.metadata import Known
+from keyhop.sharding.placement import canonical
 
 if TYPE_CHECKING:
     from keyhop.sharding.table import ShardedTable
 
 MOST_ITEMS = 25
-"""Of one BatchWriteItem, which takes 16 MB besides (AWS documentation)."""
-MOST_BYTES = 12 << 20
-"""Of one batch; items are measured as they are sent, never less than the service counts."""
+"""Of one BatchWriteItem (AWS documentation); of 400 KB each they are within its 16 MB."""
 
 
 @dataclass(slots=True)
 class BatchResult:
-    """What became of the items. failed: (place among the items, item, error) of each other one."""
+    """What became of the items. failed: (place among the items, item, error) of each other one.
+
+    An item whose key comes again later shares the fate of the later one, which takes its place.
+    """
 
     written: int = 0
     failed: list[tuple[int, Mapping[str, Any], Exception]] = field(default_factory=list)
@@ -30,11 +35,26 @@ class BatchResult:
 
 @dataclass(slots=True)
 class _One:
-    place: int
-    given: Mapping[str, Any]
-    item: dict[str, Any]
+    """An item, with those before it that had the same key."""
+
+    items: list[tuple[int, Mapping[str, Any]]]
+    typed: dict[str, Any]
     key: ItemKey
-    size: int
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What goes into one request. sent: by its physical key; held: what is known of each key.
+
+    expires: when the metadata by which it was made expires; effective_until: by when it has taken
+    effect.
+    """
+
+    puts: list[dict[str, Any]] = field(default_factory=list)
+    sent: dict[Any, _One] = field(default_factory=dict)
+    held: list[tuple[TypedValue, Known]] = field(default_factory=list)
+    expires: float = math.inf
+    effective_until: float = math.inf
 
 
 def write_batch(table: "ShardedTable", items: Iterable[Mapping[str, Any]]) -> BatchResult:
@@ -43,106 +63,126 @@ def write_batch(table: "ShardedTable", items: Iterable[Mapping[str, Any]]) -> Ba
     batch: dict[Any, _One] = {}
     for place, given in enumerate(items):
         try:
-            item = typed_item(given)
-            key = key_of(table.schema, item)
-        except (KeyhopError, TypeError, ValueError) as error:
+            typed = typed_item(given)
+            key = key_of(table.schema, typed)
+        except (KeyhopError, TypeError, ValueError, ArithmeticError) as error:
             result.failed.append((place, given, error))
             continue
-        one = _One(place, given, item, key, len(repr(item)))
-        name = repr((key.logical, key.sort))
-        if name in batch:
-            result.written += 1  # a later item of the same key takes its place
-            del batch[name]
-        if len(batch) == MOST_ITEMS or sum(o.size for o in batch.values()) + one.size > MOST_BYTES:
+        name = canonical(key.logical), canonical(key.sort)
+        before = batch.pop(name).items if name in batch else []
+        if len(batch) == MOST_ITEMS:
             _write(table, list(batch.values()), result)
             batch = {}
-        batch[name] = one
+        batch[name] = _One([*before, (place, given)], typed, key)
     _write(table, list(batch.values()), result)
     result.failed.sort(key=lambda failure: failure[0])
     return result
 
 
-def _write(table: "ShardedTable", batch: list[_One], result: BatchResult) -> None:
+def _write(table: "ShardedTable", ones: list[_One], result: BatchResult) -> None:
     """One batch; then one by one what it has left over, and what must be looked for first."""
-    sent: dict[str, _One] = {}
+    batch = _Batch()
     single: list[_One] = []
-    puts: list[dict[str, Any]] = []
-    expires = math.inf
-    for one in batch:
+    for one in ones:
         try:
             known = table.metadata.of(one.key.logical, register=True)
+            known = table.writer.thermometer.pass_on(one.key.logical, known)
             shard = table.writer.only_candidate(one.key, known)
         except (KeyhopError, ClientError, BotoCoreError) as error:
-            result.failed.append((one.place, one.given, error))
+            _failed(result, one, error)
             continue
         if shard is None:
             single.append(one)
             continue
-        expires = min(expires, known.expires)
         physical = physical_key(table.schema, one.key, shard)
-        sent[repr(physical)] = one
-        puts.append({"PutRequest": {"Item": {**one.item, **physical}}})
-    left = list(sent.values())
-    if len(puts) > 1:
+        batch.puts.append({"PutRequest": {"Item": {**one.typed, **physical}}})
+        batch.sent[_name(table, physical)] = one
+        batch.held.append((one.key.logical, known))
+        batch.expires = min(batch.expires, known.expires)
+        batch.effective_until = min(batch.effective_until, known.effective_until)
+    left = list(batch.sent.values())
+    if len(batch.puts) > 1:
         try:
-            left = _send(table, puts, sent, expires)
-        except (ClientError, BotoCoreError) as error:
+            left = _send(table, batch)
+        except (KeyhopError, ClientError, BotoCoreError) as error:
             # Without an answer nobody knows what was written. Another shard would make two of one.
-            result.failed += [(one.place, one.given, error) for one in left]
-            left, sent = [], {}
-    result.written += len(sent) - len(left)
+            for one in left:
+                _failed(result, one, error)
+            left, batch.sent = [], {}
+    written = [one for one in batch.sent.values() if one not in left]
+    _note(table, batch, written)
+    result.written += sum(len(one.items) for one in written)
     for one in [*single, *left]:
         try:
-            table.put_item(Item=one.given)
-            result.written += 1
+            table.put_item(Item=one.items[-1][1])
+            result.written += len(one.items)
         except (KeyhopError, ClientError, BotoCoreError) as error:
-            result.failed.append((one.place, one.given, error))
+            _failed(result, one, error)
 
 
-def _send(
-    table: "ShardedTable", puts: list[dict[str, Any]], sent: Mapping[str, _One], expires: float
-) -> list[_One]:
+def _send(table: "ShardedTable", batch: _Batch) -> list[_One]:
     """Send one batch, until the metadata expires; returns what it has certainly not written.
 
     Raises what boto3's client raises if it is not known what was written.
     """
+    clock = table.calls.clock
+    unanswered: list[Exception] = []
 
     def attempt() -> list[_One]:
-        unanswered = bool(failed)
-        if table.calls.clock.monotonic() >= expires:
+        if clock.monotonic() >= batch.expires:
             if unanswered:
-                raise _Unanswered(failed[-1])
-            return list(sent.values())
+                raise _Unanswered
+            return list(batch.sent.values())
         try:
-            answer = table.calls.once("batch_write_item", RequestItems={table.name: puts})
+            answer = table.calls.once("batch_write_item", RequestItems={table.name: batch.puts})
         except (ClientError, BotoCoreError) as error:
             if is_ambiguous(error):
-                failed.append(error)
-                raise
+                unanswered.append(error)
             if unanswered:
                 raise
             # Throttled, or one item is at fault: alone, each is told why.
-            return list(sent.values())
+            return list(batch.sent.values())
         left = answer.get("UnprocessedItems", {}).get(table.name, ())
         if left and unanswered:
             raise Again  # what is left over now may have been written before
-        return [sent[repr(_key_of(table, request["PutRequest"]["Item"]))] for request in left]
+        return [batch.sent[_name(table, request["PutRequest"]["Item"])] for request in left]
 
-    failed: list[Exception] = []
     try:
-        return table.calls.patiently(attempt)
-    except _Unanswered as unanswered:
-        raise unanswered.error from None
-    except Again:
-        raise failed[-1] from None
+        left = table.calls.patiently(attempt)
+    except (_Unanswered, Again):
+        raise unanswered[-1] from None
+    if clock.monotonic() > batch.effective_until and not all(
+        table.metadata.of(logical, fresh=True).version == known.version
+        for logical, known in batch.held
+    ):
+        raise GaveUp(
+            "The answer to a batch came so late that its shards may have been emptied before: look "
+            "whether the items are there."
+        )
+    return left
 
 
 class _Unanswered(Exception):
-    def __init__(self, error: Exception) -> None:
-        super().__init__("nobody knows what was written")
-        self.error = error
+    """It is not known what was written, and the metadata has expired."""
 
 
-def _key_of(table: "ShardedTable", item: Mapping[str, Any]) -> dict[str, Any]:
-    names = (table.schema.partition.name, table.schema.sort.name)
-    return {name: item[name] for name in names}
+def _note(table: "ShardedTable", batch: _Batch, written: list[_One]) -> None:
+    """Shrinking goes by what is written, growth by what was accepted at the first attempt."""
+    keys = Counter(canonical(one.key.logical) for one in written)
+    known = {canonical(logical): (logical, known) for logical, known in batch.held}
+    for name, items in keys.items():
+        logical, one = known[name]
+        for _ in range(items):
+            table.writer.thermometer.accepted(logical)
+        if one.shards.number > 1:
+            table.metadata.traffic.wrote(logical, float(items))
+
+
+def _failed(result: BatchResult, one: _One, error: Exception) -> None:
+    result.failed += [(place, given, error) for place, given in one.items]
+
+
+def _name(table: "ShardedTable", item: Mapping[str, TypedValue]) -> Any:
+    """A physical key by its value: the service may write a number otherwise than it was sent."""
+    schema = table.schema
+    return canonical(item[schema.partition.name]), canonical(item[schema.sort.name])

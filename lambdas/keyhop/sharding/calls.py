@@ -1,7 +1,7 @@
 """Requests about single items, counted, and repeated while that can help."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from tenacity import Retrying, retry_if_exception, wait_random_exponential
 from keyhop.client import is_transient
 from keyhop.sharding.clock import Clock, SystemClock
 from keyhop.sharding.counts import METADATA_READS, REQUESTS, RETRIES, Counts
-from keyhop.throttling import is_throttling, reason_names
+from keyhop.throttling import NO_REASON, is_throttling, reason_names
 
 T = TypeVar("T")
 
@@ -22,7 +22,8 @@ MOST_KEYS_AT_ONCE = 100
 
 _CANCELLED = "TransactionCanceledException"
 _CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
-_THROTTLED_IN_A_TRANSACTION = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
+THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
+"""Codes of a cancelled transaction."""
 _WRITES = frozenset(
     {"put_item", "update_item", "delete_item", "batch_write_item", "transact_write_items"}
 )
@@ -59,7 +60,7 @@ class Calls:
             else:
                 answer = getattr(self.client, operation)(**parameters)
         except ClientError as error:
-            if is_throttling(error.response):
+            if is_throttled(error):
                 self.counts.throttled(reason_names(error.response))
             raise
         self._note_units(operation, answer)
@@ -85,16 +86,32 @@ class Calls:
             return [answer["Item"]] if "Item" in answer else []
         items: list[dict[str, Any]] = []
         for at in range(0, len(keys), MOST_KEYS_AT_ONCE):
-            left = keys[at : at + MOST_KEYS_AT_ONCE]
-            for wait in self._waits():
-                asked = {table: {"Keys": left, "ConsistentRead": consistent, **projection}}
-                answer = self.read("batch_get_item", RequestItems=asked)
-                items += next(iter(answer["Responses"].values()), [])
-                left = [key for more in answer["UnprocessedKeys"].values() for key in more["Keys"]]
-                if not left:
-                    break
-                self.counts.add(RETRIES)
-                self.clock.sleep(wait)
+            items += self._read_batch(
+                table, keys[at : at + MOST_KEYS_AT_ONCE], consistent, projection
+            )
+        return items
+
+    def _read_batch(
+        self,
+        table: str,
+        keys: list[dict[str, Any]],
+        consistent: bool,
+        projection: Mapping[str, Any],
+    ) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        left = keys
+
+        def attempt() -> None:
+            nonlocal left
+            asked = {table: {"Keys": left, "ConsistentRead": consistent, **projection}}
+            answer = self.once("batch_get_item", RequestItems=asked)
+            items.extend(next(iter(answer["Responses"].values()), []))
+            left = [key for more in answer["UnprocessedKeys"].values() for key in more["Keys"]]
+            if left:
+                self.counts.throttled((NO_REASON,))
+                raise _unprocessed("BatchGetItem")
+
+        self.patiently(attempt)
         return items
 
     def patiently(self, attempt: Callable[[], T]) -> T:
@@ -115,13 +132,6 @@ class Calls:
         self.counts.add(RETRIES)
         self.clock.sleep(seconds)
 
-    def _waits(self) -> Iterator[float]:
-        """Full-jitter back-off, growing; without end."""
-        longest = FIRST_BACKOFF_SECONDS
-        while True:
-            yield self.chance.uniform(0, longest)
-            longest = min(LONGEST_BACKOFF_SECONDS, 2 * longest)
-
     def _note_units(self, operation: str, answer: Mapping[str, Any]) -> None:
         told = answer.get("ConsumedCapacity")
         if not told:
@@ -134,6 +144,12 @@ class Calls:
             self.counts.spent(writes=units)
         else:
             self.counts.spent(reads=units)
+
+
+def _unprocessed(operation: str) -> ClientError:
+    """Keys that were left over were throttled, though the service does not call it so."""
+    told = {"Code": "ProvisionedThroughputExceededException", "Message": "Keys were left over"}
+    return ClientError({"Error": told}, operation)
 
 
 def code_of(error: ClientError) -> str:
@@ -155,7 +171,7 @@ def is_throttled(error: BaseException) -> bool:
     if not isinstance(error, ClientError):
         return False
     if code_of(error) == _CANCELLED:
-        return any(code in _THROTTLED_IN_A_TRANSACTION for code in cancellations(error))
+        return any(code in THROTTLED for code in cancellations(error))
     return is_throttling(error.response)
 
 
@@ -171,10 +187,3 @@ def cancellations(error: ClientError) -> list[str]:
     if code_of(error) != _CANCELLED:
         return []
     return [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
-
-
-def is_conflict(error: BaseException) -> bool:
-    """Whether another transaction was at work on the same item."""
-    if not isinstance(error, ClientError):
-        return False
-    return code_of(error) in _CONFLICTS or "TransactionConflict" in cancellations(error)

@@ -3,6 +3,9 @@
 import time
 from typing import Protocol
 
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux stops CLOCK_MONOTONIC while a machine is suspended, or a snapshot of it lies there."""
+
 
 class Clock(Protocol):
     """Durations, moments, and waiting."""
@@ -21,8 +24,8 @@ class SystemClock:
     """This machine's."""
 
     def monotonic(self) -> float:
-        """Seconds; only differences mean something."""
-        return time.monotonic()
+        """Seconds; only differences mean something. They include those of a machine asleep."""
+        return time.clock_gettime(_CLOCK)
 
     def time(self) -> float:
         """Epoch seconds."""

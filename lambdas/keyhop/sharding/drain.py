@@ -6,7 +6,7 @@ can be killed anywhere, repeated, and done by two at once.
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +37,15 @@ class Next(StrEnum):
     WAIT = "wait"
     AGAIN = "again"
     DONE = "done"
+    CALLED_OFF = "called off"
 
 
 @dataclass(frozen=True, slots=True)
 class DrainStep:
     """What one step has done, and what follows. seconds: how long to wait before the next.
 
-    number, readable, phase: of the metadata, after it. moved: items that it has moved.
+    number, readable, phase: of the metadata, after it. moved: items that it has moved. begun: to
+    be handed to the next step; so a drain that somebody calls off is not begun anew by itself.
     """
 
     action: Next
@@ -52,6 +54,7 @@ class DrainStep:
     readable: int
     seconds: float = 0.0
     moved: int = 0
+    begun: bool = False
 
 
 class Drain:
@@ -60,11 +63,18 @@ class Drain:
     def __init__(self, table: "ShardedTable") -> None:
         self._table = table
 
-    def step(self, key: Any, shards: int, seconds: float = 600.0) -> DrainStep:
+    def step(
+        self, key: Any, shards: int, seconds: float = 600.0, *, begun: bool = False
+    ) -> DrainStep:
         """One step towards `shards` shards; moves items for at most about `seconds`.
 
-        Raises CannotStart for a count that is not possible.
+        begun: what the step before it has told. Raises CannotStart for a count that is not
+        possible.
         """
+        told = self._step(key, shards, seconds, begun)
+        return replace(told, begun=begun or told.phase in DRAINING)
+
+    def _step(self, key: Any, shards: int, seconds: float, begun: bool) -> DrainStep:
         logical = typed(key)
         if shards < 1:
             raise CannotStart(f"A key has at least 1 shard; {shards} is not possible.")
@@ -75,6 +85,8 @@ class Drain:
         left = known.shards.settle - metadata.known_for(known)
         if known.shards.phase is Phase.STEADY and known.shards.number <= shards:
             return _told(Next.DONE, known)
+        if known.shards.phase is Phase.STEADY and begun:
+            return _told(Next.CALLED_OFF, known)
         if left > 0 and known.shards.phase is not Phase.MOVING:
             return _told(Next.WAIT, known, seconds=left)
         try:

@@ -13,9 +13,10 @@ from keyhop.keyspace import TypedValue
 from keyhop.sharding import counts, policy
 from keyhop.sharding.calls import Calls, is_throttled
 from keyhop.sharding.metadata import Known, Lost, Metadata
-from keyhop.sharding.policy import Action, Cause, Heat, Policy
+from keyhop.sharding.policy import Action, Cause, Decision, Heat, Policy
 from keyhop.sharding.provisioned import Capacity
 from keyhop.sharding.shards import PASSING
+from keyhop.sharding.traffic import name_of
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +48,12 @@ class Thermometer:
     policy: Policy
     told_of_index: bool = False
     _keys: "OrderedDict[Any, _Hot]" = field(default_factory=OrderedDict)
+    _passing: tuple[Lock, ...] = field(default_factory=lambda: tuple(Lock() for _ in range(64)))
     _lock: Lock = field(default_factory=Lock)
 
     def accepted(self, logical: TypedValue) -> None:
         """A first attempt of a write has succeeded; only keys that were throttled are counted."""
-        hot = self._keys.get(_name(logical))
+        hot = self._keys.get(name_of(logical))
         if hot is not None:
             with self._lock:
                 hot.heat.note(self.calls.clock.monotonic(), throttled=False, first=True)
@@ -96,43 +98,66 @@ class Thermometer:
             )
         if decision.action is Action.AT_MAXIMUM:
             self.calls.counts.add(counts.AT_MAXIMUM)
-        if decision.action is Action.GROW and hot.busy.acquire(blocking=False):
-            try:
-                self._grow(logical, known, decision.number)
-            finally:
-                hot.busy.release()
+        if decision.action not in (Action.GROW, Action.REOPEN):
+            return
+        if not hot.busy.acquire(blocking=False):
+            return
+        try:
+            self._change(logical, known, decision)
+        except Lost:
+            pass  # what won is known now
+        except (ClientError, BotoCoreError) as error:
+            # Trouble with the metadata is not the write's, which backs off and goes on.
+            logger.warning("no shards were added: %s", type(error).__name__)
+        finally:
+            hot.busy.release()
 
     def pass_on(self, logical: TypedValue, known: Known) -> Known:
-        """End a phase for which nothing but time had to pass; returns what is known then."""
+        """End a phase for which nothing but time had to pass; returns what is known then.
+
+        One thread does it, and nobody waits for it: the write goes on in the phase that there is.
+        """
         if known.shards.phase not in PASSING:
             return known
         if self.metadata.known_for(known) < known.shards.settle:
             return known
+        passing = self._passing[hash(name_of(logical)) % len(self._passing)]
+        if not passing.acquire(blocking=False):
+            return known
         try:
             after = known.shards.advanced(self.calls.clock.time())
-            return self.metadata.change(logical, known, after)
+            return self.metadata.change(logical, known, after, patiently=False)
         except Lost as lost:
             return lost.current
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("the shards' phase goes on for now: %s", type(error).__name__)
+            return known
+        finally:
+            passing.release()
 
-    def _grow(self, logical: TypedValue, known: Known, number: int) -> None:
+    def _change(self, logical: TypedValue, known: Known, decision: Decision) -> None:
         self.calls.clock.sleep(self.calls.chance.uniform(0, self.policy.spread))
         if self.metadata.of(logical).version != known.version:
             return  # somebody else was quicker
+        now = self.calls.clock.time()
+        if decision.action is Action.REOPEN:
+            self.metadata.change(logical, known, known.shards.reopened(now), patiently=False)
+            return
         most = self.policy.most_in_all
-        added = number - known.shards.number
+        added = decision.number - known.shards.number
         if most is not None and not self.metadata.reserve(added, most):
             self.calls.counts.add(counts.AT_MAXIMUM)
             return
         try:
-            self.metadata.change(
-                logical, known, known.shards.grown(number, self.calls.clock.time())
-            )
+            after = known.shards.grown(decision.number, now)
+            self.metadata.change(logical, known, after, patiently=False)
         except Lost:
             if most is not None:
                 self.metadata.give_back(added)
+            raise
 
     def _of(self, logical: TypedValue, number: int) -> _Hot:
-        name = _name(logical)
+        name = name_of(logical)
         with self._lock:
             hot = self._keys.get(name)
             if hot is None:
@@ -173,8 +198,3 @@ class Thermometer:
         except BotoCoreError:
             return None
         return None
-
-
-def _name(logical: TypedValue) -> Any:
-    ((type_, content),) = logical.items()
-    return type_, content

@@ -21,7 +21,7 @@ FENCE = "keyhop_fence"
 
 _TO_TYPED = TypeSerializer()
 _FROM_TYPED = TypeDeserializer()
-_SET_CLAUSE = re.compile(r"(?<![#:\w.])SET(?=\s)", re.IGNORECASE)
+_SET_CLAUSE = re.compile(r"(?<![#:\w.])SET(?=[\s#])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def with_fence(update: str) -> str:
     clause = _SET_CLAUSE.search(update)
     if clause is None:
         return f"{update} SET {addition}".strip()
-    return f"{update[: clause.end()]} {addition},{update[clause.end() :]}"
+    return f"{update[: clause.end()]} {addition}, {update[clause.end() :].lstrip()}"
 
 
 def _plain(value: Any) -> Any:

@@ -60,7 +60,7 @@ def proposals(table: "ShardedTable", shrinking: Shrinking | None = None) -> Iter
     added = 0
     for one in list_keys(table, shrinking):
         added += one.shards.number - 1
-        table.metadata.prune(typed(one.key), one.traffic)
+        table.metadata.traffic.prune(typed(one.key), one.traffic)
         if one.would_do is not None:
             yield one
     if table.policy.most_in_all is not None:

@@ -1,5 +1,6 @@
 """The shards of one query, merged lazily in the order of the sort key, by the protocol."""
 
+import heapq
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -31,8 +32,9 @@ class Merge:
         self._wanted = math.inf if question.limit is None else question.limit
         self._known: Known = reader.metadata.of(question.logical)
         self._order = self._order_of(self._known)
-        self._parts = self._parts_from(question.after)
         self._stuck_since = reader.calls.clock.monotonic()
+        self._hungry: list[Part] = []
+        self._begin(question.after)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self
@@ -44,32 +46,31 @@ class Merge:
                 self._given = item[self._sort]
                 self._wanted -= 1
                 return item
-            if all(part.done for part in self._parts.values()):
+            if not self._heads and not self._hungry:
                 raise StopIteration
             self._read_on()
 
     def _first(self) -> dict[str, Any] | None:
         """The next item, if every shard has been read that far; taken out, with its copies."""
-        heads = [
-            (self._rank(self._parts[number].held[0][self._sort]), number)
-            for number in protocol.newest_first(self._order, self._parts)
-            if self._parts[number].held
-        ]
-        if not heads:
+        if not self._heads:
             return None
-        rank, first = min(heads, key=lambda head: head[0])  # of equal ones the first: believed
-        if any(not self._has_reached(part, rank) for part in self._parts.values()):
+        rank = self._heads[0][0]
+        if any(part.reached is None or part.reached < rank for part in self._hungry):
             return None
-        item = self._parts[first].held[0]
-        for part in self._parts.values():
-            while part.held and self._rank(part.held[0][self._sort]) <= rank:
-                part.held.popleft()
-        return item
+        first: dict[str, Any] | None = None
+        while self._heads and self._heads[0][0] == rank:
+            part = self._parts[heapq.heappop(self._heads)[2]]
+            _, item = part.held.popleft()
+            first = first or item  # of copies the one that is believed comes first
+            self._show(part)
+        return first
 
-    def _has_reached(self, part: Part, rank: Rank) -> bool:
-        if part.done or part.held:
-            return True
-        return part.after is not None and rank <= self._rank(part.after)
+    def _show(self, part: Part) -> None:
+        """Put the part's next item among the heads, or the part among those to be read."""
+        if part.held:
+            heapq.heappush(self._heads, (part.held[0][0], self._trust[part.number], part.number))
+        elif not part.done:
+            self._hungry.append(part)
 
     def _read_on(self) -> None:
         """Read at least one page more, or begin anew with newer metadata."""
@@ -95,42 +96,44 @@ class Merge:
         if known.version != self._known.version:
             self._known = known
             self._order = self._order_of(known)
-            self._parts = self._parts_from(self._given)
+            self._begin(self._given)
         self._known = known
 
     def _read_all(self) -> None:
-        parts = [part for part in self._parts.values() if not part.held and not part.done]
-        read, most = self._reader.read, self._share()
-        if len(parts) == 1:
-            read(self._question, parts[0], self._known, most)
-            return
-        pages = [
-            self._reader.executor.submit(read, self._question, part, self._known, most)
-            for part in parts
-        ]
-        for page in pages:
-            page.exception()  # all have ended before an error is raised: they change the parts
-        for page in pages:
-            page.result()
+        parts, read, most = self._hungry, self._reader.read, self._share()
+        try:
+            if len(parts) == 1:
+                read(self._question, parts[0], self._known, most)
+                return
+            pages = [
+                self._reader.executor.submit(read, self._question, part, self._known, most)
+                for part in parts
+            ]
+            for page in pages:
+                page.exception()  # all have ended before an error is raised: they change the parts
+            for page in pages:
+                page.result()
+        finally:
+            self._show_all(parts)
 
     def _read_in_order(self) -> None:
-        bound: TypedValue | None = None
-        for number in sorted(self._parts, reverse=self._order is Order.DESCENDING):
-            part = self._parts[number]
-            if not part.held and not part.done and not self._is_at(part, bound):
-                self._reader.read(self._question, part, self._known, self._share(), bound)
-            if part.done:
-                continue
-            if bound is None or self._is_before(part.after, bound):
-                bound = part.after
+        bound: Part | None = None  # of those before, the one that was read least far
+        hungry = self._hungry
+        try:
+            for number in sorted(self._parts, reverse=self._order is Order.DESCENDING):
+                part = self._parts[number]
+                if part.is_hungry and (bound is None or _is_behind(part, bound)):
+                    to = None if bound is None else bound.after
+                    self._reader.read(self._question, part, self._known, self._share(), to)
+                if not part.done and (bound is None or _is_behind(part, bound)):
+                    bound = part
+        finally:
+            self._show_all(hungry)
 
-    def _is_at(self, part: Part, bound: TypedValue | None) -> bool:
-        return (
-            bound is not None and part.after is not None and not self._is_before(part.after, bound)
-        )
-
-    def _is_before(self, one: TypedValue | None, other: TypedValue) -> bool:
-        return one is not None and self._rank(one) < self._rank(other)
+    def _show_all(self, parts: list[Part]) -> None:
+        self._hungry = []
+        for part in parts:
+            self._show(part)
 
     def _share(self) -> int | None:
         """Items to read of each shard at once, when so many are wanted of all."""
@@ -140,14 +143,26 @@ class Merge:
             return int(self._wanted)
         return math.ceil(self._wanted / len(self._parts) * _SHARE_MARGIN) + 1
 
-    def _parts_from(self, after: TypedValue | None) -> dict[int, Part]:
+    def _begin(self, after: TypedValue | None) -> None:
+        """Read all shards from a position on; what was held is forgotten."""
         numbers = range(1, self._known.shards.readable + 1)
-        return {number: Part(number, after) for number in numbers}
+        reached = None if after is None else rank_of(after, self._question.descending)
+        self._parts = {number: Part(number, after, reached) for number in numbers}
+        believed = protocol.newest_first(self._order, numbers)
+        self._trust = {number: place for place, number in enumerate(believed)}
+        self._heads: list[tuple[Rank, int, int]] = []
+        self._hungry = list(self._parts.values())
 
     def _order_of(self, known: Known) -> Order:
         if not self._question.consistent:
             return Order.ANY
         return protocol.order_of_reading(known.shards, self._reader.placement)
 
-    def _rank(self, value: TypedValue) -> Rank:
-        return rank_of(value, self._question.descending)
+
+def _is_behind(part: Part, other: Part) -> bool:
+    """Whether it was read less far; a part that was not read at all is behind all others."""
+    if part.done:
+        return False
+    if part.reached is None or other.reached is None:
+        return part.reached is None and other.reached is not None
+    return bool(part.reached < other.reached)

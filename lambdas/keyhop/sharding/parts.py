@@ -25,31 +25,38 @@ class Question:
     limit: int | None = None
 
 
+Rank = Any
+"""A sort key's place in the result: what compares less comes first."""
+
+
 @total_ordering
 @dataclass(frozen=True, slots=True)
-class Rank:
-    """A sort key's place in the result; numbers by value, texts and binaries by their bytes."""
+class Backwards:
+    """Texts and binaries in descending order."""
 
-    value: Any
-    descending: bool
+    content: bytes
 
-    def __lt__(self, other: "Rank") -> bool:
-        if self.descending:
-            return bool(other.value < self.value)
-        return bool(self.value < other.value)
+    def __lt__(self, other: "Backwards") -> bool:
+        return other.content < self.content
 
 
 @dataclass(slots=True)
 class Part:
-    """One shard's part of the result. held: items read, and not yet given away, in order.
+    """One shard's part of the result. held: items read and not yet given away, with their ranks.
 
-    after: up to where it has been read, None: not at all. done: read to its end.
+    after: up to where it has been read, None: not at all; reached: its rank. done: to its end.
     """
 
     number: int
     after: TypedValue | None
-    held: "deque[dict[str, Any]]" = field(default_factory=deque)
+    reached: Rank | None = None
+    held: "deque[tuple[Rank, dict[str, Any]]]" = field(default_factory=deque)
     done: bool = False
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether it must be read on before anything beyond `reached` is given away."""
+        return not self.held and not self.done
 
 
 class Stale(Exception):
@@ -61,11 +68,18 @@ class Stale(Exception):
 
 
 def rank_of(value: TypedValue, descending: bool) -> Rank:
-    """The place of a sort key."""
+    """The place of a sort key: numbers by value, texts and binaries by their bytes.
+
+    Raises TypeError for a value of another type.
+    """
     ((type_, content),) = value.items()
     if type_ == "N":
-        return Rank(Decimal(content), descending)
-    return Rank(content.encode() if isinstance(content, str) else bytes(content), descending)
+        number = Decimal(content)
+        return number.copy_negate() if descending else number
+    if not isinstance(content, str | bytes | bytearray):
+        raise TypeError(f"{type(content).__name__} is no sort key")
+    whole = content.encode() if isinstance(content, str) else bytes(content)
+    return Backwards(whole) if descending else whole
 
 
 def token_of(question: Question, last: TypedValue) -> str:

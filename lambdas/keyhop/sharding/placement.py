@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Literal
 
 from keyhop.keyspace import TypedValue
@@ -20,6 +20,8 @@ Place = Callable[[int], int]
 
 _LINEAR = 2862933555777941757
 _MASK = (1 << 64) - 1
+_EXACT = Context(prec=38, Emin=-999, Emax=999, traps=[])
+"""A number of DynamoDB has 38 digits and an exponent of up to 125."""
 
 
 def place_of(partition: TypedValue, sort: TypedValue, hash_: Hash) -> Place:
@@ -57,11 +59,18 @@ def expected_candidates(counts: Iterable[int], hash_: Hash) -> float:
     return expected
 
 
-def _bytes_of(value: TypedValue) -> bytes:
-    """A typed value, so that equal keys have equal bytes and unequal ones have not."""
+def canonical(value: TypedValue) -> tuple[str, str | bytes]:
+    """A key's value in one form only: a number may be written in many."""
     ((type_, content),) = value.items()
     if type_ == "N":
         number = Decimal(content)
-        content = "0" if not number else str(number.normalize())
-    whole = content.encode() if isinstance(content, str) else bytes(content)
+        # Not by the context of whoever calls: it may round.
+        return "N", "0" if not number else str(number.normalize(_EXACT))
+    return type_, content if isinstance(content, str) else bytes(content)
+
+
+def _bytes_of(value: TypedValue) -> bytes:
+    """A typed value, so that equal keys have equal bytes and unequal ones have not."""
+    type_, content = canonical(value)
+    whole = content.encode() if isinstance(content, str) else content
     return b"%b%d:%b" % (type_.encode(), len(whole), whole)

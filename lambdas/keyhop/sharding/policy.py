@@ -15,13 +15,13 @@ A partition serves 1,000 write units a second.
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
 from keyhop.sharding.names import MOST_SHARDS
-from keyhop.sharding.shards import Phase, Shards
+from keyhop.sharding.shards import DRAINING, Phase, Shards
 from keyhop.throttling import NO_REASON, reason_names
 
 PARTITION_WRITE_UNITS = 1_000.0
@@ -191,6 +191,7 @@ class Action(StrEnum):
 
     GROW = "grow"
     WAIT = "wait"
+    REOPEN = "reopen"
     AT_MAXIMUM = "at maximum"
 
 
@@ -211,12 +212,15 @@ def decide(policy: Policy, shards: Shards, heat: Heat, now: float, known_for: fl
     hits = len(heat.hits)
     if hits < policy.threshold:
         return Decision(Action.WAIT, f"{hits} of {policy.threshold} throttles")
-    if shards.phase is not Phase.STEADY:
-        return Decision(Action.WAIT, f"the shard count is being changed ({shards.phase})")
-    if now - shards.last_updated < policy.cooldown:
-        return Decision(Action.WAIT, "within the cooldown")
     if known_for < shards.settle:
         return Decision(Action.WAIT, "the metadata is too new")
+    if shards.phase in DRAINING:
+        return Decision(Action.REOPEN, "the key is hot while it is being drained")
+    if shards.phase is not Phase.STEADY:
+        return Decision(Action.WAIT, f"the shard count is being changed ({shards.phase})")
+    # Both, as a clock that is ahead must not hold growth up for as long.
+    if max(known_for, now - shards.last_updated) < policy.cooldown:
+        return Decision(Action.WAIT, "within the cooldown")
     if shards.number >= policy.most:
         return Decision(Action.AT_MAXIMUM, f"{shards.number} shards are the most allowed")
     number = policy.growth.next_count(shards, now, heat.pressure)
@@ -257,8 +261,3 @@ def shrunk_count(
         f"the busiest hour of {policy.quiet_hours:g} had {busiest / 3600:.0f} write units a second"
     )
     return Decision(Action.WAIT, told, number)
-
-
-def hourly(entries: Sequence[tuple[int, float]], kept: int = 48) -> dict[int, float]:
-    """The `kept` latest hours."""
-    return dict(sorted(entries)[-kept:])

@@ -150,7 +150,8 @@ def home(shards: Shards, place: Place) -> int:
 
 def candidates(shards: Shards, placement: Placement, place: Place) -> tuple[int, ...]:
     """The shards where an item may be, ascending; its home is among them."""
-    if not placement.calculated:
+    if not placement.calculated or shards.placement is None:
+        # Metadata without a placement is somebody else's; nobody knows how he has chosen shards.
         return tuple(range(1, shards.readable + 1))
     places = {place(count) for count in shards.placed_by | {shards.writable}}
     return tuple(sorted(shard for shard in places if shard <= shards.readable))
@@ -182,8 +183,8 @@ def in_place(shards: Shards, shard: int) -> InPlace:
     return InPlace(shard, shards.phase in _DOWN and shard > shards.writable)
 
 
-def needs_look(shards: Shards, placement: Placement, where: Sequence[int]) -> bool:
-    """Whether a write must look first; where: the candidates."""
+def needs_look(placement: Placement, where: Sequence[int]) -> bool:
+    """Whether a put must look first; where: the candidates."""
     return not placement.append_only and len(where) > 1
 
 

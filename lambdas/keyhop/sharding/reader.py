@@ -1,6 +1,6 @@
 """Reads pages of single shards, for a query that merges them (merge.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import count as counter
@@ -13,7 +13,7 @@ from keyhop.sentinel import MARKER
 from keyhop.sharding.calls import Calls
 from keyhop.sharding.items import Schema
 from keyhop.sharding.metadata import Known, Metadata
-from keyhop.sharding.parts import Part, Question, Stale
+from keyhop.sharding.parts import Part, Question, Stale, rank_of
 from keyhop.sharding.protocol import Placement
 
 
@@ -60,15 +60,21 @@ class Reader:
                 raise
 
         answer = self.calls.patiently(attempt)
-        # The sentinel of a key index is nobody's item.
-        part.held.extend(item for item in answer["Items"] if "N" not in item.get(MARKER, {}))
+        if self.calls.clock.monotonic() > known.effective_until:
+            raise Stale(None)  # nobody knows when it was read
+        sort = self.schema.sort.name
+        part.held.extend(
+            (rank_of(item[sort], question.descending), item)
+            for item in answer["Items"]
+            if not is_sentinel(item)
+        )
         last = answer.get("LastEvaluatedKey")
-        if last is not None:
-            part.after = last[self.schema.sort.name]
-        elif bound is not None:
-            part.after = bound
-        else:
+        if last is None and bound is None:
             part.done = True
+            return
+        part.after = bound if last is None else last[sort]
+        assert part.after is not None
+        part.reached = rank_of(part.after, question.descending)
 
     def _request(self, question: Question, part: Part, bound: TypedValue | None) -> dict[str, Any]:
         physical = self.schema.names.physical(question.logical, part.number)
@@ -107,3 +113,8 @@ class Reader:
             if index is not None:
                 request["IndexName"] = index
         return request
+
+
+def is_sentinel(item: Mapping[str, TypedValue]) -> bool:
+    """Whether it is a key index's: nothing but its key and the marker, a number."""
+    return len(item) == 3 and "N" in item.get(MARKER, {})

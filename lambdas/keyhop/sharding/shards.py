@@ -12,7 +12,8 @@ Those three are the published ones. For the protocol (protocol.py) there are bes
     phase              where a change of the count stands; absent: steady
     placed_by          counts by which calculated places may have been chosen
     settle_seconds     how long a change must have been seen before the next
-    placement          what all writers of the key have agreed upon, as "calculated jump"
+    placement          what all users of the key have agreed upon, as "calculated jump _"
+    shards_before      the count before the present one
 
 An item with the published three only is steady, with `number_of_shards` for all counts.
 """
@@ -67,11 +68,7 @@ class Shards:
     placed_by: frozenset[int] = frozenset()
     settle: float = SETTLE_SECONDS
     placement: str | None = None
-
-    @property
-    def before(self) -> int:
-        """The count before the present one; 1 if the history does not tell."""
-        return self.history[-2][1] if len(self.history) > 1 else 1
+    before: int = 1
 
     @classmethod
     def registered(
@@ -88,6 +85,7 @@ class Shards:
             placed_by=frozenset({number}),
             settle=settle,
             placement=placement,
+            before=number,
         )
 
     def grown(self, number: int, now: float) -> "Shards":
@@ -155,16 +153,17 @@ class Shards:
     def _counted(self, number: int, now: float) -> "Shards":
         at = self._later(now)
         known = self.history
-        if not known or known[-1][1] != self.number:  # somebody else has written the item
-            known = (*known, (self.last_updated, self.number))
+        if (not known or known[-1][1] != self.number) and at > self.last_updated:
+            known = (*known, (self.last_updated, self.number))  # somebody else has written it
         history = (*known, (at, number))[-HISTORY:]
-        return replace(self, number=number, last_updated=at, history=history)
+        return replace(self, number=number, last_updated=at, history=history, before=self.number)
 
     def _later(self, now: float) -> int:
         return max(math.ceil(now), self.last_updated + 1)
 
     def _placed_after_a_drain(self) -> frozenset[int]:
-        if self.placement is None or not self.placement.endswith("jump"):
+        way = (self.placement or "").rpartition(" ")[0]  # without the separator
+        if not way.endswith("jump"):
             return self.placed_by
         # A jump hash that is at most M by a greater count is the same by M.
         return frozenset(count for count in self.placed_by if count <= self.number)
@@ -188,6 +187,7 @@ def from_item(item: Mapping[str, TypedValue]) -> Shards:
             frozenset(placed),
             float(_number(item, "settle_seconds", SETTLE_SECONDS)),
             item["placement"]["S"] if "placement" in item else None,
+            int(_number(item, "shards_before", history[-2][1] if len(history) > 1 else number)),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise BrokenPromise(
@@ -211,12 +211,13 @@ def to_item(shards: Shards) -> dict[str, dict[str, Any]]:
     item: dict[str, dict[str, Any]] = {
         "number_of_shards": {"N": str(shards.number)},
         "last_updated": {"N": str(shards.last_updated)},
-        "shard_history": {"SS": [f"{at}:{count}" for at, count in shards.history]},
+        "shard_history": {"SS": [*dict.fromkeys(f"{at}:{count}" for at, count in shards.history)]},
         "writable": {"N": str(shards.writable)},
         "readable": {"N": str(shards.readable)},
         "phase": {"S": shards.phase.value},
         "placed_by": {"NS": [str(count) for count in sorted(shards.placed_by)]},
         "settle_seconds": {"N": f"{shards.settle:g}"},
+        "shards_before": {"N": str(shards.before)},
     }
     if not shards.history:
         del item["shard_history"]  # the service knows no empty sets

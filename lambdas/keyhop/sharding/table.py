@@ -5,26 +5,32 @@
     for item in table.query(key="/f.txt", descending=True, limit=50):
         ...
 
-Its words and shapes are those of boto3's `resource("dynamodb").Table`, and so are its errors. Only
-the partition key's value differs in the table itself: `"/f.txt_3"` for `"/f.txt"` (names.py).
+Its words, shapes and errors are those of boto3's `resource("dynamodb").Table`. In the table itself
+only the partition key's value differs: `"/f.txt_3"` for `"/f.txt"` (names.py).
 """
 
 import random
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.client import Endpoint, aws_client, dynamodb_client, explained
-from keyhop.enumerate.table import describe
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.keyspace import KeySpace, TypedValue
-from keyhop.sharding import protocol
+from keyhop.keyspace import table_keyspace
+from keyhop.sharding.asking import (
+    asks_for,
+    check_indexes,
+    described,
+    find,
+    projected,
+    schema_of,
+    sort_value,
+)
 from keyhop.sharding.batch import BatchResult, write_batch
 from keyhop.sharding.calls import Again, Calls
 from keyhop.sharding.clock import Clock, SystemClock
@@ -37,7 +43,6 @@ from keyhop.sharding.items import (
     clause_of,
     key_of,
     logical_item,
-    physical_key,
     typed,
     typed_item,
 )
@@ -65,6 +70,17 @@ class Page:
     token: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Rooms:
+    """What a table is made of, once it has been described."""
+
+    schema: Schema
+    metadata: Metadata
+    writer: Writer
+    reader: Reader
+    threads: ThreadPoolExecutor
+
+
 class ShardedTable:
     """A sharded table; for any number of threads. Nothing is asked before the first call.
 
@@ -77,8 +93,9 @@ class ShardedTable:
 
     policy: when shards are added. settle_seconds: how long each step of a change lasts, for keys
     that are registered here; requests must take effect within half of it (protocol.py).
-    read_indexes: indexes with the table's own key schema, to spread eventually consistent queries
-    over. provisioned: bounds for raising a provisioned table's writes; None: it is never raised.
+    read_indexes: indexes with the table's own key schema and all attributes; eventually consistent
+    queries are spread over them and the table. provisioned: bounds for raising the writes of a
+    provisioned table.
     patience: seconds for which a throttled request is repeated, before its error is raised.
     client: Keyhop's, or boto3's `client("dynamodb")` without retries; cloudwatch: boto3's client.
     """
@@ -128,7 +145,8 @@ class ShardedTable:
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()
         self._making = threading.RLock()
-        self._threads: Executor | None = None
+        self._calls: Calls | None = None
+        self._made: _Rooms | None = None
 
     def put_item(
         self,
@@ -141,7 +159,7 @@ class ShardedTable:
     ) -> dict[str, Any]:
         """Put an item, as boto3's `Table.put_item`.
 
-        With ReturnValues="ALL_OLD", a put that moves the item tells what it had found before.
+        With ReturnValues="ALL_OLD", a put that moves the item tells what it had found.
         """
         item = typed_item(Item)
         key = key_of(self.schema, item)
@@ -194,17 +212,15 @@ class ShardedTable:
         It costs a read of each shard where the item may be (`placement.expected_candidates`).
         """
         key = key_of(self.schema, typed_item(Key))
-        projection = _projection(
-            self.schema.partition.name, ProjectionExpression, ExpressionAttributeNames
-        )
-        item = self._find(key, ConsistentRead, projection)
+        name = self.schema.partition.name
+        projection = projected(name, ProjectionExpression, ExpressionAttributeNames)
+        place = self.writer.place_of(key)
+        item = find(self._rooms.reader, place, key, ConsistentRead, projection)
         if item is None:
             return {}
         told = logical_item(self.schema, item, key.logical)
-        if ProjectionExpression is not None and not _asks_for(
-            self.schema.partition.name, ProjectionExpression, ExpressionAttributeNames
-        ):
-            told.pop(self.schema.partition.name, None)
+        if not asks_for(name, ProjectionExpression, ExpressionAttributeNames):
+            told.pop(name, None)
         return {"Item": told}
 
     def query(
@@ -242,8 +258,8 @@ class ShardedTable:
 
         The token outlives changes of the shard count, and holds the last sort key.
         """
-        question = self._question(key, between, descending, limit + 1, consistent, page_token)
-        found = list(self._merged(question))
+        question = self._question(key, between, descending, limit, consistent, page_token)
+        found = list(self._merged(replace(question, limit=limit + 1)))
         items = [logical_item(self.schema, item, question.logical) for item in found[:limit]]
         if len(found) <= limit:
             return Page(items, None)
@@ -271,63 +287,71 @@ class ShardedTable:
 
     def close(self) -> None:
         """Report the traffic that was not reported yet, and end the reading threads."""
-        if "metadata" in vars(self):
-            self.metadata.flush()
-        if self._threads is not None:
-            self._threads.shutdown()
-            self._threads = None
+        with self._making:
+            made, self._made = self._made, None
+        if made is not None:
+            try:
+                made.metadata.traffic.flush()
+            finally:
+                made.threads.shutdown()
 
     @property
     def counts(self) -> Counts:
         """What all calls have come to."""
         return self.calls.counts
 
-    @cached_property
+    @property
     def calls(self) -> Calls:
         """The client's calls, counted."""
         with self._making:
-            client = self._client or dynamodb_client(self._endpoint, CONNECTIONS)
-            return Calls(client, self._clock, self._patience, chance=self._chance)
+            if self._calls is None:
+                client = self._client or dynamodb_client(self._endpoint, CONNECTIONS)
+                self._calls = Calls(client, self._clock, self._patience, chance=self._chance)
+            return self._calls
 
-    @cached_property
+    @property
     def schema(self) -> Schema:
         """Its keys; raises CannotStart for a table that cannot be sharded."""
-        with self._making:
-            if "schema" in vars(self):
-                found: Schema = vars(self)["schema"]
-                return found
-            target = describe(self.calls.client, self._endpoint, self.name)
-            return schema_of(target.space, self.name, self._separator)
+        return self._rooms.schema
 
-    @cached_property
+    @property
     def metadata(self) -> Metadata:
         """Its shard metadata."""
-        with self._making:
-            if "metadata" in vars(self):
-                found: Metadata = vars(self)["metadata"]
-                return found
-            return Metadata(
-                self.calls,
-                self._metadata_name,
-                self.schema.partition,
-                self._settle,
-                self.placement,
-                self._separator,
-            )
+        return self._rooms.metadata
 
-    @cached_property
+    @property
     def writer(self) -> Writer:
         """Writes single items."""
-        with self._making:
-            if "writer" in vars(self):
-                found: Writer = vars(self)["writer"]
-                return found
-            cloudwatch = self._cloudwatch
-            capacity = Capacity(self.calls, self.name, self._provisioned, cloudwatch)
-            thermometer = Thermometer(self.calls, self.metadata, self.name, capacity, self.policy)
-            return Writer(
-                self.calls, self.metadata, thermometer, self.name, self.schema, self.placement
-            )
+        return self._rooms.writer
+
+    @property
+    def _rooms(self) -> "_Rooms":
+        """What needs the table's description; made at the first call, once."""
+        found = self._made
+        if found is None:
+            with self._making:
+                found = self._made = self._made or self._make()
+        return found
+
+    def _make(self) -> "_Rooms":
+        calls = self.calls
+        description = described(calls, self._endpoint, self.name)
+        schema = schema_of(table_keyspace(description), self.name, self._separator)
+        check_indexes(description, self._indexes)
+        metadata = Metadata(
+            calls,
+            self._metadata_name,
+            schema.partition,
+            self._settle,
+            self.placement,
+            self._separator,
+        )
+        capacity = Capacity(calls, self.name, self._provisioned, self._cloudwatch)
+        thermometer = Thermometer(calls, metadata, self.name, capacity, self.policy)
+        writer = Writer(calls, metadata, thermometer, self.name, schema, self.placement)
+        threads = ThreadPoolExecutor(READING_THREADS, "keyhop-query")
+        reader = Reader(calls, metadata, self.name, schema, self.placement, threads, self._indexes)
+        return _Rooms(schema, metadata, writer, reader, threads)
 
     def _write(self, key: ItemKey, act: Act, clause: Clause, returns: str | None) -> dict[str, Any]:
         if returns == "NONE":
@@ -345,49 +369,8 @@ class ShardedTable:
             told["Attributes"] = logical_item(self.schema, attributes, key.logical)
         return told
 
-    def _find(
-        self, key: ItemKey, consistent: bool, projection: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
-        place = self.writer.place_of(key)
-        for attempt in (1, 2):
-            known = self.metadata.of(key.logical)
-            where = protocol.candidates(known.shards, self.placement, place)
-            keys = [physical_key(self.schema, key, shard) for shard in where]
-            items = self.calls.read_items(self.name, keys, consistent, **projection)
-            if items:
-                return self._believed(items, known.shards)
-            if not consistent or len(where) == 1 or attempt == 2:
-                return None
-            # It may have been moved between two reads; it is not moved twice within moments.
-        return None
-
-    def _believed(self, items: list[dict[str, Any]], shards: Any) -> dict[str, Any]:
-        """Of copies that were being moved, the one that was read at the target."""
-        order = protocol.order_of_reading(shards, self.placement)
-        name = self.schema.partition.name
-        by_shard = {}
-        for item in items:
-            parsed = self.schema.names.parsed(item[name])
-            by_shard[parsed[1] if parsed else 0] = item
-        return by_shard[protocol.newest_first(order, by_shard)[0]]
-
     def _merged(self, question: Question) -> Iterator[dict[str, Any]]:
-        reader = Reader(
-            self.calls,
-            self.metadata,
-            self.name,
-            self.schema,
-            self.placement,
-            self._executor(),
-            self._indexes,
-        )
-        return islice(Merge(reader, question), question.limit)
-
-    def _executor(self) -> Executor:
-        with self._making:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(READING_THREADS, "keyhop-query")
-            return self._threads
+        return islice(Merge(self._rooms.reader, question), question.limit)
 
     def _question(
         self,
@@ -400,38 +383,13 @@ class ShardedTable:
     ) -> Question:
         if limit is not None and limit < 1:
             raise CannotStart(f"limit is {limit}; it must be at least 1.")
-        if consistent and self._indexes:
-            raise CannotStart(
-                "A consistent query cannot be spread over read_indexes: indexes are eventually "
-                "consistent."
-            )
-        low, high = between or (None, None)
-        ends = tuple(None if end is None else self._sort_value(end) for end in (low, high))
-        question = Question(typed(key), (ends[0], ends[1]), descending, consistent, None, limit)
+        low, high = (
+            None if end is None else sort_value(self.schema, end) for end in between or (None, None)
+        )
+        question = Question(typed(key), (low, high), descending, consistent, None, limit)
         if token is not None:
             question = replace(question, after=after_token(question, token))
         return question
-
-    def _sort_value(self, value: Any) -> TypedValue:
-        told = typed(value)
-        attribute = self.schema.sort
-        if attribute.type not in told:
-            raise CannotStart(
-                f"between has a value that is not of the type {attribute.type} of the sort key "
-                f"{attribute.name}."
-            )
-        return told
-
-
-def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
-    """The keys of a table; raises CannotStart if it cannot be sharded."""
-    if space.sort is None:
-        raise CannotStart(
-            f"The table {table!r} has no sort key: each partition key has one item, and a single "
-            "item cannot be spread over shards."
-        )
-    (partition,) = space.partition
-    return Schema(partition, space.sort, Names(partition.type, separator))
 
 
 def cloudwatch_of(endpoint: Endpoint) -> Any:
@@ -442,23 +400,3 @@ def cloudwatch_of(endpoint: Endpoint) -> Any:
 def explained_to_user(error: ClientError | BotoCoreError, table: ShardedTable) -> Exception:
     """One clear sentence for what boto3 raised."""
     return explained(error, table._endpoint, table.name)
-
-
-def _projection(
-    partition: str, expression: str | None, names: Mapping[str, str] | None
-) -> dict[str, Any]:
-    if expression is None:
-        return {}
-    asked = dict(names or {})
-    if not _asks_for(partition, expression, names):
-        asked["#kh_p"] = partition
-        expression = f"{expression}, #kh_p"
-    told: dict[str, Any] = {"ProjectionExpression": expression}
-    if asked:
-        told["ExpressionAttributeNames"] = asked
-    return told
-
-
-def _asks_for(partition: str, expression: str, names: Mapping[str, str] | None) -> bool:
-    asked = [path.strip() for path in expression.split(",")]
-    return any((names or {}).get(path, path) == partition for path in asked)

@@ -5,11 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.errors import GaveUp
 from keyhop.keyspace import TypedValue
 from keyhop.sharding import counts, protocol
-from keyhop.sharding.calls import Again, Calls, cancellations, code_of, is_ambiguous, is_throttled
+from keyhop.sharding.calls import (
+    THROTTLED,
+    Again,
+    Calls,
+    cancellations,
+    code_of,
+    is_ambiguous,
+    is_throttled,
+)
 from keyhop.sharding.heat import Thermometer
 from keyhop.sharding.items import FENCE, Clause, ItemKey, Schema, physical_key, with_fence
 from keyhop.sharding.metadata import Known, Metadata
@@ -41,14 +50,21 @@ class Delete:
 
 
 Act = Put | Update | Delete
+Answer = tuple[dict[str, Any], dict[str, Any] | None]
+"""The service's answer; and the item's attributes to return, where that answer cannot have them."""
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """What is remembered from one attempt of a write to the next."""
+    """What is remembered from one attempt of a write to the next.
+
+    shard: of an append, chosen and not given up. open: whether an attempt may have been made whose
+    answer was lost. physical: the key that the last request was about.
+    """
 
     number: int = 0
     shard: int | None = None
+    open: bool = False
     physical: dict[str, TypedValue] = field(default_factory=dict)
 
 
@@ -63,40 +79,55 @@ class Writer:
     schema: Schema
     placement: Placement
 
-    def write(
-        self, key: ItemKey, act: Act, clause: Clause, returns: str | None
-    ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """The service's answer, and the item as it was found where the answer cannot tell.
+    def write(self, key: ItemKey, act: Act, clause: Clause, returns: str | None) -> Answer:
+        """Do it, and repeat it while that can help.
 
         Raises what boto3's client raises, with the user's own condition, when it does not hold;
-        a throttling error once patience is at its end.
+        a throttling error once patience is at its end; GaveUp if the answer came too late.
         """
         tried = _Attempts()
 
-        def attempt() -> tuple[dict[str, Any], dict[str, Any] | None]:
+        def attempt() -> Answer:
             tried.number += 1
             known = self.metadata.of(key.logical, register=True)
             known = self.thermometer.pass_on(key.logical, known)
             try:
                 answer = self._attempt(key, act, clause, returns, known, tried)
-            except ClientError as error:
-                if not is_ambiguous(error):
+                self._check_in_time(key, act, known, tried)
+            except (ClientError, BotoCoreError, Again) as error:
+                tried.open = tried.open or is_ambiguous(error)
+                if not tried.open:
                     tried.shard = None  # nothing was written: another shard may be taken
-                if is_throttled(error) and tried.physical:
+                if isinstance(error, ClientError) and is_throttled(error) and tried.physical:
                     self.thermometer.throttled(
                         key.logical, known, tried.physical, error, tried.number == 1
                     )
                 raise
-            except Again:
-                tried.shard = None
-                raise
             if tried.number == 1:
                 self.thermometer.accepted(key.logical)
             if known.shards.number > 1:
-                self.metadata.wrote(key.logical, _units(answer[0]))
+                self.metadata.traffic.wrote(key.logical, _units(answer[0]))
             return answer
 
         return self.calls.patiently(attempt)
+
+    def _check_in_time(self, key: ItemKey, act: Act, known: Known, tried: _Attempts) -> None:
+        """An answer that comes late is believed only if the metadata is still the same.
+
+        The write may have taken effect in a shard that was emptied meanwhile, or in an item that
+        a mover had copied. A put, or a delete, is done again then.
+        """
+        if self.calls.clock.monotonic() <= known.effective_until:
+            return
+        if self.metadata.of(key.logical, fresh=True).version == known.version:
+            return
+        if isinstance(act, Update):
+            raise GaveUp(
+                "The answer to an update came so late that the item may have been moved before: "
+                "look whether the update was kept."
+            )
+        tried.open = True
+        raise Again
 
     def place_of(self, key: ItemKey) -> Place:
         """Where an item belongs, by each shard count."""
@@ -109,11 +140,11 @@ class Writer:
         return protocol.home(known.shards, self.place_of(key))
 
     def only_candidate(self, key: ItemKey, known: Known) -> int | None:
-        """The shard of an item that can be in no other; None if a write must look."""
+        """The shard to put an item into without a look; None if a look is needed."""
         if self.placement.append_only:
             return self.appended_shard(key, known)
         where = protocol.candidates(known.shards, self.placement, self.place_of(key))
-        return where[0] if len(where) == 1 else None
+        return None if protocol.needs_look(self.placement, where) else where[0]
 
     def look(
         self, key: ItemKey, where: tuple[int, ...], whole: bool = False
@@ -140,28 +171,43 @@ class Writer:
         returns: str | None,
         known: Known,
         tried: _Attempts,
-    ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        if self.calls.clock.monotonic() >= known.expires:
-            raise Again
-        place = self.place_of(key)
+    ) -> Answer:
+        self._check_fresh(known)
         if self.placement.append_only and isinstance(act, Put):
-            if tried.shard is not None and tried.shard > known.shards.writable:
-                # No answer came of the attempt before, and its shard is being emptied since.
-                if self.look(key, (tried.shard,)):
-                    return {}, None
-                tried.shard = None
-            if tried.shard is None:
-                tried.shard = self.appended_shard(key, known)
-            return self._alone(key, act, clause, returns, tried.shard, tried), None
+            return self._append(key, act, clause, returns, known, tried), None
+        place = self.place_of(key)
         where = protocol.candidates(known.shards, self.placement, place)
-        if len(where) == 1:
+        if not protocol.needs_look(self.placement, where) and len(where) == 1:
             return self._alone(key, act, clause, returns, where[0], tried), None
         found = self.look(key, where, whole=returns == "ALL_OLD")
-        if self.calls.clock.monotonic() >= known.expires:
-            raise Again  # the look took so long that the metadata may not be acted upon any more
+        self._check_fresh(known)
         decide = protocol.step_of_put if isinstance(act, Put) else protocol.step_of_update
         step = decide(known.shards, self.placement, place, sorted(found))
         return self._do(step, key, act, clause, returns, found, tried)
+
+    def _check_fresh(self, known: Known) -> None:
+        """What took so long that the metadata has expired begins anew."""
+        if self.calls.clock.monotonic() >= known.expires:
+            raise Again
+
+    def _append(
+        self,
+        key: ItemKey,
+        act: Put,
+        clause: Clause,
+        returns: str | None,
+        known: Known,
+        tried: _Attempts,
+    ) -> dict[str, Any]:
+        if tried.shard is not None and tried.shard > known.shards.writable:
+            # No answer came of an attempt before, or too late, and its shard is emptied since.
+            if any(self.look(key, tuple(range(1, known.shards.readable + 1)))):
+                return {}
+            tried.shard = None
+        if tried.shard is None:
+            tried.shard = self.appended_shard(key, known)
+            self._check_fresh(known)
+        return self._alone(key, act, clause, returns, tried.shard, tried)
 
     def _do(
         self,
@@ -172,16 +218,18 @@ class Writer:
         returns: str | None,
         found: Mapping[int, dict[str, Any]],
         tried: _Attempts,
-    ) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    ) -> Answer:
         exists = {"#kh_p": self.schema.partition.name}
         match step:
             case Create(shard, ()):
                 return self._alone(key, act, clause, returns, shard, tried), None
             case Create(shard, unless):
-                checks = [self._absent(key, other) for other in unless]
+                if isinstance(act, Update) and not act.expression:
+                    act = Put({self.schema.sort.name: key.sort})  # a transaction has no such update
                 request = self._transact_item(key, act, clause, shard)
-                self._transact([request, *checks], tried, key, shard)
-                return {}, None
+                checks = [self._absent(key, other) for other in unless]
+                self._transact([request, *checks], (shard, *unless), key, tried, users=0)
+                return {}, self._now(key, shard) if returns in ("ALL_NEW", "UPDATED_NEW") else None
             case InPlace(shard, fence):
                 guarded = clause.and_("attribute_exists(#kh_p)", exists)
                 answer = self._alone(key, act, guarded, returns, shard, tried, fence, guarded=True)
@@ -192,9 +240,10 @@ class Writer:
                 )
                 guarded = clause.and_("attribute_exists(#kh_p)", exists)
                 delete = self._transact_item(key, Delete(), guarded, source)
-                self._transact([put, delete], tried, key, source)
+                users = 1 if clause.condition else None
+                self._transact([put, delete], (target, source), key, tried, users)
                 self.calls.counts.add(counts.MOVES)
-                return {}, found[source]
+                return {}, found[source] if returns == "ALL_OLD" else None
             case Fold(keep, drop):
                 check = {
                     "ConditionCheck": {
@@ -204,8 +253,15 @@ class Writer:
                     }
                 }
                 deletes = [self._transact_item(key, Delete(), Clause(), shard) for shard in drop]
-                self._transact([check, *deletes], tried, key, keep)
+                self._transact([check, *deletes], (keep, *drop), key, tried, None)
                 raise Again
+
+    def _now(self, key: ItemKey, shard: int) -> dict[str, Any] | None:
+        """An item that a transaction has made: it returns none itself."""
+        items = self.calls.read_items(
+            self.table, [physical_key(self.schema, key, shard)], consistent=True
+        )
+        return items[0] if items else None
 
     def _alone(
         self,
@@ -268,10 +324,18 @@ class Writer:
         return {"ConditionCheck": {"TableName": self.table, "Key": physical, **clause.parameters()}}
 
     def _transact(
-        self, requests: list[dict[str, Any]], tried: _Attempts, key: ItemKey, shard: int
+        self,
+        requests: list[dict[str, Any]],
+        shards: tuple[int, ...],
+        key: ItemKey,
+        tried: _Attempts,
+        users: int | None,
     ) -> None:
-        """All of them or none. Raises Again if an item is not where it was found."""
-        tried.physical = physical_key(self.schema, key, shard)
+        """All of them or none. shards: of each request. users: the one with a user's condition.
+
+        Raises Again if an item is not where it was found.
+        """
+        tried.physical = physical_key(self.schema, key, shards[0])
         try:
             self.calls.once(
                 "transact_write_items",
@@ -280,36 +344,39 @@ class Writer:
             )
         except ClientError as error:
             codes = cancellations(error)
-            if _CHECK_REFUSED in codes and not is_throttled(error):
-                raise _of_user(error, requests) or Again() from error
+            if is_throttled(error):
+                hot = next((n for n, code in enumerate(codes) if code in THROTTLED), 0)
+                tried.physical = physical_key(self.schema, key, shards[hot])
+                raise
+            if _CHECK_REFUSED in codes:
+                raise _of_user(error, requests, users) or Again() from error
             if "TransactionConflict" in codes:
                 raise Again from error
             raise
 
 
-def _of_user(error: ClientError, requests: list[dict[str, Any]]) -> ClientError | None:
+def _of_user(
+    error: ClientError, requests: list[dict[str, Any]], users: int | None
+) -> ClientError | None:
     """The user's own condition that did not hold, as a write without a transaction reports it.
 
-    A clause that begins with a bracket is a user's, joined to ours; ours alone has none. Of the
-    joined ones ours does hold if the answer has the item.
+    None if a condition of ours did not hold: then the user's was asked of the wrong item. Joined to
+    his, ours holds if the answer has the item.
     """
     reasons = error.response.get("CancellationReasons", ())
-    for reason, request in zip(reasons, requests, strict=False):
-        if reason.get("Code") != _CHECK_REFUSED:
-            continue
-        ((_, parameters),) = request.items()
-        condition = parameters.get("ConditionExpression", "")
-        ours_alone = condition in ("attribute_exists(#kh_p)", "attribute_not_exists(#kh_p)")
-        joined = condition.endswith("AND attribute_exists(#kh_p)")
-        if ours_alone or (joined and not reason.get("Item")):
-            return None
-        told = {
-            **error.response,
-            "Error": {"Code": _REFUSED, "Message": "The conditional request failed"},
-        }
-        told.pop("CancellationReasons", None)
-        return ClientError(told, error.operation_name)
-    return None
+    refused = {n for n, reason in enumerate(reasons) if reason.get("Code") == _CHECK_REFUSED}
+    if users is None or refused != {users}:
+        return None
+    ((_, parameters),) = requests[users].items()
+    joined = "attribute_exists(#kh_p)" in parameters["ConditionExpression"]
+    if joined and not reasons[users].get("Item"):
+        return None
+    told = {
+        **error.response,
+        "Error": {"Code": _REFUSED, "Message": "The conditional request failed"},
+    }
+    told.pop("CancellationReasons", None)
+    return ClientError(told, error.operation_name)
 
 
 def _content(value: TypedValue) -> Any:

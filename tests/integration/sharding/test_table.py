@@ -221,7 +221,7 @@ def test_a_steady_write_is_one_request(place: Place) -> None:
     for way in ({"append_only": True, "placement": "random"}, {"placement": "calculated"}):
         table = place.table(**way)
         key = f"/{title(way)}"
-        place.register(key, 8)
+        place.register(key, 8, placement={"S": f"{table.placement.name} _"})
         table.put_item(Item={"path": key, "at": "0"})
         before = table.counts.tally[REQUESTS]
         for n in range(1, 21):
@@ -343,8 +343,11 @@ def test_queries_are_spread_over_indexes_of_the_same_schema(
     table.calls.client = Recorded()
     assert [item["at"] for item in table.query("/f")] == list("0123456789")
     assert sorted(map(str, asked)) == ["None", "copy"]
-    with pytest.raises(CannotStart, match="read_indexes"):
-        list(table.query("/f", consistent=True))
+    asked.clear()
+    assert len(list(table.query("/f", consistent=True))) == 10
+    assert set(asked) == {None}, "an index cannot be read strongly consistent"
+    with pytest.raises(CannotStart, match="no index 'none'"):
+        list(place.table(read_indexes=["none"]).query("/f"))
 
 
 def test_what_cannot_be_sharded_is_told_in_one_sentence(
@@ -375,6 +378,24 @@ def test_what_cannot_be_sharded_is_told_in_one_sentence(
         list(table.query("/f", limit=0))
     assert list(table.query("/unknown")) == []
     assert table.get_item(Key={"path": "/unknown", "at": "a"}) == {}
+
+
+@pytest.mark.parametrize("way", LOOKING, ids=title)
+def test_items_that_somebody_else_has_spread_are_found(place: Place, way: dict[str, Any]) -> None:
+    """Nobody knows by what hash: while the metadata has no placement, all shards are looked at."""
+    place.register("/f", 4)
+    for n in range(12):
+        place.database.client.put_item(
+            TableName=place.name,
+            Item={"path": {"S": f"/f_{n % 4 + 1}"}, "at": {"S": f"{n:02}"}, "v": {"N": "1"}},
+        )
+    table = place.table(**way)
+    for n in range(12):
+        key = {"path": "/f", "at": f"{n:02}"}
+        assert table.get_item(Key=key, ConsistentRead=True)["Item"]["v"] == 1
+        table.put_item(Item={**key, "v": 2})
+    assert [item["v"] for item in table.query("/f", consistent=True)] == [2] * 12
+    assert {len(shards) for shards in place.lies_in("/f").values()} == {1}
 
 
 def test_users_of_a_key_must_agree_upon_its_placement(place: Place) -> None:

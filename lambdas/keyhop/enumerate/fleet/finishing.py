@@ -1,6 +1,8 @@
 """State FinishRun: from the commits of all groups to the manifest, or to another round."""
 
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,19 +10,29 @@ from keyhop.enumerate.fleet.costs import Worker, run_cost
 from keyhop.enumerate.fleet.listing import PARTS, list_parts
 from keyhop.enumerate.fleet.runs import Execution, Runs, groups_of, unfinished
 from keyhop.enumerate.fleet.shares import MORE_IF_STUCK, allowances
+from keyhop.enumerate.fleet.working import working_seconds
+from keyhop.enumerate.fold import Fold, Folding, Parsers, by_suffix, folded
 from keyhop.enumerate.record import RunPlan, Totals
 from keyhop.enumerate.run import summed_up
-from keyhop.errors import BrokenPromise, BudgetSpent
+from keyhop.errors import BrokenPromise, BudgetSpent, NoProgress
 
 
 def finish_run(
-    state: Mapping[str, Any], execution: Execution, runs: Runs, worker: Worker
+    state: Mapping[str, Any],
+    execution: Execution,
+    runs: Runs,
+    worker: Worker,
+    parsers: Parsers | None = None,
+    remaining_seconds: float = math.inf,
+    clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
     """Sum a run up; returns the state for what follows: a check, the end, or another round.
 
-    May be called again. Raises BrokenPromise if the result is not whole, and BudgetSpent if groups
-    are left that nothing may be read for.
+    parsers: how physical keys are read, for a run that lists logical ones. May be called again.
+    Raises BrokenPromise if the result is not whole, BudgetSpent if groups are left that nothing may
+    be read for, and NoProgress if the time did not suffice to fold the keys.
     """
+    over_at = clock() + working_seconds(remaining_seconds)
     log, plan = runs.begun(state["run"])
     totals, summary = summed_up(log, plan)
     if not summary["finished"]:
@@ -28,7 +40,12 @@ def finish_run(
         return _another_round(state, execution, runs, plan, totals)
     # No slice can be committed any more, so what no commit names now, none ever will.
     log.sweep(totals.parts)
-    list_parts(runs.store(plan.id), totals.parts)
+    parts = totals.parts
+    if plan.fold is not None:
+        assert parsers is not None
+        found = folded(log, plan, parts, _folding(parsers, over_at, clock))
+        summary, parts = found.over(summary), list(found.parts)
+    list_parts(runs.store(plan.id), parts)
     manifest = log.manifest()
     if manifest is None:
         manifest = summary | figures(plan, totals, worker, execution)
@@ -40,6 +57,23 @@ def finish_run(
         "readUnitsBefore": totals.tally.units,
         "result": result(runs, plan, manifest),
     }
+
+
+def _folding(parsers: Parsers, over_at: float, clock: Callable[[], float]) -> Folding:
+    def fold(plan: RunPlan) -> Fold:
+        assert plan.fold is not None
+        parse = parsers(plan.space.partition[0].type, plan.fold["separator"])
+        return by_suffix(plan.space, parse)
+
+    def check(done: int) -> None:
+        if clock() > over_at:
+            raise NoProgress(
+                f"There was no time left after {done:,} physical keys were folded, in one place: "
+                f"list the keys without logical, or with keyhop keys --logical, which has no "
+                f"deadline."
+            )
+
+    return Folding(fold, check)
 
 
 def figures(plan: RunPlan, totals: Totals, worker: Worker, execution: Execution) -> dict[str, Any]:
@@ -72,6 +106,8 @@ def result(runs: Runs, plan: RunPlan, manifest: Mapping[str, Any]) -> dict[str, 
     more = ("read_units", "seconds", "throttles", "cost")
     segments = {name: count for name, count in manifest["segments"].items() if name != "keys"}
     found = {"keyIndex": manifest["index_walk"]} if "index_walk" in manifest else {}
+    if "logical" in manifest:
+        found["logical"] = manifest["logical"]
     return {
         **{name: manifest[name] for name in (*copied, *more)},
         **found,

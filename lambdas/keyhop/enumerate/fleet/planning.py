@@ -24,6 +24,7 @@ from keyhop.enumerate.fleet.shares import (
     workers_at_once,
 )
 from keyhop.enumerate.fleet.working import sought
+from keyhop.enumerate.fold import check_can_fold
 from keyhop.enumerate.ledger import FIRST_DEPOSIT, Ledger
 from keyhop.enumerate.log import RunLog
 from keyhop.enumerate.pages import PageReader
@@ -73,6 +74,8 @@ def plan_run(
             "verifyShare does not work for an index: that is read through by plain Scans anyway."
         )
     target = describe(client, endpoint, table, index, PATIENCE_SECONDS)
+    if request.logical:
+        check_can_fold(target.space)
     if begun is not None:
         target, choice = sought(begun[1], target), Choice(begun[1].method, begun[1].reason)
     else:
@@ -222,6 +225,7 @@ def _plan(
         begun_by=execution.key,
         ledger=_learnt(start.ledger),
         walk=request.walk,
+        fold=request.fold,
     )
 
 
@@ -255,6 +259,14 @@ def _check_resumable(request: Request, log: RunLog, plan: RunPlan, target: Targe
         if wanted != begun:
             raise RunConflict(
                 f"The run {plan.id!r} was begun with {name} {begun}, not {wanted}: leave it out."
+            )
+    if request.logical:
+        if plan.fold is None:
+            raise RunConflict(f"The run {plan.id!r} was begun without logical: leave it out.")
+        if request.separator not in (None, plan.fold["separator"]):
+            raise RunConflict(
+                f"The run {plan.id!r} was begun with separator {plan.fold['separator']}, not "
+                f"{request.separator}: leave it out."
             )
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from keyhop.enumerate.output import Format
 from keyhop.enumerate.plan import MOST_SEGMENTS
+from keyhop.enumerate.record import SEPARATOR
 from keyhop.errors import CannotStart
 from keyhop.units import UNITS_PER_BLOCK
 
@@ -23,6 +24,7 @@ STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
 WALKS = ("build", "audit", "remove")
 WALK_FIELDS = {"kind", "repair", "grace_seconds", "max_write_rate"}
 MOST_NUMBER = 1e15
+_SEPARATOR = re.compile(r"[!-/:-~]{1,16}")
 _TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 _INDEX_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 _TABLE_ARN = re.compile(
@@ -42,7 +44,8 @@ class Request:
     """The input, checked. max_read_rate: read units a second of the whole fleet.
 
     walk: for the state machines of the key index: what the run does about each collection
-    (key_index/walk.py), as plain JSON.
+    (key_index/walk.py), as plain JSON. logical: list logical keys, of shards that are told by
+    `separator` (fold.py).
     """
 
     table: str
@@ -57,6 +60,15 @@ class Request:
     verify_share: float | None = None
     resume: str | None = None
     walk: Mapping[str, Any] | None = None
+    logical: bool = False
+    separator: str | None = None
+
+    @property
+    def fold(self) -> dict[str, Any] | None:
+        """What the plan of a new run says of folding."""
+        if not self.logical:
+            return None
+        return {"separator": self.separator or SEPARATOR, "metadata": None}
 
 
 def parse(given: object) -> Request:
@@ -89,6 +101,12 @@ def parse(given: object) -> Request:
         problems.append('planOnly samples the table, so it does not go with method "index"')
     if values.get("method") == "index" and values.get("verify_share") is not None:
         problems.append('verifyShare does not work with method "index": AuditKeyIndex checks it')
+    if values.get("logical") and values.get("index"):
+        problems.append("logical folds the keys of the table, so leave the field index out")
+    if values.get("logical") and values.get("plan_only"):
+        problems.append("planOnly samples physical keys, so leave logical out")
+    if "separator" in values and not values.get("logical"):
+        problems.append('separator is for logical keys: give "logical": true with it')
     if "walk" in values and not is_started_by_another:
         problems.append("walk is for the state machines of the key index: start one of those")
     if not problems and values.get("resume") and values.get("plan_only"):
@@ -204,6 +222,12 @@ FIELDS: dict[str, tuple[str, Callable[[object], bool], str]] = {
         "verify_share",
         lambda value: _number(0, 1)(value) and value != 0,
         "a number above 0, up to 1",
+    ),
+    "logical": ("logical", lambda value: isinstance(value, bool), "true or false"),
+    "separator": (
+        "separator",
+        _text(_SEPARATOR),
+        "1 to 16 printable ASCII characters, with no digits and no spaces",
     ),
     "resume": ("resume", _text(RUN_ID), "the id of a run, which is its execution's name"),
 }

@@ -1,0 +1,156 @@
+"""What the actions of `keyhop shards` work on: a table, its metadata, a key."""
+
+import argparse
+import base64
+import binascii
+from dataclasses import replace
+from typing import Any, Literal
+
+from keyhop.cli.logical import check_is_metadata
+from keyhop.cli.session import Stop
+from keyhop.cli.shards_view import escaped, shown
+from keyhop.client import Client, Endpoint, dynamodb_client
+from keyhop.enumerate.pages import Stopped
+from keyhop.enumerate.table import describe
+from keyhop.errors import CannotStart
+from keyhop.keyspace import TypedValue
+from keyhop.sharding.asking import schema_of
+from keyhop.sharding.clock import Clock, SystemClock
+from keyhop.sharding.items import Schema, typed, untyped
+from keyhop.sharding.manage import KeyShards, list_keys
+from keyhop.sharding.metadata import TOTAL_KEY
+from keyhop.sharding.names import MOST_SHARDS
+from keyhop.sharding.placement import Hash
+from keyhop.sharding.policy import Policy, Shrinking, shrunk_count
+from keyhop.sharding.protocol import Placement
+from keyhop.sharding.shards import Shards, from_item
+from keyhop.sharding.table import ShardedTable
+from keyhop.sharding.traffic import traffic_of
+
+CONNECTIONS = 16
+LEAST_WAIT_SECONDS = 0.05
+
+
+class Sharded:
+    """The table of one command, with its client and its metadata."""
+
+    clock: Clock = SystemClock()
+
+    def __init__(self, options: argparse.Namespace, stop: Stop) -> None:
+        self.options = options
+        self.stop = stop
+        endpoint = Endpoint(options.region, options.profile, options.endpoint_url)
+        self.client: Client = dynamodb_client(endpoint, CONNECTIONS)
+        self.endpoint = replace(endpoint, region=self.client.region)
+        target = describe(self.client, self.endpoint, options.table)
+        separator = getattr(options, "separator", "_")
+        self.schema: Schema = schema_of(target.space, options.table, separator)
+        check_is_metadata(self.client, self.endpoint, options.metadata, target.space)
+
+    def opened(self, placement: Placement, separator: str) -> ShardedTable:
+        """The library's table, as all its users have agreed upon."""
+        kind: Literal["random", "calculated"] = "calculated" if placement.calculated else "random"
+        return ShardedTable(
+            self.options.table,
+            metadata=self.options.metadata,
+            placement=kind,
+            hash=placement.hash,
+            append_only=placement.append_only,
+            separator=separator,
+            policy=Policy(most=MOST_SHARDS),  # what a person asks for is not the policy's to refuse
+            endpoint=self.endpoint,
+            client=self.client,
+            clock=self.clock,
+        )
+
+    def to_look(self) -> ShardedTable:
+        """The library's table, for the metadata of all keys only."""
+        return self.opened(Placement(True), self.schema.names.separator)
+
+    def key(self) -> dict[str, Any]:
+        """KEY, typed; raises CannotStart."""
+        text, type_ = self.options.key, self.schema.partition.type
+        content: bytes = text.encode(errors="surrogateescape")
+        if self.options.base64:
+            try:
+                content = base64.b64decode(content, validate=True)
+            except binascii.Error as error:
+                raise CannotStart(f"KEY {escaped(text)} is not base64.") from error
+        elif type_ == "B":
+            raise CannotStart("The partition key is binary: give KEY in base64, with --base64.")
+        try:
+            key = typed(content if type_ == "B" else content.decode())
+        except UnicodeDecodeError as error:
+            raise CannotStart("KEY is not UTF-8, as a string partition key must be.") from error
+        self.schema.names.physical(key, 1)
+        if content == TOTAL_KEY.encode():
+            raise CannotStart(f"{TOTAL_KEY} is no key of the table: it counts the shards of all.")
+        return key
+
+    def find(self, key: TypedValue) -> KeyShards | None:
+        """What the metadata says of a key, strongly consistent; None if there is nothing."""
+        calls = self.to_look().calls
+        where = {self.schema.partition.name: key}
+        item = calls.read_metadata(TableName=self.options.metadata, Key=where).get("Item")
+        if item is None:
+            return None
+        shards, traffic = from_item(item), traffic_of(item)
+        fewer = shrunk_count(Shrinking(), shards, traffic, self.clock.time())
+        told = (fewer.number, fewer.reason) if fewer else (None, "")
+        return KeyShards(untyped(key), shards, traffic, *told)
+
+    def found(self, key: TypedValue) -> KeyShards:
+        """The same; raises CannotStart if there is nothing."""
+        one = self.find(key)
+        if one is not None:
+            return one
+        hint = ""
+        parsed = self.schema.names.parsed(key)
+        if parsed is not None and self.find(parsed[0]) is not None:
+            hint = f" It is shard {parsed[1]} of {shown(parsed[0])}: give that, the logical key."
+        raise CannotStart(
+            f"{escaped(self.options.metadata)} has no shard metadata of {shown(key)}: nothing was "
+            f"written to it through the library.{hint}"
+        )
+
+    def agreed(self, shards: Shards | None) -> ShardedTable:
+        """The library's table as the key's writers have it, or else those of another key.
+
+        Raises CannotStart if nobody has agreed upon anything, and the flags do not tell either.
+        """
+        text = shards.placement if shards is not None else None
+        if text is None:
+            others = (one.shards.placement for one in list_keys(self.to_look()))
+            text = next((other for other in others if other is not None), None)
+        if text is not None:
+            return self.opened(*agreement(text))
+        options = self.options
+        if options.placement is None:
+            raise CannotStart(
+                "The metadata does not say yet how writers choose shards: give --placement, and "
+                "--hash, --append-only and --separator if writers have them."
+            )
+        kind = options.placement == "calculated"
+        return self.opened(
+            Placement(kind, options.hash, options.append_only), self.schema.names.separator
+        )
+
+    def wait(self, seconds: float) -> None:
+        """Wait; raises Stopped if the person does not want to."""
+        if self.stop.event.wait(max(LEAST_WAIT_SECONDS, seconds)):
+            raise Stopped
+
+
+def agreement(text: str) -> tuple[Placement, str]:
+    """Placement and separator from the metadata's `placement`; raises CannotStart."""
+    name, _, separator = text.rpartition(" ")
+    hashes: tuple[Hash, ...] = ("jump", "modulo")
+    for calculated in (True, False):
+        for hash_ in hashes:
+            for append_only in (True, False):
+                placement = Placement(calculated, hash_, append_only)
+                if placement.name == name:
+                    return placement, separator
+    raise CannotStart(
+        f"The metadata has the placement {escaped(text)!r}, which this version does not know."
+    )

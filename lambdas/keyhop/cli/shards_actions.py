@@ -1,0 +1,294 @@
+"""What `keyhop shards` does: list, show, add, drain."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console
+from rich.text import Text
+
+from keyhop.cli.progress import duration
+from keyhop.cli.session import stop_on_signals
+from keyhop.cli.sharded import Sharded
+from keyhop.cli.shards_view import (
+    ASCII_BAR,
+    BAR,
+    escaped,
+    key_json,
+    keys_table,
+    phase_text,
+    shards_word,
+    show_text,
+    shown,
+)
+from keyhop.cli.status import DONE
+from keyhop.client import explained
+from keyhop.enumerate.pages import Stopped
+from keyhop.errors import CannotStart, GaveUp
+from keyhop.keyspace import TypedValue
+from keyhop.sharding.drain import Drain, DrainStep, Next
+from keyhop.sharding.items import typed, untyped
+from keyhop.sharding.manage import TooEarly, add_shards, list_keys
+from keyhop.sharding.metadata import Lost
+from keyhop.sharding.shards import DRAINING, PASSING, Phase, Shards
+from keyhop.sharding.table import ShardedTable
+from keyhop.units import PRICE_DATE, PRICE_REGION, write_dollars
+
+STEP_SECONDS = 1.0
+"""A drain moves items for so long before it looks whether it is to stop."""
+LINE_SECONDS = 5.0
+UNLIMITED_WIDTH = 10_000
+
+
+def list_(options: argparse.Namespace) -> int:
+    """The keys of a table."""
+    return _run(options, _list)
+
+
+def show(options: argparse.Namespace) -> int:
+    """One key."""
+    return _run(options, _show)
+
+
+def add(options: argparse.Namespace) -> int:
+    """Add shards to a key."""
+    return _run(options, _add)
+
+
+def drain(options: argparse.Namespace) -> int:
+    """Move items off a key's last shards."""
+    return _run(options, _drain)
+
+
+class Teller:
+    """Says on standard error what goes on: a line on a terminal, else one now and then."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        self._status = self._console.status(Text("")) if self._console.is_terminal else None
+        self._said = ""
+        self._said_at = float("-inf")
+
+    @contextmanager
+    def at_work(self) -> Iterator["Teller"]:
+        """Show a line meanwhile, on a terminal."""
+        if self._status is None or self._quiet:
+            yield self
+            return
+        with self._status:
+            yield self
+
+    def now(self, kind: str, text: str) -> None:
+        """What goes on; repeated only now and then while it is of the same kind."""
+        if self._quiet:
+            return
+        if self._status is not None:
+            self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
+        elif kind != self._said or time.monotonic() - self._said_at >= LINE_SECONDS:
+            self.say(text, kind)
+
+    def say(self, text: str, kind: str = "") -> None:
+        """A line that stays; kind: what it is the first of."""
+        if not self._quiet:
+            self._said, self._said_at = kind, time.monotonic()
+            print(text, file=sys.stderr, flush=True)
+
+
+def _run(options: argparse.Namespace, work: Callable[[Sharded], int]) -> int:
+    with stop_on_signals() as stop:
+        table = Sharded(options, stop)
+        try:
+            return work(table)
+        except Stopped:
+            print(
+                "keyhop: Interrupted. Start the same command again to go on; keyhop shards show "
+                "tells where the key stands.",
+                file=sys.stderr,
+            )
+            return stop.status
+        except (BotoCoreError, ClientError) as error:
+            raise explained(error, table.endpoint, options.metadata) from error
+
+
+def _list(table: Sharded) -> int:
+    options = table.options
+    found = [
+        (typed(one.key), one)
+        for one in list_keys(table.to_look())
+        if options.all or _is_worth_a_look(one.shards)
+    ]
+    found.sort(key=lambda pair: (-pair[1].shards.number, shown(pair[0])))
+    if options.json:
+        print(json.dumps([key_json(key, one) for key, one in found], indent=2))
+        return DONE
+    if not found:
+        what = (
+            "is empty" if options.all else "has no key with more than one shard (--all: the rest)"
+        )
+        print(f"{escaped(options.metadata)} {what}.")
+        return DONE
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = UNLIMITED_WIDTH  # whoever reads a pipe wants the keys as a whole
+    console.print(keys_table(found, table.clock.time()))
+    return DONE
+
+
+def _is_worth_a_look(shards: Shards) -> bool:
+    return shards.number > 1 or shards.readable > 1 or shards.phase is not Phase.STEADY
+
+
+def _show(table: Sharded) -> int:
+    key = table.key()
+    one = table.found(key)
+    if table.options.json:
+        print(json.dumps(key_json(key, one), indent=2))
+        return DONE
+    print(_encodable(show_text(one, key, table.clock.time(), _bar())))
+    return DONE
+
+
+def _bar() -> str:
+    return BAR if _encodable(BAR) == BAR else ASCII_BAR
+
+
+def _encodable(text: str) -> str:
+    """Text as standard output can show it, whatever its encoding."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _add(table: Sharded) -> int:
+    options = table.options
+    key = table.key()
+    before = table.find(key)
+    library = table.agreed(before.shards if before else None)
+    wanted = (before.shards.number if before else 1) + options.count
+    teller = Teller(options.quiet)
+    with teller.at_work():
+        shards = _grown(table, library, key, wanted, teller)
+        teller.say(
+            f"{shown(key)}: {shards_word(shards.number)} from now on. Readers read them at once; "
+            f"writers use them after {shards.settle:g} s, when all readers know."
+        )
+        if not options.no_wait:
+            _wait_for_writers(table, library, key, wanted, teller)
+            teller.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
+    return DONE
+
+
+def _grown(
+    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, teller: Teller
+) -> Shards:
+    """The metadata once it has `wanted` shards; somebody else may have added them."""
+    while True:
+        known = library.metadata.of(key, register=True, fresh=True)
+        if known.shards.number >= wanted:
+            return known.shards
+        try:
+            return add_shards(library, untyped(key), wanted - known.shards.number).shards
+        except TooEarly as early:
+            if table.options.no_wait:
+                raise CannotStart(
+                    f"The shard count of {shown(key)} is being changed, or was a moment ago: try "
+                    f"again in {max(1, early.seconds):.0f} s, or without --no-wait."
+                ) from early
+            if known.shards.phase not in PASSING and known.shards.phase is not Phase.STEADY:
+                raise CannotStart(
+                    f"{shown(key)} is being drained ({known.shards.phase}): let that end, or end "
+                    f"it with keyhop shards drain --call-off."
+                ) from early
+            teller.now("early", f"waiting {early.seconds:.1f} s until the last change has settled")
+            table.wait(early.seconds)
+        except Lost:
+            table.wait(0)
+
+
+def _wait_for_writers(
+    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, teller: Teller
+) -> None:
+    while True:
+        known = library.metadata.of(key, fresh=True)
+        known = library.writer.thermometer.pass_on(key, known)
+        if known.shards.writable >= wanted or known.shards.number < wanted:
+            return
+        left = known.shards.settle - library.metadata.known_for(known)
+        teller.now("wait", f"waiting {max(0.0, left):.1f} s until writers use them")
+        table.wait(min(left, STEP_SECONDS))
+
+
+def _drain(table: Sharded) -> int:
+    options = table.options
+    key = table.key()
+    before = table.found(key).shards
+    library = table.agreed(before)
+    work = Drain(library)
+    teller = Teller(options.quiet)
+    if options.call_off:
+        return _call_off(table, work, key, teller)
+    if before.phase is Phase.STEADY and before.number <= options.shards:
+        teller.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
+        return DONE
+    if before.phase in DRAINING and before.number < options.shards:
+        raise CannotStart(
+            f"{shown(key)} is being drained to {shards_word(before.number)}: go on with --shards "
+            f"{before.number}, or end that with --call-off."
+        )
+    teller.say(
+        f"Draining {shown(key)} to {shards_word(options.shards)}, with {before.settle:g} s for "
+        f"each of four steps and more. Readers and writers go on."
+    )
+    began, moved, phase, begun = table.clock.monotonic(), 0, Phase.STEADY, False
+    with teller.at_work():
+        while True:
+            step = work.step(untyped(key), options.shards, STEP_SECONDS, begun=begun)
+            begun = step.begun
+            moved += step.moved
+            if step.action is Next.DONE:
+                break
+            if step.action is Next.CALLED_OFF:
+                raise GaveUp(
+                    f"The drain of {shown(key)} was called off, or the key became hot: it has "
+                    f"{shards_word(step.number)} again."
+                )
+            if step.phase is not phase:
+                phase = step.phase
+                teller.say(f"  {phase}: {_phase_of(step)}", phase)
+            told = f"  {phase}: {moved:,} items moved"
+            left = step.seconds if step.action is Next.WAIT else 0.0
+            while left > STEP_SECONDS:
+                teller.now(phase, f"{told}; {left:.0f} s until the next step")
+                table.wait(STEP_SECONDS)
+                left -= STEP_SECONDS
+            teller.now(phase, told)
+            table.wait(left)
+    units = library.counts.write_units
+    teller.say(
+        f"{shown(key)} has {shards_word(step.number)} now: {moved:,} items moved in "
+        f"{duration(table.clock.monotonic() - began)}, for {units:,.0f} WRU: "
+        f"${write_dollars(units):,.6f} (on demand, {PRICE_REGION}, {PRICE_DATE})"
+    )
+    return DONE
+
+
+def _phase_of(step: DrainStep) -> str:
+    writable = step.readable if step.phase is Phase.CLOSING else step.number
+    return phase_text(Shards(step.number, 0, (), writable, step.readable, step.phase))
+
+
+def _call_off(table: Sharded, work: Drain, key: TypedValue, teller: Teller) -> int:
+    with teller.at_work():
+        while True:
+            step = work.call_off(untyped(key))
+            if step.action is Next.DONE:
+                break
+            teller.now("wait", f"waiting {step.seconds:.1f} s until the last step has settled")
+            table.wait(step.seconds)
+    one = table.found(key)
+    teller.say(f"{shown(key)}: {one.shards.phase}: {phase_text(one.shards)}.")
+    return DONE

@@ -1,0 +1,132 @@
+"""What a sharded table is like, what may be asked of it, and single items looked for by readers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.client import Endpoint, explained
+from keyhop.errors import CannotStart, GaveUp
+from keyhop.keyspace import KeySpace, TypedValue, indexes_of
+from keyhop.sharding import protocol
+from keyhop.sharding.calls import Again, Calls
+from keyhop.sharding.items import ItemKey, Schema, physical_key, typed
+from keyhop.sharding.names import Names
+from keyhop.sharding.placement import Place
+from keyhop.sharding.reader import Reader
+from keyhop.sharding.shards import Shards
+
+
+def described(calls: Calls, endpoint: Endpoint, table: str) -> Mapping[str, Any]:
+    """DescribeTable's `Table`; raises TableNotFound, NotPermitted, Unreachable and others."""
+    try:
+        answer = calls.patiently(lambda: calls.client.describe_table(TableName=table))
+    except (ClientError, BotoCoreError) as error:
+        raise explained(error, endpoint, table) from error
+    found: Mapping[str, Any] = answer["Table"]
+    return found
+
+
+def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
+    """The keys of a table; raises CannotStart if it cannot be sharded."""
+    if space.sort is None:
+        raise CannotStart(
+            f"The table {table!r} has no sort key: each partition key has one item, and a single "
+            "item cannot be spread over shards."
+        )
+    (partition,) = space.partition
+    return Schema(partition, space.sort, Names(partition.type, separator))
+
+
+def check_indexes(description: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raises CannotStart for an index that does not answer as the table does."""
+    found = {index["IndexName"]: index for index in indexes_of(description)}
+    for name in names:
+        index = found.get(name)
+        if index is None:
+            raise CannotStart(f"The table has no index {name!r}, which read_indexes names.")
+        same = index["KeySchema"] == description["KeySchema"]
+        if not same or index["Projection"]["ProjectionType"] != "ALL":
+            raise CannotStart(
+                f"The index {name!r} cannot be read in the table's place: read_indexes must have "
+                "the table's key schema, and project all attributes."
+            )
+
+
+def sort_value(schema: Schema, value: Any) -> TypedValue:
+    """A sort key that a query is to begin or end at."""
+    told = typed(value)
+    if schema.sort.type not in told:
+        raise CannotStart(
+            f"between has a value that is not of the type {schema.sort.type} of the sort key "
+            f"{schema.sort.name}."
+        )
+    return told
+
+
+def find(
+    reader: Reader, place: Place, key: ItemKey, consistent: bool, projection: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """An item, wherever it is; typed, with its physical key."""
+    calls = reader.calls
+    looks = 0
+
+    def attempt() -> dict[str, Any] | None:
+        nonlocal looks
+        known = reader.metadata.of(key.logical)
+        where = protocol.candidates(known.shards, reader.placement, place)
+        keys = [physical_key(reader.schema, key, shard) for shard in where]
+        items = calls.read_items(reader.table, keys, consistent, **projection)
+        if items:
+            return _believed(reader, items, known.shards)
+        if not consistent:
+            return None
+        if calls.clock.monotonic() >= known.expires:
+            raise Again  # it may be where this metadata does not know of
+        looks += 1
+        if len(where) > 1 and looks < 2:
+            raise Again  # it may have been moved from one shard to another between the reads
+        return None
+
+    try:
+        return calls.patiently(attempt)
+    except Again:
+        raise GaveUp(
+            "The shard metadata expires before an item can be read: the connection is too slow "
+            "for its settle_seconds."
+        ) from None
+
+
+def projected(
+    partition: str, expression: str | None, names: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """The parameters of a projection that has the partition key, which tells the shard."""
+    if expression is None:
+        return {}
+    asked = dict(names or {})
+    if not asks_for(partition, expression, names):
+        asked["#kh_p"] = partition
+        expression = f"{expression}, #kh_p"
+    told: dict[str, Any] = {"ProjectionExpression": expression}
+    if asked:
+        told["ExpressionAttributeNames"] = asked
+    return told
+
+
+def asks_for(partition: str, expression: str | None, names: Mapping[str, str] | None) -> bool:
+    """Whether a projection has the partition key; None: it has everything."""
+    if expression is None:
+        return True
+    asked = [path.strip() for path in expression.split(",")]
+    return any((names or {}).get(path, path) == partition for path in asked)
+
+
+def _believed(reader: Reader, items: list[dict[str, Any]], shards: Shards) -> dict[str, Any]:
+    """Of copies that were being moved, the one that was read at the target."""
+    order = protocol.order_of_reading(shards, reader.placement)
+    name = reader.schema.partition.name
+    by_shard = {}
+    for item in items:
+        parsed = reader.schema.names.parsed(item[name])
+        by_shard[parsed[1] if parsed else 0] = item
+    return by_shard[protocol.newest_first(order, by_shard)[0]]

@@ -1,0 +1,147 @@
+"""What writers have written to each key, as they report it in the metadata."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.keyspace import TypedValue
+from keyhop.sharding.calls import Calls, code_of
+
+REPORT_SECONDS = 60.0
+"""How often a writer reports what it has written to a key."""
+HOURS_KEPT = 48
+MOST_HOURS = 72
+"""With more of them in an item, a writer forgets the oldest."""
+
+_REFUSED = "ConditionalCheckFailedException"
+
+
+@dataclass(slots=True)
+class _Waiting:
+    units: float = 0.0
+    reported: float = 0.0
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Reports of one writer, by epoch hour; for any number of threads.
+
+    table, partition: the metadata table, and the name of its key. A report is made once, and never
+    fails a write: what cannot be reported is added to the next report.
+    """
+
+    calls: Calls
+    table: str
+    partition: str
+    most_keys: int
+    _waiting: dict[Any, _Waiting] = field(default_factory=dict)
+    _old_hours: dict[Any, list[str]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def saw(self, logical: TypedValue, item: Mapping[str, TypedValue]) -> None:
+        """Metadata was read: if its reports have become many, the oldest go with the next one."""
+        hours = sorted(item.get("traffic", {}).get("M", ()))
+        if len(hours) > MOST_HOURS:
+            with self._lock:
+                if len(self._old_hours) < self.most_keys:
+                    self._old_hours[name_of(logical)] = hours[:-HOURS_KEPT]
+
+    def wrote(self, logical: TypedValue, units: float) -> None:
+        """Remember what was written to a key of several shards, and report it from time to time.
+
+        Shrinking goes by it.
+        """
+        now = self.calls.clock.monotonic()
+        name = name_of(logical)
+        with self._lock:
+            traffic = self._waiting.get(name)
+            if traffic is None:
+                if len(self._waiting) >= self.most_keys:
+                    self._waiting.pop(next(iter(self._waiting)))
+                traffic = self._waiting[name] = _Waiting(reported=now)
+            traffic.units += units
+            if now - traffic.reported < REPORT_SECONDS:
+                return
+            units, traffic.units, traffic.reported = traffic.units, 0.0, now
+        if not self._reported(logical, units):
+            with self._lock:
+                traffic.units += units  # with the next report
+
+    def flush(self) -> None:
+        """Report all that was written and not yet reported, if that is possible."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for (type_, content), traffic in waiting.items():
+            if traffic.units:
+                self._reported({type_: content}, traffic.units)
+
+    def prune(
+        self, logical: TypedValue, hours: Mapping[int, float], kept: int = HOURS_KEPT
+    ) -> None:
+        """Forget all reports of these hours but the latest ones."""
+        old = sorted(hours)[: max(0, len(hours) - kept)][:MOST_HOURS]
+        if old:
+            self.calls.once(
+                "update_item",
+                TableName=self.table,
+                Key={self.partition: logical},
+                UpdateExpression="REMOVE " + ", ".join(f"traffic.#h{n}" for n in range(len(old))),
+                ExpressionAttributeNames={f"#h{n}": str(hour) for n, hour in enumerate(old)},
+            )
+
+    def _reported(self, logical: TypedValue, units: float) -> bool:
+        """Whether a report of traffic has been taken; it must not hold a write up, nor fail it."""
+        hour = str(int(self.calls.clock.time() // 3600))
+        told = {"N": f"{units:.0f}"}
+        try:
+            if not self._added(logical, hour, told):
+                self._begun(logical, hour, told)
+            old = self._old_hours.pop(name_of(logical), ())
+            if old:
+                self.prune(logical, dict.fromkeys(map(int, old), 0.0), kept=0)
+        except (ClientError, BotoCoreError):
+            return False
+        return True
+
+    def _added(self, logical: TypedValue, hour: str, units: TypedValue) -> bool:
+        try:
+            self.calls.once(
+                "update_item",
+                TableName=self.table,
+                Key={self.partition: logical},
+                UpdateExpression="ADD traffic.#h :u",
+                ConditionExpression="attribute_exists(traffic)",
+                ExpressionAttributeNames={"#h": hour},
+                ExpressionAttributeValues={":u": units},
+            )
+        except ClientError as error:
+            if code_of(error) not in (_REFUSED, "ValidationException"):
+                raise
+            return False
+        return True
+
+    def _begun(self, logical: TypedValue, hour: str, units: TypedValue) -> None:
+        self.calls.once(
+            "update_item",
+            TableName=self.table,
+            Key={self.partition: logical},
+            UpdateExpression="SET traffic = :t",
+            ConditionExpression="attribute_exists(#n) AND attribute_not_exists(traffic)",
+            ExpressionAttributeNames={"#n": "number_of_shards"},
+            ExpressionAttributeValues={":t": {"M": {hour: units}}},
+        )
+
+
+def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float]:
+    """Write units by epoch hour, as writers have reported them."""
+    reported = item.get("traffic", {}).get("M", {})
+    return {int(hour): float(units["N"]) for hour, units in reported.items()}
+
+
+def name_of(value: TypedValue) -> Any:
+    """A typed value as a dictionary's key."""
+    ((type_, content),) = value.items()
+    return type_, content

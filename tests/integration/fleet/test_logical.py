@@ -1,0 +1,239 @@
+"""`"logical": true`: many workers read physical keys, FinishRun folds them, each key once."""
+
+import gzip
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from handlers.finish_run import parser
+from keyhop.enumerate.fleet.finishing import finish_run
+from keyhop.enumerate.fleet.request import InvalidInput, parse
+from keyhop.enumerate.fleet.runs import Execution
+from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict, StoreUnavailable
+
+from tests.databases import Database
+from tests.machine import WORKER, Machine
+
+SHARDS = [1, 2, 9, 1, 40, 1, 3, 1] * 8
+PLAIN = ["/plain.txt", "/zero_0", "/large_1001", "/f3", "/f3.txt"]
+"""/f3.txt has no suffix, and is also what /f3.txt_1 is folded into."""
+
+
+def sharded(database: Database, table: str) -> Counter[str]:
+    """A table of logical keys with so many shards each, and others; returns what is listed."""
+    counts = enumerate(SHARDS)
+    physical = [f"/f{n}.txt_{shard}" for n, count in counts for shard in range(1, count + 1)]
+    database.create(table, ("pk", "S"), ("sk", "S"))
+    items = ({"pk": {"S": key}, "sk": {"S": "1"}} for key in [*physical, *PLAIN])
+    database.fill(table, items)
+    return Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
+
+
+def finish(machine: Machine, state: dict[str, Any], execution: Execution, **more: Any) -> Any:
+    return finish_run(state, execution, machine.runs, WORKER, parser, **more)
+
+
+def through(machine: Machine, given: dict[str, Any], name: str = "run") -> dict[str, Any]:
+    """From the input to the output."""
+    execution = machine.execution(name)
+    state = machine.plan(given, execution)
+    state["next"] = "scan"
+    while state["next"] != "end":
+        if state["next"] == "scan":
+            machine.map(state)
+            state = finish(machine, state, execution)
+        else:
+            state = machine.verify(state)
+    return dict(state["result"])
+
+
+def listed(machine: Machine, run: str = "run") -> Counter[str]:
+    """The keys in the files that the manifest, and the lists for readers, name."""
+    manifest = machine.manifest(run)
+    names = {f"runs/{run}/{part['name']}" for part in manifest["parts"]}
+    assert all(name.startswith(f"runs/{run}/logical/") for name in names)
+    assert {item["key"] for item in json.loads(machine.object(f"runs/{run}/parts.json"))} == names
+    links = machine.object(f"runs/{run}/links/parts.txt").decode().splitlines()
+    assert sorted(links) == sorted(f"s3://{machine.runs.bucket}/{name}" for name in names)
+    keys: Counter[str] = Counter()
+    for name in names:
+        lines = gzip.decompress(machine.object(name)).decode().splitlines()
+        keys.update(next(iter(json.loads(line)["pk"].values())) for line in lines)
+    assert manifest["keys"] == sum(keys.values())
+    return keys
+
+
+@pytest.mark.parametrize("more", [{}, {"method": "scan"}, {"verifyShare": 0.3}])
+def test_each_logical_key_once_by_many_workers(
+    local: Machine, dynamodb: Database, table_name: str, more: dict[str, Any]
+) -> None:
+    expected = sharded(dynamodb, table_name)
+    given = {"table": table_name, "logical": True, "segments": 200, "maxConcurrency": 4, **more}
+    told = through(local, given)
+    assert listed(local) == expected
+    physical = sum(SHARDS) + len(PLAIN)
+    logical = {"separator": "_", "metadata": None, "physical_keys": physical, "folded": sum(SHARDS)}
+    manifest = local.manifest("run")
+    assert manifest["logical"] == told["logical"] == logical
+    assert manifest["groups"] == 7
+    assert told["keys"] == len(expected)
+    assert sum(manifest["segments"]["keys"]) == physical
+    if "verifyShare" in more:
+        assert told["verify"]["missing"] == 0
+
+
+def test_workers_that_are_called_again_and_twice_change_nothing(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    expected = sharded(strict, table_name)
+    scan = machine.scan
+
+    def twice(*arguments: Any, **named: Any) -> Any:
+        with ThreadPoolExecutor(2) as pool:
+            first, second = (pool.submit(scan, *arguments, **named) for _ in range(2))
+            return first.result() if second.result() else None
+
+    machine.scan = twice
+    through(machine, {"table": table_name, "logical": True, "segments": 96})
+    assert listed(machine) == expected
+
+
+def test_another_separator_and_binary_keys(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.create(table_name, ("pk", "B"), ("sk", "S"))
+    keys = [b"\xff::1", b"\xff::2", b"\xff_3"]
+    strict.fill(table_name, ({"pk": {"B": key}, "sk": {"S": "1"}} for key in keys))
+    through(machine, {"table": table_name, "logical": True, "separator": "::", "segments": 64})
+    assert listed(machine) == Counter(["/w==", "/18z"])
+
+
+def test_a_run_without_logical_is_as_it_was(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    sharded(strict, table_name)
+    told = machine.start({"table": table_name, "segments": 64}, name="run")
+    assert told["keys"] == sum(SHARDS) + len(PLAIN)
+    assert len(machine.keys("run")) == told["keys"]
+    assert "logical" not in told
+    assert "logical" not in machine.manifest("run")
+    assert "fold" not in json.loads(machine.object("runs/run/run.json"))
+    listing = machine.runs.s3.list_objects_v2(Bucket=machine.runs.bucket, Prefix="runs/run/")
+    assert not [e for e in listing["Contents"] if "logical" in e["Key"] or "fold" in e["Key"]]
+
+
+@pytest.fixture
+def read(machine: Machine, strict: Database, table_name: str) -> tuple[dict[str, Any], Execution]:
+    """A run that is read and not folded: the state for FinishRun, and its execution."""
+    sharded(strict, table_name)
+    execution = machine.execution("run")
+    given = {"table": table_name, "logical": True, "segments": 96}
+    state = machine.plan(given, execution)
+    machine.map(state)
+    return state, execution
+
+
+def test_a_finish_that_is_killed_at_any_write_is_done_again(
+    machine: Machine, read: tuple[dict[str, Any], Execution], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_AT_ONCE", 20)
+    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_OF_A_PART", 20)
+    put = machine.runs.s3.put_object
+    left = crash_at = 0
+
+    def crashing(**parameters: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise StoreUnavailable("the process ends here")
+        return put(**parameters)
+
+    monkeypatch.setattr(machine.runs.s3, "put_object", crashing)
+    while True:
+        crash_at += 1
+        left = crash_at
+        try:
+            state = finish(machine, *read)
+            break
+        except StoreUnavailable:
+            assert machine.runs.log("run").manifest() is None
+    assert crash_at > 4
+    assert state["next"] == "end"
+    expected = Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
+    assert listed(machine) == expected
+    store = machine.runs.store("run")
+    assert len(store.sizes("logical")) == len(machine.manifest("run")["parts"]) > 1
+
+
+def test_a_finish_that_runs_twice_says_the_same(
+    machine: Machine, read: tuple[dict[str, Any], Execution]
+) -> None:
+    first, second = (finish(machine, *read) for _ in range(2))
+    first["result"].pop("seconds"), second["result"].pop("seconds")
+    assert first == second
+
+
+def test_a_fold_that_has_no_time_says_so_and_can_be_resumed(
+    machine: Machine, read: tuple[dict[str, Any], Execution], table_name: str
+) -> None:
+    with pytest.raises(NoProgress, match="keyhop keys --logical, which has no deadline"):
+        finish(machine, *read, remaining_seconds=0.0)
+    assert machine.progress("run")["finished"] is False
+    told = through(machine, {"table": table_name, "resume": "run"}, name="again")
+    assert told["keys"] == sum(listed(machine).values())
+
+
+def test_a_harmed_fold_is_noticed(machine: Machine, read: tuple[dict[str, Any], Execution]) -> None:
+    finish(machine, *read)
+    store = machine.runs.store("run")
+    store.delete(next(iter(store.sizes("logical"))))
+    with pytest.raises(BrokenPromise, match="is not as it was committed"):
+        finish(machine, *read)
+
+
+def test_a_resume_keeps_what_the_run_was_begun_with(
+    machine: Machine, read: tuple[dict[str, Any], Execution], table_name: str
+) -> None:
+    resumed = {"table": table_name, "resume": "run"}
+    with pytest.raises(RunConflict, match="was begun with separator _, not -"):
+        machine.plan({**resumed, "logical": True, "separator": "-"}, machine.execution())
+    machine.plan({"table": table_name, "segments": 64}, machine.execution("other"))
+    with pytest.raises(RunConflict, match="was begun without logical"):
+        machine.plan({**resumed, "resume": "other", "logical": True}, machine.execution())
+    told = through(machine, {**resumed, "logical": True}, name="again")
+    assert told["logical"]["folded"] == sum(SHARDS)
+
+
+def test_a_number_cannot_carry_a_suffix(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.create(table_name, ("pk", "N"))
+    with pytest.raises(CannotStart, match="the partition key is a number"):
+        machine.plan({"table": table_name, "logical": True}, machine.execution())
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"logical": True, "index": "by-day"}, "leave the field index out"),
+        ({"logical": True, "planOnly": True}, "planOnly samples physical keys"),
+        ({"separator": "-"}, 'give "logical": true with it'),
+        ({"logical": False, "separator": "-"}, 'give "logical": true with it'),
+        ({"logical": True, "separator": "1"}, "with no digits and no spaces"),
+        ({"logical": True, "separator": "-" * 17}, "1 to 16 printable ASCII characters"),
+        ({"logical": "yes"}, "logical must be true or false"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(more: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        parse({"table": "Orders", **more})
+
+
+def test_the_fields_of_logical_keys() -> None:
+    assert parse({"table": "Orders"}).fold is None
+    assert parse({"table": "Orders", "logical": False}).fold is None
+    assert parse({"table": "O-1", "logical": True}).fold == {"separator": "_", "metadata": None}
+    given = {"table": "Orders", "logical": True, "separator": "--"}
+    assert parse(given).fold == {"separator": "--", "metadata": None}

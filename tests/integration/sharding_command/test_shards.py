@@ -1,0 +1,388 @@
+"""`keyhop shards` on a table of the library, on DynamoDB Local."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from keyhop.cli import shards_actions
+from keyhop.cli.sharded import Sharded
+from keyhop.client import Endpoint
+from keyhop.enumerate.pages import Stopped
+from keyhop.sharding.drain import Drain
+from keyhop.sharding.shards import Phase, from_item, to_item
+from keyhop.sharding.table import ShardedTable
+
+from tests.databases import Database, Result, keyhop
+from tests.standin.engine import Refused
+from tests.standin.server import StandIn
+
+NASTY = "/evil\x1b[2J[red]\n_3"
+
+
+class Time:
+    """A clock that goes on when somebody waits, and only then."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """The time of the command, and of the tables of a test: nothing waits in earnest."""
+    clock = Time()
+
+    def wait(self: Sharded, seconds: float) -> None:
+        clock.now += max(0.05, seconds)
+        if self.stop.event.is_set():
+            raise Stopped
+
+    monkeypatch.setattr(Sharded, "clock", clock)
+    monkeypatch.setattr(Sharded, "wait", wait)
+    return clock
+
+
+class Place:
+    """A sharded table with its metadata table."""
+
+    def __init__(self, database: Database, name: str, type_: str = "S") -> None:
+        self.database = database
+        self.name = name
+        self.metadata = f"{name}-shards"
+        self.type = type_
+        database.create(name, ("path", type_), ("at", "S"))
+        database.create(self.metadata, ("path", type_), None)
+
+    def table(self, **more) -> ShardedTable:
+        """A user of the table; its time is that of the command."""
+        return ShardedTable(
+            self.name,
+            metadata=self.metadata,
+            clock=Sharded.clock,
+            endpoint=Endpoint(url=self.database.url),
+            **more,
+        )
+
+    def write(self, key, count: int, **more) -> None:
+        table = self.table(**more)
+        for n in range(count):
+            table.put_item(Item={"path": key, "at": f"{n:05}", "n": n})
+        table.close()
+
+    def set(self, key, **more) -> None:
+        """Change a key's metadata as if it had been so for long."""
+        found = {"path": {self.type: key}}
+        client = self.database.client
+        item = client.get_item(TableName=self.metadata, Key=found)["Item"]
+        shards = replace(from_item(item), **more)
+        client.put_item(TableName=self.metadata, Item={**found, **to_item(shards)})
+
+    def shards(self, key):
+        found = {"path": {self.type: key}}
+        return from_item(self.database.client.get_item(TableName=self.metadata, Key=found)["Item"])
+
+    def run(self, action: str, *arguments: str) -> Result:
+        where = ("--metadata", self.metadata, "--endpoint-url", self.database.url)
+        return keyhop("shards", action, self.name, *arguments, *where)
+
+
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name)
+
+
+def at_all(place: Place, key, shards: int) -> None:
+    """A key with so many shards and 40 items, spread over all of them."""
+    place.write(key, 1)
+    counts = range(1, shards + 1)
+    place.set(
+        key,
+        number=shards,
+        writable=shards,
+        readable=shards,
+        last_updated=1_000_000 + shards,
+        history=tuple((1_000_000 + count, count) for count in counts),
+        placed_by=frozenset(counts),
+    )
+    place.write(key, 40)
+
+
+def test_list(place: Place) -> None:
+    place.write("/one", 1)
+    at_all(place, "/hot", 4)
+    at_all(place, NASTY, 2)
+    text = place.run("list").out.decode()
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [
+        "/hot",
+        r"/evil\x1b[2J[red]\n_3",
+    ]
+    assert " 4  steady  1970-01-12 13:46:44" in text
+    assert "\x1b" not in text
+    told = json.loads(place.run("list", "--all", "--json").out)
+    assert [one["key"]["S"] for one in told] == ["/hot", NASTY, "/one"]
+    assert [one["shards"] for one in told] == [4, 2, 1]
+    assert [one["would_do"] for one in told] == [1, 1, None]
+
+
+def test_list_of_nothing_says_so(place: Place) -> None:
+    assert "is empty" in place.run("list", "--all").out.decode()
+    place.write("/one", 1)
+    assert "has no key with more than one shard" in place.run("list").out.decode()
+    assert json.loads(place.run("list", "--json").out) == []
+
+
+def test_long_keys_are_whole_in_a_pipe(place: Place) -> None:
+    at_all(place, "/long" + "x" * 900, 2)
+    assert "x" * 900 + " " in place.run("list").out.decode()
+
+
+def test_show(place: Place) -> None:
+    at_all(place, "/hot", 4)
+    result = place.run("show", "/hot")
+    text = result.out.decode()
+    assert (result.status, result.err) == (0, "")
+    assert "/hot: 4 shards\n" in text
+    assert "phase      steady: nothing is being changed: new items go to shards 1 to 4" in text
+    assert "placement  calculated jump _" in text
+    assert "would do   1 shard: the busiest hour" in text
+    assert [line.count("\u2587") for line in text.splitlines()[-4:]] == [1, 2, 3, 4]
+    told = json.loads(place.run("show", "/hot", "--json").out)
+    assert (told["key"], told["shards"], told["settle_seconds"]) == ({"S": "/hot"}, 4, 5.0)
+
+
+def test_show_of_a_key_that_is_not_there(place: Place) -> None:
+    at_all(place, "/hot", 4)
+    result = place.run("show", "/cold\x1b[2J")
+    assert result.status == 2
+    assert r"has no shard metadata of /cold\x1b[2J: nothing was written" in result.err
+    physical = place.run("show", "/hot_3")
+    assert physical.status == 2
+    assert "It is shard 3 of /hot: give that, the logical key." in physical.err
+
+
+def test_a_binary_key_is_given_in_base64(dynamodb: Database, table_name: str) -> None:
+    place = Place(dynamodb, table_name, "B")
+    place.write(b"\xff\x00", 3)
+    result = place.run("show", base64.b64encode(b"\xff\x00").decode(), "--base64")
+    assert result.out.decode().startswith("/wA=: 1 shard\n")
+    refused = place.run("show", "/wA=")
+    assert refused.status == 2
+    assert "give KEY in base64, with --base64" in refused.err
+
+
+def test_add(place: Place) -> None:
+    place.write("/f", 40)
+    result = place.run("add", "/f", "--count", "3")
+    assert result.status == 0
+    assert "waiting 5.0 s until the last change has settled" in result.err
+    assert (
+        "/f: 4 shards from now on. Readers read them at once; writers use them after 5 s"
+        in result.err
+    )
+    assert result.err.endswith("Writers use 4 shards of /f now.\n")
+    shards = place.shards("/f")
+    assert (shards.number, shards.readable, shards.writable) == (4, 4, 4)
+    place.write("/f", 40)
+    assert len(list(place.table().query(key="/f", consistent=True))) == 40
+
+
+def test_add_without_waiting(place: Place, clock: Time) -> None:
+    place.write("/f", 1)
+    early = place.run("add", "/f", "--no-wait")
+    assert early.status == 2
+    assert "was a moment ago: try again in 5 s, or without --no-wait" in early.err
+    clock.now += 100
+    result = place.run("add", "/f", "--no-wait")
+    assert result.status == 0
+    shards = place.shards("/f")
+    assert (shards.number, shards.writable, shards.phase) == (2, 1, Phase.ANNOUNCED)
+
+
+def test_two_who_add_at_the_same_moment_add_once(place: Place, monkeypatch) -> None:
+    """Both want 3 shards instead of 1: the one that is late finds them there."""
+    at_all(place, "/f", 1)
+    add_shards = shards_actions.add_shards
+    others: list[Result] = []
+
+    def late(*arguments):
+        if not others:
+            others.append(Result(0, b"", ""))
+            others.append(place.run("add", "/f", "--count", "2", "--no-wait"))
+        return add_shards(*arguments)
+
+    monkeypatch.setattr(shards_actions, "add_shards", late)
+    assert place.run("add", "/f", "--count", "2").status == 0
+    assert others[1].status == 0
+    assert place.shards("/f").number == 3
+
+
+def test_add_to_a_key_that_is_new_goes_by_what_others_have_agreed_upon(place: Place) -> None:
+    refused = place.run("add", "/new")
+    assert refused.status == 2
+    assert "how writers choose shards: give --placement" in refused.err
+    added = place.run("add", "/first", "--placement", "random", "--append-only", "--quiet")
+    assert (added.status, added.err) == (0, "")
+    assert place.run("add", "/second", "--quiet").status == 0
+    for key in ("/first", "/second"):
+        assert place.shards(key).placement == "append-only random jump _"
+        assert place.shards(key).writable == 2
+
+
+def test_the_most_shards_are_told(place: Place) -> None:
+    place.write("/f", 1)
+    result = place.run("add", "/f", "--count", "999")
+    assert result.status == 0
+    result = place.run("add", "/f")
+    assert result.status == 2
+    assert "The key has 1000 shards, and 1000 are the most allowed" in result.err
+
+
+@pytest.mark.parametrize("more", [{}, {"placement": "random"}, {"hash": "modulo"}])
+def test_drain(place: Place, more: dict) -> None:
+    """All items are there afterwards, each once, in the shards that are left."""
+    place.write("/f", 1, **more)
+    counts = range(1, 6)
+    history = tuple((1_000_000 + count, count) for count in counts)
+    place.set(
+        "/f",
+        number=5,
+        writable=5,
+        readable=5,
+        last_updated=1_000_005,
+        history=history,
+        placed_by=frozenset(counts),
+    )
+    place.write("/f", 60, **more)
+    result = place.run("drain", "/f", "--shards", "2")
+    assert result.status == 0
+    shards = place.shards("/f")
+    assert (shards.number, shards.readable, shards.phase) == (2, 2, Phase.STEADY)
+    assert "Draining /f to 2 shards" in result.err
+    assert "/f has 2 shards now:" in result.err
+    items = place.database.client.scan(TableName=place.name)["Items"]
+    assert sorted(int(item["n"]["N"]) for item in items) == list(range(60))
+    assert {item["path"]["S"] for item in items} <= {"/f_1", "/f_2"}
+    again = place.run("drain", "/f", "--shards", "2")
+    assert again.status == 0
+    assert "there is nothing to drain" in again.err
+    found = place.table(**more).query(key="/f", consistent=True)
+    assert [item["n"] for item in found] == list(range(60))
+
+
+def test_a_drain_that_is_called_off(place: Place) -> None:
+    at_all(place, "/f", 4)
+    drain = Drain(place.table())
+    while drain.step("/f", shards=1).phase is not Phase.CLOSING:
+        Sharded.clock.sleep(5.0)
+    refused = place.run("add", "/f")
+    assert refused.status == 2
+    assert "is being drained (closing)" in refused.err
+    other = place.run("drain", "/f", "--shards", "3")
+    assert other.status == 2
+    assert "is being drained to 1 shard: go on with --shards 1, or end that" in other.err
+    result = place.run("drain", "/f", "--call-off")
+    assert result.status == 0
+    assert "/f: steady: nothing is being changed: new items go to shards 1 to 4." in result.err
+    assert place.shards("/f").number == 4
+    assert place.run("drain", "/f", "--call-off").status == 0
+
+
+@pytest.fixture
+def slow(place: Place) -> Place:
+    """A key whose steps last for a minute, so that a signal comes within one."""
+    at_all(place, "/f", 3)
+    place.set("/f", settle=60.0)
+    return place
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_drain_goes_on_when_it_is_started_again(
+    slow: Place, number: signal.Signals, status: int
+) -> None:
+    arguments = ["shards", "drain", slow.name, "/f", "--shards", "1", "--metadata", slow.metadata]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keyhop", *arguments, "--endpoint-url", slow.database.url],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stderr is not None
+    told = ""
+    while "closing:" not in told:
+        told = process.stderr.readline()
+        assert told, "it has ended before its time"
+    process.send_signal(number)
+    rest = process.stderr.read()
+    assert process.wait() == status
+    assert "Interrupted. Start the same command again to go on" in rest
+    assert slow.shards("/f").phase is Phase.CLOSING
+    slow.set("/f", settle=5.0, last_updated=1_000_009)
+    assert slow.run("drain", "/f", "--shards", "1").status == 0
+    assert slow.shards("/f").readable == 1
+
+
+def test_an_add_that_is_interrupted_has_added(place: Place, monkeypatch) -> None:
+    """The wait can be interrupted: the shards are there, and the next writer passes the phase."""
+    at_all(place, "/f", 2)
+    place.set("/f", settle=60.0)
+
+    def interrupted(self: Sharded, seconds: float) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(Sharded, "wait", interrupted)
+    result = place.run("add", "/f")
+    assert result.status == 130
+    assert place.shards("/f").phase is Phase.ANNOUNCED
+
+
+def test_tables_that_cannot_be_sharded_or_are_not_there(
+    dynamodb: Database, table_name: str
+) -> None:
+    place = Place(dynamodb, table_name)
+    for name, says in (
+        ("no-such-table", "There is no table 'no-such-table'"),
+        (place.name, "is not the shard-metadata table of this table"),
+    ):
+        arguments = (place.name, "--metadata", name, "--endpoint-url", dynamodb.url)
+        result = keyhop("shards", "list", *arguments)
+        assert (result.status, result.out) == (2, b"")
+        assert says in result.err
+    arguments = (place.metadata, "--metadata", place.metadata, "--endpoint-url", dynamodb.url)
+    assert "has no sort key" in keyhop("shards", "list", *arguments).err
+    numbers = f"{table_name}-n"
+    dynamodb.create(numbers, ("n", "N"), ("at", "S"))
+    arguments = (numbers, "--metadata", place.metadata, "--endpoint-url", dynamodb.url)
+    assert "The partition key is a number (N)" in keyhop("shards", "list", *arguments).err
+
+
+def test_errors_of_the_service_are_told_in_one_line(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    strict.create(table_name, ("path", "S"), ("at", "S"))
+    strict.create("meta", ("path", "S"), None)
+
+    def fault(operation: str, request) -> None:
+        if operation == "Scan":
+            raise Refused("AccessDeniedException", "no \x1b[31m way")
+
+    stand_in.fault = fault
+    result = keyhop(
+        "shards", "list", table_name, "--metadata", "meta", "--endpoint-url", strict.url
+    )
+    assert result.status == 2
+    assert "Permission is missing: allow dynamodb:Scan on table 'meta'" in result.err
+    assert "\x1b" not in result.err
+    assert result.err.count("\n") == 1

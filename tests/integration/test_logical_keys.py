@@ -1,0 +1,422 @@
+"""`keyhop keys --logical`: each logical key once, whatever the shards, segments and crashes."""
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from keyhop.cli.logical import KnownShards, by_metadata, most_shards
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.enumerate.budget import Budget
+from keyhop.enumerate.fold import Folding, by_suffix, check_can_fold, folded
+from keyhop.enumerate.ledger import Ledger
+from keyhop.enumerate.log import RunLog
+from keyhop.enumerate.pages import PageReader, Stopped
+from keyhop.enumerate.plan import Choice, Layout
+from keyhop.enumerate.record import RunPlan
+from keyhop.enumerate.run import GroupRun, Progress, begin, conclude, plan_of
+from keyhop.enumerate.start import Start
+from keyhop.enumerate.store import Directory
+from keyhop.enumerate.table import describe
+from keyhop.errors import BrokenPromise, CannotStart
+from keyhop.keyspace import KeyAttribute, KeySpace
+from keyhop.sharding.names import Names
+from keyhop.sharding.shards import Phase, Shards, to_item
+
+from tests.databases import BY_DAY, Database, keyhop
+
+SHARDS = [1, 2, 7, 1, 32, 1, 3, 1] * 6
+PLAIN = ["/plain.txt", "/no_suffix_", "/zero_0", "/leading_01", "/large_1001", "_7", "/f3"]
+"""Keys without a shard's suffix: they are listed as they are."""
+
+
+def sharded(database: Database, table: str, plain: list[str] = PLAIN) -> set[str]:
+    """A table of logical keys with so many shards each, and of others; returns what is listed."""
+    physical = {
+        f"/f{n}.txt_{shard}" for n, count in enumerate(SHARDS) for shard in range(1, count + 1)
+    }
+    database.create(table, ("path", "S"), ("at", "S"))
+    keys = [*sorted(physical), *plain]
+    database.fill(
+        table,
+        (
+            {"path": {"S": key}, "at": {"S": f"{n}"}}
+            for key in keys
+            for n in range(1 + len(key) % 3)
+        ),
+    )
+    return {f"/f{n}.txt" for n in range(len(SHARDS))} | set(plain)
+
+
+def paths(result) -> Counter[str]:
+    return Counter(key["path"]["S"] for key in result.keys)
+
+
+def in_files(path: Path, folder: str = "logical") -> Counter[str]:
+    """The keys in the files that the manifest names."""
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    assert manifest["finished"]
+    found: Counter[str] = Counter()
+    for part in manifest["parts"]:
+        assert part["name"].startswith(f"{folder}/")
+        lines = (path / part["name"]).read_text().splitlines()
+        assert len(lines) == part["keys"]
+        found.update(json.loads(line)["path"]["S"] for line in lines)
+    assert manifest["keys"] == sum(found.values())
+    return found
+
+
+def parse_s(value):
+    return Names("S").parsed(value)
+
+
+@pytest.mark.parametrize("more", [(), ("--method", "scan"), ("--verify", "1"), ("--workers", "8")])
+def test_each_logical_key_is_printed_once(
+    database: Database, table_name: str, more: tuple[str, ...]
+) -> None:
+    expected = Counter(sharded(database, table_name))
+    result = database.keys(table_name, "--logical", "--segments", "9", *more)
+    assert result.status == 0
+    assert paths(result) == expected
+    physical = sum(SHARDS) + len(PLAIN)
+    assert f"{len(expected)} logical keys" in result.err
+    assert f"{sum(SHARDS)} of {physical} physical keys: every key that ends in _1 to _1000" in (
+        result.err
+    )
+
+
+def test_keys_in_files_and_what_the_manifest_says(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    expected = Counter(sharded(strict, table_name))
+    where = tmp_path / "run"
+    report = tmp_path / "r.json"
+    options = ("--logical", "--segments", "9", "--output", str(where), "--report", str(report))
+    result = strict.keys(table_name, *options)
+    assert (result.status, result.out) == (0, b"")
+    assert in_files(where) == expected
+    manifest = json.loads((where / "manifest.json").read_bytes())
+    told = {
+        "separator": "_",
+        "metadata": None,
+        "physical_keys": sum(SHARDS) + len(PLAIN),
+        "folded": sum(SHARDS),
+    }
+    assert manifest["logical"] == json.loads(report.read_bytes())["logical"] == told
+    assert sum(manifest["segments"]["keys"]) == told["physical_keys"]
+    assert json.loads(report.read_bytes())["keys"] == len(expected)
+
+
+def test_a_run_without_logical_is_as_it_was(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    sharded(strict, table_name)
+    result = strict.keys(table_name, "--output", str(tmp_path), "--report", str(tmp_path / "r"))
+    assert result.status == 0
+    for name in ("run.json", "manifest.json", "r"):
+        assert not {"fold", "logical"} & set(json.loads((tmp_path / name).read_bytes()))
+    assert sum(in_files(tmp_path, "parts").values()) == sum(SHARDS) + len(PLAIN)
+    assert not (tmp_path / "logical").exists()
+    assert not (tmp_path / "fold.json").exists()
+
+
+@pytest.mark.parametrize("format_", ["text", "csv"])
+def test_other_formats(strict: Database, table_name: str, tmp_path: Path, format_: str) -> None:
+    expected = Counter(sharded(strict, table_name))
+    where = ("--endpoint-url", strict.url, "--output", str(tmp_path))
+    assert keyhop("keys", table_name, *where, "--logical", "--format", format_).status == 0
+    (part,) = (tmp_path / "logical").iterdir()
+    text = part.read_text()
+    rows = text.splitlines()
+    if format_ == "csv":
+        header, *found = csv.reader(io.StringIO(text))
+        assert header == ["path"]
+        rows = [row[0] for row in found]
+    assert Counter(rows) == expected
+
+
+def test_binary_keys_and_another_separator(strict: Database, table_name: str) -> None:
+    strict.create(table_name, ("pk", "B"), ("sk", "S"))
+    physical = [b"\xff\x00::1", b"\xff\x00::2", b"a::1000", b"a::", b"b_1"]
+    strict.fill(table_name, ({"pk": {"B": key}, "sk": {"S": "1"}} for key in physical))
+    result = strict.keys(table_name, "--logical", "--separator", "::", "--segments", "3")
+    found = Counter(bytes(key["pk"]["B"]) for key in result.keys)
+    assert found == Counter([b"\xff\x00", b"a", b"a::", b"b_1"])
+    assert "ends in ::1 to ::1000" in result.err
+
+
+def test_keys_from_the_key_index_are_folded_too(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    expected = Counter(sharded(dynamodb, table_name))
+    where = ("--endpoint-url", dynamodb.url)
+    assert keyhop("index", "build", table_name, *where, "--quiet").status == 0
+    result = dynamodb.keys(table_name, "--method", "index", "--logical")
+    assert result.status == 0
+    assert paths(result) == expected
+    files = ("--output", str(tmp_path / "run"))
+    assert dynamodb.keys(table_name, "--method", "index", "--logical", *files).status == 0
+    assert in_files(tmp_path / "run") == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--separator", "-"], "--separator and --metadata are for --logical"),
+        (["--metadata", "shards"], "--separator and --metadata are for --logical"),
+        (["--logical", "--separator", "1"], "The separator '1' is not possible"),
+        (["--logical", "--separator", ""], "--separator is empty"),
+        (["--logical", "--index", "by-day"], "--logical folds the keys of the table"),
+        (["--logical", "--plan"], "--plan samples physical keys"),
+        (["--logical", "--metadata", "no-such-table"], "There is no table 'no-such-table'"),
+    ],
+)
+def test_what_cannot_be_folded_is_refused(
+    strict: Database, table_name: str, options: list[str], says: str
+) -> None:
+    strict.create(table_name, **BY_DAY)
+    result = keyhop("keys", table_name, "--endpoint-url", strict.url, *options)
+    assert (result.status, result.out) == (2, b"")
+    assert says in result.err
+
+
+def test_a_number_cannot_carry_a_suffix(strict: Database, table_name: str) -> None:
+    strict.create(table_name, ("pk", "N"))
+    result = strict.keys(table_name, "--logical")
+    assert result.status == 2
+    assert "the partition key is a number (N), which cannot carry a shard's suffix" in result.err
+    with pytest.raises(CannotStart):
+        check_can_fold(KeySpace((KeyAttribute("a", "S"), KeyAttribute("b", "S"))))
+
+
+def metadata_table(database: Database, name: str, shards: dict[str, Shards]) -> str:
+    database.create(name, ("path", "S"), None)
+    items = ({"path": {"S": key}, **to_item(value)} for key, value in shards.items())
+    database.fill(name, items)
+    return name
+
+
+def with_shards(number: int, readable: int | None = None) -> Shards:
+    more = readable or number
+    return Shards(
+        number, 1_000, ((1_000, number),), min(number, more), more, placed_by=frozenset({number})
+    )
+
+
+@pytest.mark.parametrize("to_directory", [False, True])
+def test_with_metadata_a_key_that_only_looks_like_a_shard_stays(
+    database: Database, table_name: str, tmp_path: Path, to_directory: bool
+) -> None:
+    """/photo_3 is an ordinary key; /photo has no metadata, /album has two shards only."""
+    plain = ["/photo_3", "/photo_4", "/album_3", "/album"]
+    physical = ["/album_1", "/album_2", "/log_1", "/log_2", "/log_3", "/log_3_1"]
+    database.create(table_name, ("path", "S"), ("at", "S"))
+    database.fill(table_name, ({"path": {"S": k}, "at": {"S": "1"}} for k in [*plain, *physical]))
+    known = {"/album": with_shards(2), "/log": with_shards(1, 3), "/log_3": with_shards(1)}
+    metadata = metadata_table(database, f"{table_name}-shards", known)
+    options = ["--logical", "--metadata", metadata, "--segments", "5"]
+    if to_directory:
+        options += ["--output", str(tmp_path / "run")]
+    result = database.keys(table_name, *options)
+    assert result.status == 0
+    found = in_files(tmp_path / "run") if to_directory else paths(result)
+    assert found == Counter(["/photo_3", "/photo_4", "/album_3", "/album", "/log", "/log_3"])
+    assert "10 physical keys: those that end in _1 to _1000 and that" in result.err
+    assert "  folded    6 of 10" in result.err
+
+
+def test_a_metadata_table_of_another_shape_is_refused(strict: Database, table_name: str) -> None:
+    sharded(strict, table_name)
+    strict.create("other", ("key", "S"), None)
+    for name in ("other", table_name):
+        result = strict.keys(table_name, "--logical", "--metadata", name)
+        assert (result.status, result.out) == (2, b"")
+        assert "is not the shard-metadata table of this table: its key would be path (S)" in (
+            result.err
+        )
+
+
+def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_same() -> None:
+    """`readable` was lowered after the last shards were read, and before the fold."""
+    drained = Shards(1, 5_000, ((1_000, 4), (4_000, 1)), 1, 1)
+    assert most_shards(drained, began=4_500.0) == 4
+    assert most_shards(drained, began=9_000.0) == 1
+    grown = Shards(4, 5_000, ((1_000, 1), (5_000, 4)), 1, 4, Phase.ANNOUNCED)
+    assert most_shards(grown, began=4_500.0) == most_shards(grown, began=9_000.0) == 4
+    known = KnownShards()
+    known.learn([({"S": "/f"}, drained)], began=4_500.0)
+    fold = by_metadata(KeySpace((KeyAttribute("p", "S"),)), parse_s, known)
+    physical = ["/f_1", "/f_4", "/f_5", "/g_1", "/f"]
+    listed = fold([{"p": {"S": key}} for key in physical])
+    assert [key["p"]["S"] for key in listed] == ["/f", "/f", "/f_5", "/g_1", "/f"]
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class CrashingStore(Directory):
+    """A directory that crashes before, or after, its n-th operation that changes something."""
+
+    def __init__(self, path: Path, crash_at: int = 0, after: bool = False) -> None:
+        super().__init__(path)
+        self.left = crash_at
+        self.after = after
+
+    def _step(self, operation: Callable[[], object]) -> object:
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise Crash
+        result = operation()
+        if self.left == 0:
+            raise Crash
+        return result
+
+    def create(self, name, content):
+        return self._step(lambda: super(CrashingStore, self).create(name, content))
+
+    def replace(self, name, content):
+        return self._step(lambda: super(CrashingStore, self).replace(name, content))
+
+    def open_part(self, name):
+        return self._step(lambda: super(CrashingStore, self).open_part(name))
+
+    def delete(self, name):
+        return self._step(lambda: super(CrashingStore, self).delete(name))
+
+
+def suffixes(plan: RunPlan):
+    return by_suffix(plan.space, parse_s)
+
+
+def read_all(log: RunLog, url: str, table: str) -> RunPlan:
+    """Begin a run or go on with it, in slices as short as can be, until all is read."""
+    endpoint = Endpoint(url=url)
+    client = dynamodb_client(endpoint)
+    reader = PageReader(client, describe(client, endpoint, table), Budget(), endpoint=endpoint)
+    plan = log.plan()
+    start = None
+    if plan is None:
+        start = Start(Layout(5, 3), Ledger.for_table(None))
+        plan = plan_of(reader, Choice("skip", "test"), start, "jsonl", 0.0)
+        plan = replace(plan, fold={"separator": "_", "metadata": None})
+        begin(log, plan)
+    group = GroupRun(log, plan, 0, reader, 3, Progress(plan.segments))
+    group.first_slice_seconds = group.longest_slice_seconds = 0.01
+    assert group.run(start)
+    return plan
+
+
+def work(store: Directory, url: str, table: str) -> None:
+    """What the command does."""
+    log = RunLog(store)
+    plan = read_all(log, url, table)
+    assert conclude(log, plan, Folding(suffixes))[1]["finished"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_every_write_changes_nothing(
+    strict: Database, table_name: str, tmp_path: Path, after: bool, monkeypatch
+) -> None:
+    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_AT_ONCE", 10)
+    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_OF_A_PART", 20)
+    expected = Counter(sharded(strict, table_name))
+    crash_at, crashed = 0, True
+    while crashed:
+        crash_at += 1
+        path = tmp_path / str(crash_at)
+        path.mkdir()
+        try:
+            work(CrashingStore(path, crash_at, after), strict.url, table_name)
+            crashed = False
+        except Crash:
+            work(Directory(path), strict.url, table_name)
+        assert in_files(path) == expected
+        named = {
+            part["name"] for part in json.loads((path / "manifest.json").read_bytes())["parts"]
+        }
+        assert len(named) > 1
+        assert set(Directory(path).sizes("logical")) == named, "strays of a crash were left"
+    assert crash_at > 8
+
+
+@pytest.fixture
+def run(strict: Database, table_name: str, tmp_path: Path) -> tuple[RunLog, RunPlan]:
+    """A run whose keys are all read, and not folded."""
+    sharded(strict, table_name)
+    store = Directory(tmp_path / "run")
+    store.make()
+    log = RunLog(store)
+    plan = read_all(log, strict.url, table_name)
+    assert not log.is_finished()
+    return log, plan
+
+
+def parts_of(log: RunLog):
+    return [part for commit in log.commits(0) for part in commit.parts]
+
+
+def test_of_two_folds_at_once_one_counts(run: tuple[RunLog, RunPlan]) -> None:
+    log, plan = run
+    inner = []
+
+    def overtaken(plan: RunPlan):
+        inner.append(folded(log, plan, parts_of(log), Folding(suffixes)))
+        return suffixes(plan)
+
+    outer = folded(log, plan, parts_of(log), Folding(overtaken))
+    assert [outer] == inner
+    assert set(log.store.sizes("logical")) == {part.name for part in outer.parts}
+
+
+def test_an_interrupted_fold_is_done_by_the_resume(
+    run: tuple[RunLog, RunPlan], strict: Database, table_name: str
+) -> None:
+    log, plan = run
+
+    def stop(_done: int) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        conclude(log, plan, Folding(suffixes, stop))
+    assert not log.is_finished()
+    where = str(log.store.path)  # type: ignore[attr-defined]
+    for wrong in (["--logical", "--separator", "-"], ["--logical", "--metadata", table_name]):
+        refused = strict.keys(table_name, "--output", where, "--resume", *wrong)
+        assert refused.status == 2
+    result = strict.keys(table_name, "--output", where, "--resume")
+    assert result.status == 0
+    assert sum(in_files(Path(where)).values()) == len(SHARDS) + len(PLAIN)
+
+
+def test_a_run_that_was_begun_without_logical_cannot_be_resumed_with_it(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    sharded(strict, table_name)
+    where = ("--output", str(tmp_path / "run"))
+    few = ("--segments", "64", "--workers", "1", "--max-read-units", "10")
+    stopped = strict.keys(table_name, *where, *few)
+    assert stopped.status == 4
+    result = strict.keys(table_name, *where, "--resume", "--logical")
+    assert result.status == 2
+    assert "was begun without --logical: leave it out" in result.err
+
+
+@pytest.mark.parametrize("harm", ["gone", "not json", "part"])
+def test_a_fold_that_was_harmed_is_noticed(run: tuple[RunLog, RunPlan], harm: str) -> None:
+    log, plan = run
+    found = folded(log, plan, parts_of(log), Folding(suffixes))
+    if harm == "not json":
+        log.store.replace("fold.json", b"{}")
+    elif harm == "part":
+        log.store.replace(found.parts[0].name, b"x")
+    else:
+        log.store.delete(found.parts[0].name)
+    with pytest.raises(BrokenPromise):
+        conclude(log, plan, Folding(suffixes))
+    assert not log.is_finished()
