@@ -124,7 +124,9 @@ class Merge:
                 part = self._parts[number]
                 if part.is_hungry and (bound is None or _is_behind(part, bound)):
                     to = None if bound is None else bound.after
-                    self._reader.read(self._question, part, self._known, self._share(), to)
+                    # What is bounded needs no share: it would only end before the bound.
+                    most = self._share() if to is None else self._all_wanted()
+                    self._reader.read(self._question, part, self._known, most, to)
                 if not part.done and (bound is None or _is_behind(part, bound)):
                     bound = part
         finally:
@@ -135,12 +137,13 @@ class Merge:
         for part in parts:
             self._show(part)
 
+    def _all_wanted(self) -> int | None:
+        return None if self._wanted == math.inf else int(self._wanted)
+
     def _share(self) -> int | None:
         """Items to read of each shard at once, when so many are wanted of all."""
-        if self._wanted == math.inf:
-            return None
-        if len(self._parts) == 1:
-            return int(self._wanted)
+        if self._wanted == math.inf or len(self._parts) == 1:
+            return self._all_wanted()
         return math.ceil(self._wanted / len(self._parts) * _SHARE_MARGIN) + 1
 
     def _begin(self, after: TypedValue | None) -> None:
