@@ -139,7 +139,11 @@ class Enumeration(Construct):
         function, role = self._add(
             "FinishRun",
             "finish_run",
-            Shape("Builds the manifest from the commits, sweeps the rest", SUMMING_UP_MB),
+            Shape(
+                "Builds the manifest from the commits, folds logical keys, sweeps the rest",
+                SUMMING_UP_MB,
+                disk_mb=INDEX_DISK_MB,  # a fold remembers each logical key, as an index run does
+            ),
             {**self._where(), **which_worker(self._config)},
         )
         allow_objects(

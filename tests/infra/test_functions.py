@@ -87,6 +87,8 @@ def test_a_worker_has_one_whole_vcpu_and_disk_for_the_keys_of_an_index(template:
     worker = template.function("ScanSegments")
     assert worker["MemorySize"] == 1769
     assert worker["EphemeralStorage"] == {"Size": 4096}
+    finish = template.function("FinishRun")
+    assert finish["EphemeralStorage"] == {"Size": 4096}, "it remembers the keys that it folds"
     assert worker["ReservedConcurrentExecutions"] == 200
 
 
