@@ -4,18 +4,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONUNBUFFERED = 1
 
-.PHONY: help demo laptop local test live lint format bench setup clean
+.PHONY: help demo laptop local audit-log test live lint format bench setup clean
 
 help:
-	@echo "make demo    deploy to a laptop cloud, list the partition keys of real data, clean up"
-	@echo "make laptop  the same, and keep it up, to start executions of your own"
-	@echo "make local   only DynamoDB Local with the demo's data, to try the command on"
-	@echo "make test    run all tests, on this machine alone"
-	@echo "make live    test in your AWS account: make live TABLE_PREFIX=..., see README.md"
-	@echo "make lint    ruff and mypy"
-	@echo "make bench   compare with the published ways; writes docs/benchmark.*"
-	@echo "make setup   only set up: .venv, DynamoDB Local, the node tools"
-	@echo "make clean   remove what set-up made"
+	@echo "make demo      deploy to a laptop cloud, list the partition keys of real data, clean up"
+	@echo "make laptop    the same, and keep it up, to start executions of your own"
+	@echo "make local     only DynamoDB Local with the demo's data, to try the command on"
+	@echo "make audit-log an example: a hot file of an audit log gets shards, every read is checked"
+	@echo "make test      run all tests, on this machine alone"
+	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see README.md"
+	@echo "make lint      ruff and mypy"
+	@echo "make bench     compare with the published ways; writes docs/benchmark.*"
+	@echo "make setup     only set up: .venv, DynamoDB Local, the node tools"
+	@echo "make clean     remove what set-up made"
 
 demo: setup
 	$(BIN)/python -m local.demo
@@ -25,6 +26,9 @@ laptop: setup
 
 local: .venv/.ready .cache/dynamodb-local/.ready
 	$(BIN)/python -m local.demo --keep
+
+audit-log: .venv/.ready .cache/dynamodb-local/.ready
+	$(BIN)/python -m local.audit_log
 
 test: setup
 	$(BIN)/python -m pytest tests

@@ -1,6 +1,7 @@
 """`make bench`: Keyhop beside the published ways, in one run. Writes docs/benchmark.{md,json,svg}.
 
-The key index has a document of its own, docs/benchmark-key-index.md (key_index.py).
+The key index and write sharding have documents of their own, docs/benchmark-key-index.md
+(key_index.py) and docs/benchmark-sharding.md (sharding.py).
 
 Three parts: real requests to DynamoDB Local and dynalite; the simulator at the scale of the cost
 model, against the offline optimum; the client's CPU and memory.
@@ -19,7 +20,7 @@ from typing import Any
 
 from keyhop import __version__
 
-from bench import key_index
+from bench import key_index, sharding
 from bench.client_cpu import client_cpu
 from bench.million import peak_megabytes
 from bench.report import write_report
@@ -90,6 +91,7 @@ def main() -> None:
     results["minutes"] = round((time.monotonic() - began) / 60, 1)
     write_report(results)
     key_index.main()
+    sharding.main()
 
 
 def _on_database(

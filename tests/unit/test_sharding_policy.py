@@ -102,7 +102,7 @@ def test_shards_are_added_only_by_all_of_its_rules(
     decision = decide(policy, known, hot(policy, hits, accepted), NOW, known_for)
     if decision.action is Action.GROW:
         assert hits >= policy.threshold
-        assert known.phase is Phase.STEADY
+        assert known.phase in (Phase.STEADY, Phase.OPENED)
         assert NOW - known.last_updated >= policy.cooldown
         assert known_for >= known.settle
         assert known.number < decision.number <= min(policy.most, 2 * known.number)
@@ -143,7 +143,7 @@ def test_retries_do_not_make_a_key_look_hotter() -> None:
     for _ in range(50):
         heat.note(1, throttled=True, first=False)
     heat.note(1, throttled=False, first=True)
-    assert heat.pressure == 2
+    assert heat.pressure == 1.2, "two attempts, and four that are supposed"
     assert len(heat.hits) == 51
     heat.note(30, throttled=False, first=True)
     assert not heat.hits

@@ -28,6 +28,7 @@ THREE = replace(THREE, placed_by=frozenset({1, 2, 3}))
 
 GROWTH = path_of(ONE, lambda s: s.grown(2, 0.0), step, step)
 MORE = path_of(TWO, lambda s: s.grown(3, 0.0), step, step)
+TWICE = path_of(ONE, lambda s: s.grown(2, 0.0), step, lambda s: s.grown(3, 0.0), step, step)
 DRAIN = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, step, step, step)
 TO_TWO = path_of(THREE, lambda s: s.shrunk(2, 0.0), step, step, step, step)
 DRAIN_AND_GROWTH = (*DRAIN, *path_of(DRAIN[-1], lambda s: s.grown(2, 0.0), step, step)[1:])
@@ -60,6 +61,8 @@ SCENARIOS = {
     "growth, an update and a put": (GROWTH, item_at(1, writers=[("update b",), ("put c",)])),
     "growth, a delete and an update": (GROWTH, item_at(1, writers=[("delete",), ("update c",)])),
     "growth, a put and a delete": (GROWTH, item_at(1, writers=[("put b",), ("delete",)])),
+    "growth twice, new items": (TWICE, item_at(0, writers=[("put b",), ("put c",)])),
+    "growth twice, old items": (TWICE, item_at(1, writers=[("put b",), ("update c",)])),
     "growth of two, older places": (MORE, item_at(1, writers=[("put b",), ("update c",)])),
     "growth of two, a delete": (MORE, item_at(2, writers=[("put b", "delete")])),
     "drain, an update": (DRAIN, item_at(2, writers=[("update b", "update c")], movers=1)),

@@ -15,7 +15,7 @@ from keyhop.sharding.calls import Calls, is_throttled
 from keyhop.sharding.metadata import Known, Lost, Metadata
 from keyhop.sharding.policy import Action, Cause, Decision, Heat, Policy
 from keyhop.sharding.provisioned import Capacity
-from keyhop.sharding.shards import PASSING
+from keyhop.sharding.shards import PASSING, Phase
 from keyhop.sharding.traffic import name_of
 
 logger = logging.getLogger(__name__)
@@ -88,6 +88,8 @@ class Thermometer:
             if hot.number != known.shards.number:
                 hot.heat.clear()
                 hot.number = known.shards.number
+            if self._is_on_its_way(known):
+                hot.heat.clear()  # what counts is whether the relief suffices
             hot.heat.note(clock.monotonic(), throttled=True, first=first)
             decision = policy.decide(
                 self.policy,
@@ -121,6 +123,8 @@ class Thermometer:
             return known
         if self.metadata.known_for(known) < known.shards.settle:
             return known
+        if known.shards.phase is Phase.OPENED and self._is_hot(logical):
+            return known  # not enough: the next growth may begin from here
         passing = self._passing[hash(name_of(logical)) % len(self._passing)]
         if not passing.acquire(blocking=False):
             return known
@@ -134,6 +138,17 @@ class Thermometer:
             return known
         finally:
             passing.release()
+
+    def _is_hot(self, logical: TypedValue) -> bool:
+        hot = self._keys.get(name_of(logical))
+        return hot is not None and len(hot.heat.hits) >= self.policy.threshold
+
+    def _is_on_its_way(self, known: Known) -> bool:
+        """Whether not all writers use the new shards yet, or write new items at twice the cost."""
+        placement = self.metadata.placement
+        if known.shards.phase is Phase.OPENED and placement and placement.append_only:
+            return self.metadata.known_for(known) < known.shards.settle / 2
+        return known.shards.phase in PASSING
 
     def _change(self, logical: TypedValue, known: Known, decision: Decision) -> None:
         self.calls.clock.sleep(self.calls.chance.uniform(0, self.policy.spread))

@@ -28,6 +28,10 @@ PARTITION_WRITE_UNITS = 1_000.0
 """Write units that one partition serves in a second."""
 
 
+ACCEPTED_BEFOREHAND = 4
+"""Attempts that a writer supposes to have seen accepted, before it has seen any."""
+
+
 class Cause(StrEnum):
     """Why a request was throttled."""
 
@@ -121,9 +125,13 @@ class Heat:
 
     @property
     def pressure(self) -> float:
-        """First attempts for each one that was accepted, at least 1."""
-        attempts = len(self.accepted) + len(self.throttled)
-        return attempts / max(1, len(self.accepted))
+        """First attempts for each one that was accepted, at least 1.
+
+        Of a few attempts of one writer, many may be throttled by chance, and the unluckiest of all
+        writers is the one that adds shards: some accepted ones are counted on top.
+        """
+        accepted = len(self.accepted) + ACCEPTED_BEFOREHAND
+        return (accepted + len(self.throttled)) / accepted
 
 
 class Growth(Protocol):
@@ -216,7 +224,7 @@ def decide(policy: Policy, shards: Shards, heat: Heat, now: float, known_for: fl
         return Decision(Action.WAIT, "the metadata is too new")
     if shards.phase in DRAINING:
         return Decision(Action.REOPEN, "the key is hot while it is being drained")
-    if shards.phase is not Phase.STEADY:
+    if shards.phase not in (Phase.STEADY, Phase.OPENED):
         return Decision(Action.WAIT, f"the shard count is being changed ({shards.phase})")
     # Both, as a clock that is ahead must not hold growth up for as long.
     if max(known_for, now - shards.last_updated) < policy.cooldown:

@@ -28,7 +28,8 @@ enough; that one supposes that clocks agree, and delayed requests arrive, within
 
     * in any order, and so at the same time, where puts move nothing
 
-Growth from N to N' is steady, announced, opened, steady. `announced` makes readers read N' shards;
+Growth from N to N' is steady, announced, opened, steady; the next one may begin from `opened`,
+whose writers go by the same count as those of `steady`. `announced` makes readers read N' shards;
 `opened` lets writers use them: when the first does, every reader reads them. A drain from N to M is
 steady, closing, fenced, moving, moved, steady. `fenced` stops new items above M; when movers begin,
 nobody writes any. A drain is called off by way of `reopening`, from `moving` through `halted`.

@@ -51,6 +51,8 @@ class Phase(StrEnum):
 
 DRAINING = frozenset({Phase.CLOSING, Phase.FENCED, Phase.MOVING, Phase.MOVED})
 """A drain is under way."""
+GROWING_FROM = frozenset({Phase.STEADY, Phase.OPENED, Phase.REOPENING})
+"""From these a growth may begin; `opened` already goes by the count that `steady` will have."""
 PASSING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.HALTED, Phase.REOPENING})
 """Nothing but time must pass: whoever has seen the phase for long enough ends it."""
 
@@ -90,7 +92,7 @@ class Shards:
 
     def grown(self, number: int, now: float) -> "Shards":
         """More shards are wanted: readers read them from now on, writers do not use them yet."""
-        assert self.phase in (Phase.STEADY, Phase.REOPENING)
+        assert self.phase in GROWING_FROM
         assert self.number < number <= MOST_SHARDS
         return replace(
             self._counted(number, now),

@@ -58,12 +58,13 @@ Answer = tuple[dict[str, Any], dict[str, Any] | None]
 class _Attempts:
     """What is remembered from one attempt of a write to the next.
 
-    shard: of an append, chosen and not given up. open: whether an attempt may have been made whose
-    answer was lost. physical: the key that the last request was about.
+    shard: of an append, chosen and not given up, by the metadata of this version. open: whether an
+    attempt may have been made whose answer was lost. physical: what the last request was about.
     """
 
     number: int = 0
     shard: int | None = None
+    version: str = ""
     open: bool = False
     physical: dict[str, TypedValue] = field(default_factory=dict)
 
@@ -199,14 +200,14 @@ class Writer:
         known: Known,
         tried: _Attempts,
     ) -> dict[str, Any]:
-        if tried.shard is not None and tried.shard > known.shards.writable:
-            # No answer came of an attempt before, or too late, and its shard is emptied since.
+        if tried.shard is not None and tried.version != known.version:
+            # No answer came of an attempt before, or too late; it may have been moved since.
             if any(self.look(key, tuple(range(1, known.shards.readable + 1)))):
                 return {}
             tried.shard = None
-        if tried.shard is None:
-            tried.shard = self.appended_shard(key, known)
             self._check_fresh(known)
+        if tried.shard is None:
+            tried.shard, tried.version = self.appended_shard(key, known), known.version
         return self._alone(key, act, clause, returns, tried.shard, tried)
 
     def _do(

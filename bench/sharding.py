@@ -1,0 +1,249 @@
+"""Write sharding: what it adds to a write and to a read, and how soon it takes up a burst.
+
+`python -m bench.sharding` measures for some minutes and writes docs/benchmark-sharding.md; `make
+bench` does so too. Requests, units and shards are nearly the same on any machine; CPU and latency
+are ratios within the run.
+"""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from keyhop import __version__
+from keyhop.sharding.shards import SETTLE_SECONDS
+from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
+
+from bench import sharding_burst as burst
+from bench import sharding_reads as reading
+from bench import sharding_writes as writing
+from bench.report import DOCS, _markdown
+from bench.sharding_burst import Outcome
+from bench.sharding_reads import Read
+from bench.sharding_writes import Cost
+from local.servers import dynamodb_local
+
+REPORT = DOCS / "benchmark-sharding.md"
+MILLION = 1_000_000
+
+
+def main() -> None:
+    """Measure, then write the document."""
+    write_report(measure())
+
+
+def measure() -> dict[str, Any]:
+    """All figures, of one run on one machine."""
+    began = time.monotonic()
+    load = os.getloadavg()[0]
+    with dynamodb_local() as url:
+        _say("sharding: writes")
+        results: dict[str, Any] = {"load": load, "writes": writing.costs(url)}
+        _say("sharding: reads")
+        results["reads"] = reading.reads(url)
+        _say("sharding: bursts, in virtual time")
+        results["bursts"] = burst.bursts(url)
+    results["seconds"] = time.monotonic() - began
+    return results
+
+
+def write_report(results: dict[str, Any]) -> None:
+    """Write docs/benchmark-sharding.md."""
+    REPORT.write_text("\n".join(_lines(results)) + "\n")
+
+
+def _lines(results: dict[str, Any]) -> Iterator[str]:
+    yield "# Benchmark of write sharding"
+    yield ""
+    yield (
+        f"Made by `make bench` (this part alone: `python -m bench.sharding`) in one run of "
+        f"{results['seconds']:.0f} seconds: keyhop {__version__}, Python "
+        f"{platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, on which "
+        f"DynamoDB Local and the client run together. The machine's load of the last minute was "
+        f"{results['load']:.1f} when it began: other work blurs the ratios of CPU and latency, "
+        f"not requests, units and shards. Nothing here was measured on AWS."
+    )
+    yield from ("", "## What a write costs", "")
+    yield from _writes(results["writes"])
+    yield from ("", f"## A burst of {burst.TIMES} times what a partition takes", "")
+    yield from _bursts(results["bursts"])
+    yield from ("", "## Dollars for a million writes", "")
+    yield from _dollars(results["writes"])
+    yield from ("", "## What a read costs", "")
+    yield from _reads(results["reads"])
+
+
+def _writes(costs: list[Cost]) -> Iterator[str]:
+    yield from _markdown(
+        (
+            *("for each item", "requests", "of them metadata", "keys looked up", "moved"),
+            *("RRU", "WRU", "client CPU"),
+        ),
+        (
+            (
+                cost.title,
+                f"{cost.requests:.3f}",
+                f"{cost.metadata:.3f}",
+                f"{cost.looked_up:.2f}",
+                f"{cost.moves:.2f}",
+                f"{cost.read_units:.2f}",
+                f"{cost.write_units:.2f}",
+                f"{cost.cpu:.2f}",
+            )
+            for cost in costs
+        ),
+    )
+    yield ""
+    yield (
+        f"Each row: {writing.WRITES * writing.ROUNDS:,} items of half a kilobyte, one writer that "
+        f"makes {writing.WRITES_A_SECOND} writes a second to one key. Metadata is kept for half "
+        f"of `settle_seconds` ({SETTLE_SECONDS / 2:g} s of {SETTLE_SECONDS:g} s): one read for "
+        f"each key, process and {SETTLE_SECONDS / 2:g} s, whatever is written. A key of several "
+        f"shards is reported once a minute by each writer, 1 WRU, which these rows are too short "
+        f"for. Client CPU is the process's, against `Table.put_item` by turns, the least of "
+        f"{writing.ROUNDS} rounds each; it is good to a fifth or so."
+    )
+    yield ""
+    counts = ", ".join(map(str, writing.GROWTH))
+    yield (
+        f"RRU count each key that is looked up, found or not, strongly consistent, as the service "
+        f"charges them; DynamoDB Local does not charge those that are not found. By the formula an "
+        f"item has {writing.AFTER_GROWTH:.2f} candidates after {counts} "
+        f"shards with the jump hash. Some have one only, so that no look is needed. A move, and a "
+        f"new item while the count is being changed, are transactions of two items: 4 WRU, once."
+    )
+
+
+def _bursts(outcomes: list[Outcome]) -> Iterator[str]:
+    wanted = burst.BURST_RATE * burst.BURST_SECONDS
+
+    def after(second: int | None, none: str) -> str:
+        return none if second is None else f"{second} s"
+
+    yield from _markdown(
+        (
+            *("where", "written of wanted", "absorbed after", "throttles", "last throttle"),
+            *("longest wait", "shards over time"),
+        ),
+        (
+            (
+                outcome.way.title,
+                f"{outcome.written / wanted:.0%}",
+                after(outcome.absorbed, "never"),
+                f"{outcome.throttles:,}",
+                "none"
+                if outcome.last_throttle is None
+                else "still at the end"
+                if outcome.last_throttle >= burst.BURST_SECONDS - 2
+                else f"{outcome.last_throttle} s",
+                f"{outcome.longest_wait:.1f} s",
+                ", ".join(f"{count} at {at} s" for at, count in outcome.shards if at > 0)
+                or f"{outcome.way.shards}",
+            )
+            for outcome in outcomes
+        ),
+    )
+    yield ""
+    yield (
+        f"{burst.WRITERS} writers, {burst.CALM_SECONDS} s of calm, then {burst.BURST_SECONDS} s in "
+        f"which they want {burst.TIMES} times what one key takes. All have the same requests, "
+        f"back-off and patience; who was held up does not make up for it. Absorbed: from then on "
+        f"{burst.ABSORBED:.0%} of what is wanted was written. Time is virtual, so the figures "
+        f"hardly depend on the machine. The times are those at which a count was written: the new "
+        f"shards are used `settle_seconds` later, when all readers look there, and the count may "
+        f"be changed again after another two of them. The first step is one shard, so a burst "
+        f"takes several."
+    )
+    yield ""
+    yield (
+        f"What this does not show: the model gives a key {burst.KEY_RATE} write units a second, "
+        f"the service about 1,000; of so few, chance takes a greater part, and more shards are "
+        f"needed than for the same burst there. The service lends a partition unused capacity of "
+        f"five minutes, and may split a partition by itself, by sort key, some minutes later; the "
+        f"model does neither. A fixed number costs its fan-out for every key and every read, cold "
+        f"ones too, and cannot be changed later without a migration."
+    )
+
+
+def _dollars(costs: list[Cost]) -> Iterator[str]:
+    plain = costs[0]
+    rows = []
+    for cost in costs:
+        if "batch" in cost.title or "while it grows" in cost.title:
+            continue  # the same units, or for seconds only
+        writes, reads = MILLION * cost.write_units, MILLION * cost.read_units
+        rows.append(_dollar_row(cost.title, reads, writes))
+    for rate in (10.0, 0.1):
+        reads = MILLION * min(1.0, 1 / (rate * SETTLE_SECONDS / 2))
+        reports = MILLION * min(1.0, 1 / (60 * rate))
+        title = f"append-only, {rate:g} writes a second by each process and key"
+        rows.append(_dollar_row(title, reads, MILLION * plain.write_units + reports))
+    yield from _markdown(("a million writes of up to 1 KB", "RRU", "WRU", "dollars"), rows)
+    yield ""
+    yield (
+        f"On demand, {PRICE_REGION}, {PRICE_DATE}, from the units above; reads of metadata are "
+        f"included, tables' storage is not. The last two rows are calculated: the metadata is read "
+        f"at most once a write and once in {SETTLE_SECONDS / 2:g} s, and the traffic of a key of "
+        f"several shards is reported at most once a minute."
+    )
+
+
+def _dollar_row(title: str, reads: float, writes: float) -> tuple[str, ...]:
+    dollars = write_dollars(writes) + read_dollars(reads)
+    return title, f"{reads:,.0f}", f"{writes:,.0f}", f"${dollars:.3f}"
+
+
+def _reads(reads: list[Read]) -> Iterator[str]:
+    def where(read: Read) -> str:
+        if read.shards is None:
+            return "a single key, boto3 `Table.query`"
+        told = f"{read.shards} shard{'' if read.shards == 1 else 's'}"
+        return f"{told}, calculated, in order" if read.ordered else told
+
+    def cells(read: Read | None) -> tuple[str, ...]:
+        if read is None:
+            return ("", "", "")
+        return f"{read.requests:.0f}", f"{read.units:,.1f}", f"{read.latency:.1f}"
+
+    by_place: dict[str, dict[tuple[bool, bool], Read]] = {}
+    for read in reads:
+        by_place.setdefault(where(read), {})[read.whole, read.consistent] = read
+    for whole in (False, True):
+        title = f"all {reading.ITEMS:,} items" if whole else f"`query(limit={reading.FEW})`"
+        yield from _markdown(
+            (
+                *(title, "eventually: requests", "RRU", "latency"),
+                *("consistent: requests", "RRU", "latency"),
+            ),
+            (
+                (place, *cells(of.get((whole, False))), *cells(of.get((whole, True))))
+                for place, of in by_place.items()
+            ),
+        )
+        yield ""
+    yield (
+        f"{reading.ITEMS:,} items of some 200 B, the same for all. Latency is the median, against "
+        f"that of boto3's query of the single key with the same consistency, by turns. A page "
+        f"costs at least 0.5 RRU, consistent 1, whatever it holds: that is what the fan-out adds. "
+        f"With a limit each shard is asked for a little more than its share. `in order`: "
+        f"calculated places and items that puts may move; consistent reads must then read the "
+        f"shards one after the other, each only as far as those before it (protocol.py), "
+        f"so their times add up. Append-only and eventually consistent reads never do."
+    )
+    yield ""
+    yield (
+        "What this does not show: the latency of the service. Here a request is answered within a "
+        "millisecond or two by a server on the same two cores, which gains nothing from requests "
+        "that are sent at once. There, shards are different partitions and answer side by side; "
+        "what is waited for is the slowest of them."
+    )
+
+
+def _say(what: str) -> None:
+    print(f"bench: {what} ...", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What it costs to read a key of N shards, against a single key that holds the same items."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import boto3
+from boto3.dynamodb.conditions import Key
+from keyhop.sharding.protocol import Placement
+from keyhop.sharding.shards import Shards
+from keyhop.sharding.table import ShardedTable
+
+from bench.sharding_tables import KEY, METADATA, TABLE, Counting, create, register
+from local.servers import LOCAL_CREDENTIALS, local_client
+
+SHARDS = (1, 2, 8, 32)
+ITEMS = 2_000
+FEW = 50
+FEW_ROUNDS, WHOLE_ROUNDS = 25, 5
+SEED = 7
+SINGLE = "/srv/share/single.xlsx_1"
+PADDING = "x" * 150
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One question. requests, units: of one read; latency: against boto3's query of the single key.
+
+    shards: None: that query itself; ordered: the shards must be read one after the other.
+    """
+
+    shards: int | None
+    whole: bool
+    consistent: bool
+    requests: float
+    units: float
+    latency: float
+    ordered: bool = False
+
+
+def reads(url: str) -> list[Read]:
+    """All combinations, then those that the protocol wants in an order."""
+    told: list[Read] = []
+    for shards in SHARDS:
+        told += _of(url, shards, ordered=False, first=shards == SHARDS[0])
+    for shards in SHARDS[2:]:
+        told += _of(url, shards, ordered=True, first=False)
+    return told
+
+
+def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
+    client = local_client(url)
+    create(client)
+    placement = Placement(ordered, "jump", not ordered)
+    history = [n for n in (1, 2, 4, 8, 16, 32) if n <= shards] if ordered else [shards]
+    at = int(time.time()) - 86_400
+    known = Shards(
+        shards,
+        at,
+        ((at, shards),),
+        shards,
+        shards,
+        placed_by=frozenset(history),
+        placement=f"{placement.name} _",
+    )
+    register(client, known)
+    plain = boto3.resource("dynamodb", endpoint_url=url, **LOCAL_CREDENTIALS).Table(TABLE)
+    counting = Counting(url)
+    table = ShardedTable(
+        TABLE,
+        metadata=METADATA,
+        placement="calculated" if ordered else "random",
+        append_only=not ordered,
+        client=counting,
+        chance=random.Random(SEED),
+    )
+    rows = [
+        {"path": KEY, "accessed": f"2026-11-21T{number:06}", "note": PADDING}
+        for number in range(ITEMS)
+    ]
+    assert table.batch_write(rows).written == ITEMS
+    with plain.batch_writer() as batch:
+        for row in rows:
+            batch.put_item(Item={**row, "path": SINGLE})
+    told = []
+    for whole in (False, True):
+        for consistent in (True,) if ordered else (False, True):
+            base = _single(plain, whole, consistent)
+            ours = _sharded(table, whole, consistent)
+            latency = _ratio(base, ours, WHOLE_ROUNDS if whole else FEW_ROUNDS)
+            if first:
+                requests, units = base()
+                told.append(Read(None, whole, consistent, requests, units, 1.0))
+            table.metadata.of({"S": KEY}, fresh=True)
+            before = counting.requests, counting.read_units
+            ours()
+            told.append(
+                Read(
+                    shards,
+                    whole,
+                    consistent,
+                    counting.requests - before[0],
+                    counting.read_units - before[1],
+                    latency,
+                    ordered,
+                )
+            )
+    table.close()
+    return told
+
+
+def _single(table: Any, whole: bool, consistent: bool) -> Callable[[], tuple[int, float]]:
+    def read() -> tuple[int, float]:
+        asked: dict[str, Any] = {
+            "KeyConditionExpression": Key("path").eq(SINGLE),
+            "ConsistentRead": consistent,
+            "ReturnConsumedCapacity": "TOTAL",
+        }
+        if not whole:
+            asked["Limit"] = FEW
+        requests, units, items = 0, 0.0, 0
+        while True:
+            page = table.query(**asked)
+            requests, items = requests + 1, items + page["Count"]
+            units += page["ConsumedCapacity"]["CapacityUnits"]
+            if not whole or "LastEvaluatedKey" not in page:
+                assert items == (ITEMS if whole else FEW)
+                return requests, units
+            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    return read
+
+
+def _sharded(table: ShardedTable, whole: bool, consistent: bool) -> Callable[[], object]:
+    def read() -> object:
+        limit = None if whole else FEW
+        items = sum(1 for _ in table.query(KEY, limit=limit, consistent=consistent))
+        assert items == (ITEMS if whole else FEW)
+        return items
+
+    return read
+
+
+def _ratio(base: Callable[[], object], ours: Callable[[], object], rounds: int) -> float:
+    """Of the medians, by turns."""
+    seconds: dict[Callable[[], object], list[float]] = {base: [], ours: []}
+    for read in seconds:
+        read()
+    for _ in range(rounds):
+        for read, taken in seconds.items():
+            began = time.monotonic()
+            read()
+            taken.append(time.monotonic() - began)
+    return median(seconds[ours]) / median(seconds[base])

@@ -1,0 +1,48 @@
+"""`make audit-log`: who has read which file; one file is read by everybody, and gets its shards.
+
+It runs on this machine alone: DynamoDB Local, behind a model of DynamoDB's partitions that gives
+each partition key so few writes a second that it is soon throttled. The three functions are the
+example; the traffic and its checks are in audit_traffic.py.
+"""
+
+import sys
+from datetime import UTC, datetime
+
+from keyhop.client import Endpoint
+from keyhop.sharding.policy import Policy
+from keyhop.sharding.table import ShardedTable
+
+from local.audit_traffic import run
+
+
+def audit_log(url: str | None = None) -> ShardedTable:
+    """The log, for any number of threads; other processes make such an object of their own."""
+    return ShardedTable(
+        "Audit",  # partition key: path, sort key: accessed
+        metadata="Audit-shards",  # partition key: path
+        placement="random",
+        append_only=True,  # each access is written once, and never changed
+        settle_seconds=2,  # quick to watch; without it: 5
+        policy=Policy(cooldown=2),
+        endpoint=Endpoint(url=url),
+    )
+
+
+def record_access(log: ShardedTable, path: str, who: str) -> str:
+    """Write down an access; returns its sort key, which begins with the time."""
+    accessed = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z {who}"
+    log.put_item(Item={"path": path, "accessed": accessed, "who": who})
+    return accessed
+
+
+def accesses(log: ShardedTable, path: str) -> list[str]:
+    """All accesses to a file, the first one first, up to this moment."""
+    return [item["accessed"] for item in log.query(key=path, consistent=True)]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run(audit_log, record_access, accesses))
+    except KeyboardInterrupt:
+        print("Interrupted; all servers are stopped.", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,107 @@
+"""What each of the processes does that race to add shards."""
+
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.sharding.manage import TooEarly, add_shards
+from keyhop.sharding.metadata import Lost
+from keyhop.sharding.shards import Phase
+from keyhop.sharding.table import ShardedTable
+
+BARRIER_SECONDS = 60.0
+
+
+class OwnTime:
+    """A clock of one process that sleeps in no time."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class StartedTogether:
+    """A client that waits for all others before it announces more shards."""
+
+    client: Any
+    barrier: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def call(self, operation: str, **parameters: Any) -> Any:
+        phase = parameters.get("ExpressionAttributeValues", {}).get(":phase")
+        if operation == "update_item" and phase == {"S": "announced"}:
+            self.barrier.wait(BARRIER_SECONDS)
+        return self.client.call(operation, **parameters)
+
+
+@dataclass
+class Outcome:
+    """Of one round: the count that was adopted; reads of metadata between the race and that."""
+
+    won: bool
+    number: int
+    lost: int
+    reads_after: int
+    refused_in_the_cooldown: bool
+
+
+def race(
+    url: str, name: str, key: str, rounds: int, now: float, barrier: Any, results: Any
+) -> None:
+    """Add a shard in each round, at the same moment as all others."""
+    try:
+        client = StartedTogether(dynamodb_client(Endpoint(url=url)), barrier)
+        clock = OwnTime(now)
+        table = ShardedTable(
+            name, metadata=f"{name}-shards", client=client, clock=clock, settle_seconds=2
+        )
+        results.put([_round(table, clock, key, barrier) for _ in range(rounds)])
+    except BaseException:
+        barrier.abort()
+        results.put(traceback.format_exc())
+
+
+def _round(table: ShardedTable, clock: OwnTime, key: str, barrier: Any) -> Outcome:
+    barrier.wait(BARRIER_SECONDS)
+    lost_before = table.counts.tally["races_lost"]
+    while True:
+        try:
+            reads = table.counts.tally["metadata_reads"] + 1  # its own, before the race
+            known, won = add_shards(table, key), True
+            break
+        except TooEarly as early:
+            clock.sleep(early.seconds)
+        except Lost as lost:
+            known, won = lost.current, False
+            break
+    reads = table.counts.tally["metadata_reads"] - reads
+    refused = False
+    try:
+        add_shards(table, key)
+    except TooEarly:
+        refused = True
+    told = Outcome(
+        won,
+        known.shards.number,
+        table.counts.tally["races_lost"] - lost_before,
+        reads,
+        refused,
+    )
+    barrier.wait(BARRIER_SECONDS)
+    while known.shards.phase is not Phase.STEADY:
+        clock.sleep(1)
+        known = table.metadata.of({"S": key}, fresh=True)
+        known = table.writer.thermometer.pass_on({"S": key}, known)
+    return told

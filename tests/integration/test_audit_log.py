@@ -1,0 +1,107 @@
+"""The audit-log example: the hot file gets shards, each read is checked, a wrong one is told."""
+
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+from keyhop.client import Endpoint, dynamodb_client
+from keyhop.sharding.policy import Policy
+from keyhop.sharding.table import ShardedTable
+
+from local.audit_log import accesses, audit_log, record_access
+from local.audit_traffic import COLD, HOT, Second, Traffic, create_tables, fault, line, run, summary
+from local.servers import ROOT
+from tests.databases import Database
+from tests.partitions import partitions
+from tests.virtual_time import VirtualClock
+
+
+@pytest.mark.parametrize(
+    ("promised", "found", "wrong"),
+    [
+        ([], [], None),
+        (["a", "c"], ["a", "b", "c", "d"], None),
+        (["a", "c"], ["a", "b"], "1 of 2 accesses were missing, 'c'"),
+        (["a"], ["a", "b", "b"], "1 accesses were told twice"),
+        (["a"], ["b", "a"], "its order was wrong"),
+    ],
+)
+def test_a_read_is_whole_or_not(promised: list[str], found: list[str], wrong: str | None) -> None:
+    assert fault(promised, found) == wrong
+
+
+def test_the_hot_file_gets_shards_until_all_that_is_wanted_is_written(
+    dynamodb: Database, table_name: str
+) -> None:
+    """Thirty-two seconds of the clock, at a sixth of the example's rates."""
+    create_tables(dynamodb.client, table_name)
+    random.seed(1)
+    clock = VirtualClock()
+    with partitions(dynamodb.url, rate=10, tables={table_name}, clock=clock) as model:
+        logs = [
+            ShardedTable(
+                table_name,
+                metadata=f"{table_name}-shards",
+                placement="random",
+                append_only=True,
+                settle_seconds=2,
+                policy=Policy(cooldown=2),
+                client=dynamodb_client(Endpoint(url=model.url), 32),
+                clock=clock,
+                chance=random.Random(number),
+            )
+            for number in range(2)
+        ]
+        traffic = Traffic(
+            *logs, record_access, accesses, seconds=32, writers=12, rate=50, pause=2, clock=clock
+        )
+        traffic.warm_up()
+        seconds: list[Second] = []
+        clock.run([*traffic.functions(), lambda: seconds.extend(traffic.told())])
+        for path in (HOT, *COLD):
+            traffic.check(path)
+        assert traffic.faults == []
+        assert [traffic.shards(path).number for path in COLD] == [1] * len(COLD)
+        assert 5 <= traffic.shards().number <= 8
+        assert seconds[0].shards.number == 1
+        assert sum(second.acknowledged for second in seconds[-5:]) >= 5 * 40
+        assert len(seconds) == 32
+        assert line(seconds[0]).split()[0] == "1"
+        told = "\n".join(summary(traffic, clock.time()))
+        assert f"Every one of {traffic.reads} reads was whole" in told
+        assert sum(1 for _ in logs[1].query(HOT)) == len(traffic.acknowledged[HOT])
+        for log in logs:
+            log.close()
+
+
+def test_it_fails_when_a_read_was_not_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    def forgetful(log: ShardedTable, path: str) -> list[str]:
+        return accesses(log, path)[1:]
+
+    assert run(audit_log, record_access, forgetful, seconds=1) == 1
+    told = capsys.readouterr().out
+    assert "was not whole: 1 of" in told
+    assert "Every one" not in told
+
+
+def test_it_ends_well_when_all_reads_were_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(audit_log, record_access, accesses, seconds=1) == 0
+    assert "reads was whole: nothing was missing, nothing twice." in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_it_cleanly() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "local.audit_log"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as example:
+        assert example.stdout is not None
+        assert any("   1 s" in told for told in example.stdout)
+        example.send_signal(signal.SIGINT)
+        _, error = example.communicate(timeout=60)
+    assert error == "Interrupted; all servers are stopped.\n"
+    assert example.returncode == 130
