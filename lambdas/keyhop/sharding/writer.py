@@ -120,7 +120,8 @@ class Writer:
         """
         if self.calls.clock.monotonic() <= known.effective_until:
             return
-        if self.metadata.of(key.logical, fresh=True).version == known.version:
+        now = self.metadata.of(key.logical, fresh=True)
+        if now.version == known.version:
             return
         if isinstance(act, Update):
             raise GaveUp(
@@ -128,7 +129,14 @@ class Writer:
                 "look whether the update was kept."
             )
         tried.open = True
+        self._sweep(tried.physical, now.shards.readable)
         raise Again
+
+    def _sweep(self, physical: dict[str, TypedValue], readable: int) -> None:
+        """Delete what was put into a shard that nobody reads: it would come back with the shard."""
+        parsed = self.schema.names.parsed(physical[self.schema.partition.name])
+        if parsed is not None and parsed[1] > readable:
+            self.calls.once("delete_item", TableName=self.table, Key=physical)
 
     def place_of(self, key: ItemKey) -> Place:
         """Where an item belongs, by each shard count."""

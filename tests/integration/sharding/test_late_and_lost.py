@@ -72,6 +72,7 @@ def test_a_put_that_arrives_after_its_shard_was_emptied_is_not_lost(place: Place
     assert not late
     items = [item["at"] for item in other.query("/f", consistent=True)]
     assert items == [str(n) for n in range(8)]
+    assert {shard for shards in place.lies_in("/f").values() for shard in shards} == {1}
 
 
 def test_a_page_that_arrives_after_a_drain_is_not_believed(place: Place) -> None:
