@@ -153,7 +153,7 @@ def _bursts(outcomes: list[Outcome]) -> Iterator[str]:
         f"{burst.ABSORBED:.0%} of what is wanted was written. Time is virtual, so the figures "
         f"hardly depend on the machine. The times are those at which a count was written: the new "
         f"shards are used `settle_seconds` later, when all readers look there, and the count may "
-        f"be changed again after another two of them. The first step is one shard, so a burst "
+        f"be changed again after as long again. The first step is one shard, so a burst "
         f"takes several."
     )
     yield ""
