@@ -152,9 +152,9 @@ def _bursts(outcomes: list[Outcome]) -> Iterator[str]:
         f"back-off and patience; who was held up does not make up for it. Absorbed: from then on "
         f"{burst.ABSORBED:.0%} of what is wanted was written. Time is virtual, so the figures "
         f"hardly depend on the machine. The times are those at which a count was written: the new "
-        f"shards are used `settle_seconds` later, when all readers look there, and the count may "
-        f"be changed again after as long again. The first step is one shard, so a burst "
-        f"takes several."
+        f"shards are used `settle_seconds` later, when all readers look there, and an append-only "
+        f"key may grow again after another of them, others after two. The first step is one "
+        f"shard, so a burst takes several."
     )
     yield ""
     yield (
