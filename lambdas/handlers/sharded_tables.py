@@ -15,7 +15,8 @@ from keyhop.enumerate.fleet.request import allowed
 from keyhop.enumerate.fleet.runs import dynamodb_for
 from keyhop.errors import GaveUp
 from keyhop.sharding.policy import Policy
-from keyhop.sharding.table import CONNECTIONS, ShardedTable, cloudwatch_of, explained_to_user
+from keyhop.sharding.provisioned import cloudwatch_of
+from keyhop.sharding.table import CONNECTIONS, ShardedTable, explained_to_user
 
 from handlers.settings import ShardingSettings
 from handlers.telemetry import count_sharding

@@ -14,12 +14,12 @@ shards by themselves when the service says that a key is hot; here you look, add
 rush, and take some away after it. KEY is always the logical key.
 
 examples:
-  keyhop shards list Audit --metadata keyhop-shards           keys with more than one shard
-  keyhop shards list Audit --metadata keyhop-shards --all --json
-  keyhop shards show Audit /f.txt --metadata keyhop-shards    its phase, its history as a chart
-  keyhop shards add Audit /f.txt --count 3 --metadata keyhop-shards
-  keyhop shards drain Audit /f.txt --shards 2 --metadata keyhop-shards
-  keyhop shards show Audit AP8= --base64 --metadata keyhop-shards      a binary key
+  keyhop shards list Audit --metadata Audit-shards           keys with more than one shard
+  keyhop shards list Audit --metadata Audit-shards --all --json
+  keyhop shards show Audit /f.txt --metadata Audit-shards    its phase, its history as a chart
+  keyhop shards add Audit /f.txt --count 3 --metadata Audit-shards
+  keyhop shards drain Audit /f.txt --shards 2 --metadata Audit-shards
+  keyhop shards show Audit AP8= --base64 --metadata Audit-shards      a binary key
 
 exit status: 0 done, 2 error, 130 interrupted, 143 terminated. add and drain can be started again
 after an interruption: they go on with what the metadata says. Readers and writers go on meanwhile.
@@ -85,7 +85,8 @@ def add_command(commands: Any) -> None:
         "move the items off a key's last shards, then stop reading those",
         "Each item that is moved costs four write units for each KB. Every step waits for "
         "settle_seconds, so a drain takes at least four times that. While it is under way the key "
-        "gets no new shards: --call-off ends it if the key becomes hot.",
+        "gets no new shards; if it becomes hot, its writers call the drain off, as --call-off does "
+        "by hand.",
     )
     _key(drain)
     aim = drain.add_mutually_exclusive_group(required=True)

@@ -195,8 +195,8 @@ def _grown(
         except TooEarly as early:
             if table.options.no_wait:
                 raise CannotStart(
-                    f"The shard count of {shown(key)} is being changed, or was a moment ago: try "
-                    f"again in {max(1, early.seconds):.0f} s, or without --no-wait."
+                    f"The shard count of {shown(key)} is being changed, or was within the last "
+                    f"minute: try again after that, or without --no-wait."
                 ) from early
             if known.shards.phase not in PASSING and known.shards.phase is not Phase.STEADY:
                 raise CannotStart(
@@ -230,11 +230,11 @@ def _drain(table: Sharded) -> int:
     work = Drain(library)
     teller = Teller(options.quiet)
     if options.call_off:
-        return _call_off(table, work, key, teller)
-    if before.phase is Phase.STEADY and before.number <= options.shards:
+        return _call_off(table, work, key, before, teller)
+    if before.phase not in DRAINING and before.number <= options.shards:
         teller.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
         return DONE
-    if before.phase in DRAINING and before.number < options.shards:
+    if before.phase in DRAINING and before.number != options.shards:
         raise CannotStart(
             f"{shown(key)} is being drained to {shards_word(before.number)}: go on with --shards "
             f"{before.number}, or end that with --call-off."
@@ -281,7 +281,9 @@ def _phase_of(step: DrainStep) -> str:
     return phase_text(Shards(step.number, 0, (), writable, step.readable, step.phase))
 
 
-def _call_off(table: Sharded, work: Drain, key: TypedValue, teller: Teller) -> int:
+def _call_off(table: Sharded, work: Drain, key: TypedValue, before: Shards, teller: Teller) -> int:
+    if before.phase not in DRAINING:
+        raise CannotStart(f"No drain of {shown(key)} is under way ({before.phase}).")
     with teller.at_work():
         while True:
             step = work.call_off(untyped(key))
@@ -290,5 +292,10 @@ def _call_off(table: Sharded, work: Drain, key: TypedValue, teller: Teller) -> i
             teller.now("wait", f"waiting {step.seconds:.1f} s until the last step has settled")
             table.wait(step.seconds)
     one = table.found(key)
+    if one.shards.phase is Phase.STEADY and one.shards.number == before.number:
+        raise GaveUp(
+            f"Too late: the drain of {shown(key)} has ended, with {shards_word(before.number)}; "
+            "keyhop shards add gives it more."
+        )
     teller.say(f"{shown(key)}: {one.shards.phase}: {phase_text(one.shards)}.")
     return DONE

@@ -1,5 +1,6 @@
 """What a sharded table is like, what may be asked of it, and single items looked for by readers."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,9 @@ from keyhop.errors import CannotStart, GaveUp
 from keyhop.keyspace import KeySpace, TypedValue, indexes_of
 from keyhop.sharding import protocol
 from keyhop.sharding.calls import Again, Calls
-from keyhop.sharding.items import ItemKey, Schema, physical_key, typed
+from keyhop.sharding.items import Clause, ItemKey, Schema, physical_key, typed
 from keyhop.sharding.names import Names
+from keyhop.sharding.parts import rank_of
 from keyhop.sharding.placement import Place
 from keyhop.sharding.reader import Reader
 from keyhop.sharding.shards import Shards
@@ -51,6 +53,33 @@ def check_indexes(description: Mapping[str, Any], names: Sequence[str]) -> None:
                 f"The index {name!r} cannot be read in the table's place: read_indexes must have "
                 "the table's key schema, and project all attributes."
             )
+
+
+def check_condition(schema: Schema, clause: Clause) -> None:
+    """Raises CannotStart for a condition on the partition key's value, which has a suffix."""
+    names = {schema.partition.name, *(clause.names or {})}
+    meant = [n for n in names if (clause.names or {}).get(n, n) == schema.partition.name]
+    for name in meant:
+        word = re.escape(name)
+        exists = rf"attribute_(not_)?exists\s*\(\s*{word}\s*\)"
+        left = re.sub(exists, "", clause.condition)
+        if re.search(rf"(?<![#:\w.-]){word}(?![\w-])", left):
+            raise CannotStart(
+                f"A condition cannot compare the partition key {schema.partition.name}: in the "
+                "table its value carries the shard's suffix. That it exists can be asked."
+            )
+
+
+def ends_of(schema: Schema, between: Any) -> tuple[TypedValue | None, TypedValue | None]:
+    """Where a query begins and ends; None: at the end of all."""
+    if between is None:
+        return None, None
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise CannotStart("between must be (least, greatest) sort key, with None for an open end.")
+    low, high = (None if end is None else sort_value(schema, end) for end in between)
+    if low and high and rank_of(high, False) < rank_of(low, False):
+        raise CannotStart("between must have the lesser sort key first, also for descending.")
+    return low, high
 
 
 def sort_value(schema: Schema, value: Any) -> TypedValue:

@@ -85,7 +85,8 @@ class Drain:
         left = known.shards.settle - metadata.known_for(known)
         if known.shards.phase is Phase.STEADY and known.shards.number <= shards:
             return _told(Next.DONE, known)
-        if known.shards.phase is Phase.STEADY and begun:
+        grew = known.shards.number > known.shards.before  # a drain that is done has lowered it
+        if known.shards.phase is Phase.STEADY and begun and grew:
             return _told(Next.CALLED_OFF, known)
         if left > 0 and known.shards.phase is not Phase.MOVING:
             return _told(Next.WAIT, known, seconds=left)
@@ -100,11 +101,17 @@ class Drain:
         known = self._table.metadata.of(logical, fresh=True)
         if known.shards.phase not in DRAINING:
             return _told(Next.DONE, known)
+        now = self._table.calls.clock.time()
         left = known.shards.settle - self._table.metadata.known_for(known)
-        if left > 0:
-            return _told(Next.WAIT, known, seconds=left)
         try:
-            after = known.shards.reopened(self._table.calls.clock.time())
+            if not known.shards.called_off and left > 0:
+                # A mark, so that whoever is at it does not take the next step meanwhile.
+                after = known.shards.to_be_called_off(now)
+                known = self._table.metadata.change(logical, known, after)
+                return _told(Next.WAIT, known, seconds=known.shards.settle)
+            if left > 0:
+                return _told(Next.WAIT, known, seconds=left)
+            after = known.shards.reopened(now)
             return _told(Next.DONE, self._table.metadata.change(logical, known, after))
         except Lost as lost:
             return _told(Next.AGAIN, lost.current)
@@ -113,7 +120,11 @@ class Drain:
         now = self._table.calls.clock.time()
         phase = known.shards.phase
         moved = 0
-        if phase is Phase.STEADY:
+        if phase in DRAINING and known.shards.called_off:
+            if self._table.metadata.known_for(known) < known.shards.settle:
+                return _told(Next.WAIT, known, seconds=known.shards.settle)
+            after = known.shards.reopened(now)
+        elif phase is Phase.STEADY:
             after = known.shards.shrunk(shards, now)
         elif phase is Phase.MOVING:
             moved = self._move(logical, known, seconds)

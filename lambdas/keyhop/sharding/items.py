@@ -84,6 +84,8 @@ def typed_item(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def key_of(schema: Schema, typed_attributes: Mapping[str, Any]) -> ItemKey:
     """The key of an item, or a Key; raises CannotStart if it lacks one of the key attributes."""
+    if FENCE in typed_attributes:
+        raise CannotStart(f"The attribute {FENCE} is Keyhop's own: an item cannot have it.")
     for attribute in (schema.partition, schema.sort):
         value = typed_attributes.get(attribute.name)
         if value is None or attribute.type not in value:

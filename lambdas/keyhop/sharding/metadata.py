@@ -64,7 +64,7 @@ class Metadata:
     """The shard metadata of one table's keys; for any number of threads.
 
     partition: the attribute and type of the main table's partition key. placement: what all users
-    of a key must agree upon; None: whoever only reads need not know.
+    of a key must agree upon; None: whoever only reads need not know. whose: the main table.
     """
 
     calls: Calls
@@ -74,6 +74,7 @@ class Metadata:
     placement: Placement | None = None
     separator: str = DEFAULT_SEPARATOR
     cached_keys: int = CACHED_KEYS
+    whose: str | None = None
     _known: "OrderedDict[Any, Known]" = field(default_factory=OrderedDict)
     traffic: Traffic = field(init=False)
     _asking: tuple[Lock, ...] = field(default_factory=lambda: tuple(Lock() for _ in range(64)))
@@ -218,7 +219,10 @@ class Metadata:
         if logical == self._total_key():
             raise CannotStart(f"{TOTAL_KEY} is not possible as a logical key: Keyhop uses it.")
         sent = self.calls.clock.monotonic()
-        answer = self.calls.read_metadata(TableName=self.table, Key=self.key(logical))
+        try:
+            answer = self.calls.read_metadata(TableName=self.table, Key=self.key(logical))
+        except ClientError as error:
+            raise (self._wrong_table(error) or error) from error
         if "Item" in answer:
             return self._adopt(logical, answer["Item"], sent)
         if name_of(logical) in self._known:
@@ -232,7 +236,7 @@ class Metadata:
     def _register(self, logical: TypedValue) -> Known:
         clock = self.calls.clock
         placement = None if self.placement is None else self._agreed()
-        shards = Shards.registered(clock.time(), self.settle, placement)
+        shards = Shards.registered(clock.time(), self.settle, placement, table=self.whose)
         sent = clock.monotonic()
         try:
             self.calls.read(
@@ -259,6 +263,11 @@ class Metadata:
                 raise self._gone()
             item = answer["Item"]
         shards = from_item(item)
+        if None not in (self.whose, shards.table) and self.whose != shards.table:
+            raise CannotStart(
+                f"{self.table} holds the shard metadata of the table {shards.table}, not of "
+                f"{self.whose}: each sharded table needs its own."
+            )
         agreed = self._agreed()
         if None not in (agreed, shards.placement) and agreed != shards.placement:
             raise CannotStart(
@@ -284,6 +293,21 @@ class Metadata:
             if len(self._known) > self.cached_keys:
                 self._known.popitem(last=False)
         return known
+
+    def _wrong_table(self, error: ClientError) -> CannotStart | None:
+        """One clear sentence, if the metadata table is not there, or is another."""
+        key = f"{self.partition.name} ({self.partition.type})"
+        if code_of(error) == "ResourceNotFoundException":
+            return CannotStart(
+                f"There is no shard-metadata table {self.table!r}: make it, with the partition key "
+                f"{key} and no sort key."
+            )
+        if code_of(error) == "ValidationException":
+            return CannotStart(
+                f"{self.table!r} is no shard-metadata table of this table: its key must be {key} "
+                "alone."
+            )
+        return None
 
     def _gone(self) -> CannotStart:
         return CannotStart(

@@ -8,6 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.client import Endpoint, aws_client
 from keyhop.sharding.calls import Calls
 
 ASKED_AGAIN_SECONDS = 60.0
@@ -134,3 +135,8 @@ class Capacity:
                 "Stat": statistic,
             },
         }
+
+
+def cloudwatch_of(endpoint: Endpoint) -> Any:
+    """A CloudWatch client, for throttles that give no reason."""
+    return aws_client("cloudwatch", endpoint)

@@ -14,6 +14,8 @@ Those three are the published ones. For the protocol (protocol.py) there are bes
     settle_seconds     how long a change must have been seen before the next
     placement          what all users of the key have agreed upon, as "calculated jump _"
     shards_before      the count before the present one
+    table              whose keys these are
+    called_off         whether a drain is to be given up as soon as that may be done
 
 An item with the published three only is steady, with `number_of_shards` for all counts.
 """
@@ -71,10 +73,17 @@ class Shards:
     settle: float = SETTLE_SECONDS
     placement: str | None = None
     before: int = 1
+    table: str | None = None
+    called_off: bool = False
 
     @classmethod
     def registered(
-        cls, now: float, settle: float, placement: str | None, number: int = 1
+        cls,
+        now: float,
+        settle: float,
+        placement: str | None,
+        number: int = 1,
+        table: str | None = None,
     ) -> "Shards":
         """Of a key that is new."""
         at = math.ceil(now)
@@ -88,6 +97,7 @@ class Shards:
             settle=settle,
             placement=placement,
             before=number,
+            table=table,
         )
 
     def grown(self, number: int, now: float) -> "Shards":
@@ -115,9 +125,15 @@ class Shards:
         """A drain is called off; nothing has to be moved back."""
         assert self.phase in DRAINING
         if self.phase is Phase.CLOSING:  # writers use all of them still
-            return replace(self._counted(self.writable, now), phase=Phase.STEADY)
+            counted = self._counted(self.writable, now)
+            return replace(counted, phase=Phase.STEADY, called_off=False)
         later = Phase.HALTED if self.phase is Phase.MOVING else Phase.REOPENING
-        return replace(self, last_updated=self._later(now), phase=later)
+        return replace(self, last_updated=self._later(now), phase=later, called_off=False)
+
+    def to_be_called_off(self, now: float) -> "Shards":
+        """Whoever takes the drain's next step gives it up instead; nothing else changes."""
+        assert self.phase in DRAINING
+        return replace(self, last_updated=self._later(now), called_off=True)
 
     def advanced(self, now: float) -> "Shards":
         """The next step of a change; of a drain's, only once its work is done."""
@@ -190,6 +206,8 @@ def from_item(item: Mapping[str, TypedValue]) -> Shards:
             float(_number(item, "settle_seconds", SETTLE_SECONDS)),
             item["placement"]["S"] if "placement" in item else None,
             int(_number(item, "shards_before", history[-2][1] if len(history) > 1 else number)),
+            item["table"]["S"] if "table" in item else None,
+            bool(item.get("called_off", {}).get("BOOL", False)),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise BrokenPromise(
@@ -223,8 +241,11 @@ def to_item(shards: Shards) -> dict[str, dict[str, Any]]:
     }
     if not shards.history:
         del item["shard_history"]  # the service knows no empty sets
+    item["called_off"] = {"BOOL": shards.called_off}
     if shards.placement is not None:
         item["placement"] = {"S": shards.placement}
+    if shards.table is not None:
+        item["table"] = {"S": shards.table}
     return item
 
 

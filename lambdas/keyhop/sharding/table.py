@@ -1,9 +1,8 @@
 """A table whose hot partition keys are spread over shards that are added as they are needed.
 
-    table = ShardedTable("Audit", metadata="keyhop-shards", placement="random", append_only=True)
+    table = ShardedTable("Audit", metadata="Audit-shards", placement="random", append_only=True)
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21T09:00:00Z", "who": "ana"})
-    for item in table.query(key="/f.txt", descending=True, limit=50):
-        ...
+    newest = list(table.query(key="/f.txt", descending=True, limit=50))
 
 Its words, shapes and errors are those of boto3's `resource("dynamodb").Table`. In the table itself
 only the partition key's value differs: `"/f.txt_3"` for `"/f.txt"` (names.py).
@@ -19,13 +18,15 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.client import Endpoint, aws_client, dynamodb_client, explained
+from keyhop.client import Endpoint, dynamodb_client, explained
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.keyspace import table_keyspace
 from keyhop.sharding.asking import (
     asks_for,
+    check_condition,
     check_indexes,
     described,
+    ends_of,
     find,
     projected,
     schema_of,
@@ -64,7 +65,7 @@ READING_THREADS = 32
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Items of a query, in order. token: for the next page; None at the end of the result."""
+    """Items of a query, in order. token: for the next page; None at the end."""
 
     items: list[dict[str, Any]]
     token: str | None
@@ -180,7 +181,7 @@ class ShardedTable:
         ExpressionAttributeValues: Mapping[str, Any] | None = None,
         ReturnValues: str | None = None,
     ) -> dict[str, Any]:
-        """Update an item, or make it, as boto3's `Table.update_item`."""
+        """As boto3's `Table.update_item`."""
         key = key_of(self.schema, typed_item(Key))
         clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
         return self._write(key, Update(UpdateExpression), clause, ReturnValues)
@@ -194,7 +195,7 @@ class ShardedTable:
         ExpressionAttributeValues: Mapping[str, Any] | None = None,
         ReturnValues: str | None = None,
     ) -> dict[str, Any]:
-        """Delete an item, as boto3's `Table.delete_item`."""
+        """As boto3's `Table.delete_item`."""
         key = key_of(self.schema, typed_item(Key))
         clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
         return self._write(key, Delete(), clause, ReturnValues)
@@ -209,7 +210,7 @@ class ShardedTable:
     ) -> dict[str, Any]:
         """Get an item, as boto3's `Table.get_item`: {"Item": ...}, or {} if there is none.
 
-        It costs a read of each shard where the item may be (`placement.expected_candidates`).
+        It costs a read of each shard where the item may be (placement.py).
         """
         key = key_of(self.schema, typed_item(Key))
         name = self.schema.partition.name
@@ -274,7 +275,8 @@ class ShardedTable:
         descending: bool = False,
     ) -> str:
         """The token that goes on with a query behind the sort key `last`."""
-        return token_of(self._question(key, between, descending, None, False, None), typed(last))
+        question = self._question(key, between, descending, None, False, None)
+        return token_of(question, sort_value(self.schema, last))
 
     def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
         """Put many items; of two with the same key the later one counts.
@@ -345,6 +347,7 @@ class ShardedTable:
             self._settle,
             self.placement,
             self._separator,
+            whose=self.name,
         )
         capacity = Capacity(calls, self.name, self._provisioned, self._cloudwatch)
         thermometer = Thermometer(calls, metadata, self.name, capacity, self.policy)
@@ -354,6 +357,7 @@ class ShardedTable:
         return _Rooms(schema, metadata, writer, reader, threads)
 
     def _write(self, key: ItemKey, act: Act, clause: Clause, returns: str | None) -> dict[str, Any]:
+        check_condition(self.schema, clause)
         if returns == "NONE":
             returns = None
         try:
@@ -381,20 +385,13 @@ class ShardedTable:
         consistent: bool,
         token: str | None,
     ) -> Question:
-        if limit is not None and limit < 1:
-            raise CannotStart(f"limit is {limit}; it must be at least 1.")
-        low, high = (
-            None if end is None else sort_value(self.schema, end) for end in between or (None, None)
-        )
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise CannotStart(f"limit is {limit}; it must be a whole number of at least 1.")
+        low, high = ends_of(self.schema, between)
         question = Question(typed(key), (low, high), descending, consistent, None, limit)
         if token is not None:
             question = replace(question, after=after_token(question, token))
         return question
-
-
-def cloudwatch_of(endpoint: Endpoint) -> Any:
-    """A CloudWatch client, for throttles that give no reason."""
-    return aws_client("cloudwatch", endpoint)
 
 
 def explained_to_user(error: ClientError | BotoCoreError, table: ShardedTable) -> Exception:

@@ -106,8 +106,9 @@ class Place:
         """Drain to the end; all steps."""
         steps = [Drain(table).step(key, shards)]
         while steps[-1].action is not Next.DONE:
+            assert steps[-1].action is not Next.CALLED_OFF
             self.clock.sleep(steps[-1].seconds)
-            steps.append(Drain(table).step(key, shards))
+            steps.append(Drain(table).step(key, shards, begun=steps[-1].begun))
         return steps
 
     def _key(self, key: Any) -> dict[str, Any]:

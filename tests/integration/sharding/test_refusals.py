@@ -1,6 +1,9 @@
 """What a sharded table refuses, and what its users must agree upon."""
 
+from typing import Any
+
 import pytest
+from boto3.dynamodb.conditions import Attr
 from keyhop.errors import CannotStart
 from keyhop.sharding.policy import Policy
 
@@ -72,3 +75,64 @@ def test_all_keys_together_have_no_more_shards_than_allowed(place: Place) -> Non
     assert {one[0]["S"] for one in table.metadata.all()} == {"/f", "/g", "/h"}
     with pytest.raises(CannotStart, match="Keyhop uses it"):
         table.put_item(Item={"path": "!keyhop-total", "at": "a"})
+
+
+def test_metadata_of_another_table_is_refused(dynamodb: Database, table_name: str) -> None:
+    """A drain of the one would hide the other's items."""
+    place, other = Place(dynamodb, table_name), Place(dynamodb, f"{table_name}-other")
+    place.table().put_item(Item={"path": "/f", "at": "a"})
+    other.metadata = place.metadata
+    with pytest.raises(CannotStart, match=f"of the table {table_name}, not of {table_name}-other"):
+        other.table().put_item(Item={"path": "/f", "at": "a"})
+
+
+def test_metadata_that_is_missing_or_is_another_table_is_told(place: Place) -> None:
+    place.metadata = "nowhere"
+    with pytest.raises(CannotStart, match=r"no shard-metadata table 'nowhere'.* path \(S\)"):
+        place.table().put_item(Item={"path": "/f", "at": "a"})
+    place.metadata = place.name
+    with pytest.raises(CannotStart, match="is no shard-metadata table"):
+        list(place.table().query("/f"))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Attr("path").eq("/f"),
+        "path = :p",
+        "#p = :p AND attribute_exists(v)",
+        "begins_with(path, :p)",
+    ],
+)
+def test_a_condition_on_the_partition_keys_value_is_refused(place: Place, condition: Any) -> None:
+    more: dict[str, Any] = {}
+    if isinstance(condition, str):
+        more["ExpressionAttributeValues"] = {":p": "/f"}
+        if "#p" in condition:
+            more["ExpressionAttributeNames"] = {"#p": "path"}
+    with pytest.raises(CannotStart, match="cannot compare the partition key path"):
+        place.table().put_item(
+            Item={"path": "/f", "at": "a"}, ConditionExpression=condition, **more
+        )
+
+
+def test_whether_the_partition_key_exists_may_be_asked(place: Place) -> None:
+    table = place.table()
+    item = {"path": "/f", "at": "a", "the_path": 1}
+    table.put_item(Item=item, ConditionExpression=Attr("path").not_exists())
+    both = Attr("path").exists() & Attr("the_path").eq(1)
+    table.put_item(Item=item, ConditionExpression=both)
+
+
+def test_what_keyhop_keeps_in_items_is_not_the_users(place: Place) -> None:
+    table = place.table()
+    item = {"path": "/f", "at": "a", "keyhop_fence": "mine"}
+    with pytest.raises(CannotStart, match="Keyhop's own"):
+        table.put_item(Item=item)
+    assert len(table.batch_write([item, {"path": "/f", "at": "b"}]).failed) == 1
+
+
+@pytest.mark.parametrize("between", ["2026", ("a", "b", "c"), ("z", "a"), (1, 2)])
+def test_ends_that_are_none_are_refused(place: Place, between: Any) -> None:
+    with pytest.raises(CannotStart, match="between"):
+        list(place.table().query("/f", between=between))
