@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from keyhop.errors import CannotStart
 from keyhop.keyspace import KeyType
-from keyhop.sharding.metadata import TRAFFIC_SECONDS
 from keyhop.sharding.names import MOST_SHARDS, Names
 from keyhop.sharding.protocol import Placement
 from keyhop.sharding.shards import Shards, to_item
+from keyhop.sharding.traffic import REPORT_SECONDS
 
 from infra import config_sharding
 from infra.config import Config, ConfigError
@@ -202,7 +202,7 @@ def test_the_metadatas_own_attributes_are_the_librarys():
     """infra imports no library code."""
     written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).name)))
     assert written | {"traffic", "shards_added"} == set(METADATA_ATTRIBUTES)
-    assert TRAFFIC_SECONDS  # the module that writes the other two
+    assert REPORT_SECONDS  # the module that writes the other two
     assert config_sharding.MOST_SHARDS == MOST_SHARDS
 
 
