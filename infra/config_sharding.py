@@ -21,7 +21,8 @@ DEFAULT_MOST_SHARDS = 64
 
 METADATA_ATTRIBUTES = (
     *("number_of_shards", "last_updated", "shard_history", "writable", "readable", "phase"),
-    *("placed_by", "settle_seconds", "placement", "traffic", "shards_added"),
+    *("placed_by", "settle_seconds", "placement", "shards_before", "of_table", "called_off"),
+    *("traffic", "shards_added"),
 )
 """What a metadata item has beside its key, which is named like the table's own partition key."""
 

@@ -16,7 +16,7 @@ from keyhop.sharding.names import Names
 from keyhop.sharding.parts import rank_of
 from keyhop.sharding.placement import Place
 from keyhop.sharding.reader import Reader
-from keyhop.sharding.shards import Shards
+from keyhop.sharding.shards import ATTRIBUTES, Shards
 
 
 def described(calls: Calls, endpoint: Endpoint, table: str) -> Mapping[str, Any]:
@@ -37,6 +37,11 @@ def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
             "item cannot be spread over shards."
         )
     (partition,) = space.partition
+    if partition.name in ATTRIBUTES:
+        raise CannotStart(
+            f"The table {table!r} cannot be sharded: its partition key is called {partition.name}, "
+            "as is something else in the shard metadata."
+        )
     return Schema(partition, space.sort, Names(partition.type, separator))
 
 

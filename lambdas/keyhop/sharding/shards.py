@@ -14,7 +14,7 @@ Those three are the published ones. For the protocol (protocol.py) there are bes
     settle_seconds     how long a change must have been seen before the next
     placement          what all users of the key have agreed upon, as "calculated jump _"
     shards_before      the count before the present one
-    table              whose keys these are
+    of_table           whose keys these are
     called_off         whether a drain is to be given up as soon as that may be done
 
 An item with the published three only is steady, with `number_of_shards` for all counts.
@@ -30,6 +30,14 @@ from keyhop.errors import BrokenPromise
 from keyhop.keyspace import TypedValue
 from keyhop.sharding.names import MOST_SHARDS
 
+ATTRIBUTES = frozenset(
+    {
+        *("number_of_shards", "last_updated", "shard_history", "writable", "readable", "phase"),
+        *("placed_by", "settle_seconds", "placement", "shards_before", "of_table", "called_off"),
+        *("traffic", "shards_added"),
+    }
+)
+"""What metadata items have beside their key; a partition key cannot be called so."""
 HISTORY = 20
 """Entries that shard_history keeps."""
 SETTLE_SECONDS = 5.0
@@ -206,7 +214,7 @@ def from_item(item: Mapping[str, TypedValue]) -> Shards:
             float(_number(item, "settle_seconds", SETTLE_SECONDS)),
             item["placement"]["S"] if "placement" in item else None,
             int(_number(item, "shards_before", history[-2][1] if len(history) > 1 else number)),
-            item["table"]["S"] if "table" in item else None,
+            item["of_table"]["S"] if "of_table" in item else None,
             bool(item.get("called_off", {}).get("BOOL", False)),
         )
     except (KeyError, ValueError, TypeError) as error:
@@ -245,7 +253,7 @@ def to_item(shards: Shards) -> dict[str, dict[str, Any]]:
     if shards.placement is not None:
         item["placement"] = {"S": shards.placement}
     if shards.table is not None:
-        item["table"] = {"S": shards.table}
+        item["of_table"] = {"S": shards.table}
     return item
 
 

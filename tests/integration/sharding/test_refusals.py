@@ -77,6 +77,17 @@ def test_all_keys_together_have_no_more_shards_than_allowed(place: Place) -> Non
         table.put_item(Item={"path": "!keyhop-total", "at": "a"})
 
 
+def test_a_partition_key_called_like_metadata_is_refused(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.create(table_name, partition=("phase", "S"), sort=("at", "S"))
+    place = Place(dynamodb, f"{table_name}-other")
+    table = place.table()
+    table.name = table_name
+    with pytest.raises(CannotStart, match="partition key is called phase"):
+        table.put_item(Item={"phase": "a", "at": "b"})
+
+
 def test_metadata_of_another_table_is_refused(dynamodb: Database, table_name: str) -> None:
     """A drain of the one would hide the other's items."""
     place, other = Place(dynamodb, table_name), Place(dynamodb, f"{table_name}-other")
