@@ -4,7 +4,6 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from keyhop.sharding.names import Names
 from keyhop.sharding.shards import Phase, Shards, to_item
 
 from tests.databases import BY_DAY, Database, keyhop
+from tests.integration.crashing import Crash, CrashingStore
 
 SHARDS = [1, 2, 7, 1, 32, 1, 3, 1] * 6
 PLAIN = ["/plain.txt", "/no_suffix_", "/zero_0", "/leading_01", "/large_1001", "_7", "/f3"]
@@ -256,38 +256,11 @@ def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_sam
     assert [key["p"]["S"] for key in listed] == ["/f", "/f", "/f_5", "/g_1", "/f"]
 
 
-class Crash(BaseException):
-    """The process ends here."""
-
-
-class CrashingStore(Directory):
-    """A directory that crashes before, or after, its n-th operation that changes something."""
-
-    def __init__(self, path: Path, crash_at: int = 0, after: bool = False) -> None:
-        super().__init__(path)
-        self.left = crash_at
-        self.after = after
-
-    def _step(self, operation: Callable[[], object]) -> object:
-        self.left -= 1
-        if self.left == 0 and not self.after:
-            raise Crash
-        result = operation()
-        if self.left == 0:
-            raise Crash
-        return result
-
-    def create(self, name, content):
-        return self._step(lambda: super(CrashingStore, self).create(name, content))
-
-    def replace(self, name, content):
-        return self._step(lambda: super(CrashingStore, self).replace(name, content))
-
-    def open_part(self, name):
-        return self._step(lambda: super(CrashingStore, self).open_part(name))
+class CrashingFold(CrashingStore):
+    """Deleting is one of its operations too: a fold that has lost its race sweeps."""
 
     def delete(self, name):
-        return self._step(lambda: super(CrashingStore, self).delete(name))
+        return self._step(lambda: super(CrashingFold, self).delete(name))
 
 
 def suffixes(plan: RunPlan):
@@ -332,7 +305,7 @@ def test_a_crash_at_every_write_changes_nothing(
         path = tmp_path / str(crash_at)
         path.mkdir()
         try:
-            work(CrashingStore(path, crash_at, after), strict.url, table_name)
+            work(CrashingFold(path, crash_at, after), strict.url, table_name)
             crashed = False
         except Crash:
             work(Directory(path), strict.url, table_name)

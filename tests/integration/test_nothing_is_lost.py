@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,40 +24,10 @@ from keyhop.enumerate.store import Directory
 from keyhop.enumerate.table import describe
 
 from tests.databases import BY_DAY, Database, keyhop
+from tests.integration.crashing import Crash, CrashingStore
 from tests.standin.server import StandIn
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
-
-
-class Crash(BaseException):
-    """The process ends here."""
-
-
-class CrashingStore(Directory):
-    """A directory that crashes before, or after, its n-th operation that changes something."""
-
-    def __init__(self, path: Path, crash_at: int, after: bool) -> None:
-        super().__init__(path)
-        self.left = crash_at
-        self.after = after
-
-    def _step(self, operation: Callable[[], object]) -> object:
-        self.left -= 1
-        if self.left == 0 and not self.after:
-            raise Crash
-        result = operation()
-        if self.left == 0:
-            raise Crash
-        return result
-
-    def create(self, name, content):
-        return self._step(lambda: super(CrashingStore, self).create(name, content))
-
-    def replace(self, name, content):
-        return self._step(lambda: super(CrashingStore, self).replace(name, content))
-
-    def open_part(self, name):
-        return self._step(lambda: super(CrashingStore, self).open_part(name))
 
 
 def reader_of(url: str, table: str) -> PageReader:

@@ -1,0 +1,37 @@
+"""A run's directory in which the process ends at a chosen operation."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from keyhop.enumerate.store import Directory
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class CrashingStore(Directory):
+    """A directory that crashes before, or after, its n-th operation that changes something."""
+
+    def __init__(self, path: Path, crash_at: int = 0, after: bool = False) -> None:
+        super().__init__(path)
+        self.left = crash_at
+        self.after = after
+
+    def _step(self, operation: Callable[[], object]) -> object:
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise Crash
+        result = operation()
+        if self.left == 0:
+            raise Crash
+        return result
+
+    def create(self, name, content):
+        return self._step(lambda: super(CrashingStore, self).create(name, content))
+
+    def replace(self, name, content):
+        return self._step(lambda: super(CrashingStore, self).replace(name, content))
+
+    def open_part(self, name):
+        return self._step(lambda: super(CrashingStore, self).open_part(name))
