@@ -4,10 +4,17 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from local.servers import dynalite, dynamodb_local
 from tests.databases import Database
 from tests.standin.server import StandIn, running
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("new", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("same")
+"""`same` examples every time, so that a red run is red for everybody; `make prove` draws new ones
+(--hypothesis-profile=new, with the seed that it prints)."""
 
 
 @pytest.fixture(scope="session")

@@ -98,17 +98,30 @@ shards = st.builds(
 def test_shards_are_added_only_by_all_of_its_rules(
     known: Shards, hits: int, accepted: int, known_for: float
 ) -> None:
+    """The cooldown is over by whichever clock shows more time: both are lower bounds of the age.
+
+    A writer has seen for itself that nothing changed for `known_for` seconds, whereas the wall
+    clock's age is too small by as much as the clock of whoever changed the metadata is ahead.
+    """
     policy = Policy(threshold=5, cooldown=30, most=32)
     decision = decide(policy, known, hot(policy, hits, accepted), NOW, known_for)
     if decision.action is Action.GROW:
         assert hits >= policy.threshold
         assert known.phase in (Phase.STEADY, Phase.OPENED)
-        assert NOW - known.last_updated >= policy.cooldown
+        assert max(known_for, NOW - known.last_updated) >= policy.cooldown
         assert known_for >= known.settle
         assert known.number < decision.number <= min(policy.most, 2 * known.number)
     if decision.action is Action.AT_MAXIMUM:
         assert known.number >= policy.most
     assert decision.reason
+
+
+@pytest.mark.parametrize(("known_for", "action"), [(29, Action.WAIT), (30, Action.GROW)])
+def test_a_clock_that_is_ahead_does_not_hold_growth_up(known_for: float, action: Action) -> None:
+    """The metadata was changed by a machine whose clock is an hour ahead of this one's."""
+    policy = Policy(threshold=5, cooldown=30)
+    known = Shards(2, int(NOW + 3600), ((int(NOW + 3600), 2),), 2, 2)
+    assert decide(policy, known, hot(policy, 5), NOW, known_for).action is action
 
 
 @given(counts, st.floats(1, 1000), st.floats(0, 1000))
