@@ -235,6 +235,7 @@ def _noted(table: Table, audited: dict[str, Any], report: dict[str, Any]) -> int
 def _remove(table: Table) -> int:
     options = table.options
     _check_nobody_keeps(table)
+    table.book.void_audit()  # first of all: from now on the index holds less than the table
     removed = _emptied(table)
     if table.state.is_index_ready:
         table.book.note_emptied()

@@ -61,6 +61,10 @@ class Book:
         """Note what an audit has found, without its examples."""
         self._write(AUDIT, {name: told for name, told in report.items() if name != "examples"})
 
+    def void_audit(self) -> None:
+        """No audit counts from now on: what it has found to be true is about to be changed."""
+        self.store.delete(AUDIT)
+
     def check_writable(self) -> None:
         """Raises CannotStart if nothing can be noted: better before a long walk than after it."""
         if isinstance(self.store, Directory):

@@ -132,6 +132,8 @@ class Manager:
 
     def _prepare_removal(self, work: _Work) -> dict[str, Any]:
         order, table = work.order, work.table
+        # First of all: from the next step on the index holds less than the table.
+        self.indexes.book(table).void_audit()
         if not self.mappings.detach(_stream_of(table)):
             return self._wait(Step(False, "detaching the keeper"))
         setup = self.indexes.book(table).setup() or {}

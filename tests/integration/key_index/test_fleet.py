@@ -189,6 +189,23 @@ def test_a_build_can_be_repeated_and_removed_twice(
     assert "there is no key index" in machines.start("remove", {"table": table_name})["skipped"]
 
 
+def test_an_index_that_is_being_removed_is_not_read(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    """Not from the removal's first step on, whether or not it ever comes to its end."""
+    expected = dynamodb.collections(table_name, [2] * 40)
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    given = {"table": table_name}
+    assert machines.machine.start(given)["method"] == "index"
+    state = machines.step("remove", "prepare", given, machines.machine.execution(), {})
+    assert machines.machine.start(given)["method"] == "skip"
+    while state["next"] == "wait":
+        state = machines.step("remove", "prepare", given, machines.machine.execution(), {})
+    machines.machine.start(state["walk"])
+    read = machines.machine.start(given)
+    assert (read["method"], read["keys"]) == ("skip", len(set(expected)))
+
+
 def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:

@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from keyhop.cli import index_actions
+from keyhop.errors import CannotStart
 from keyhop.key_index.book import local_book
 from keyhop.key_index.collections import Collections
 from keyhop.keyspace import LEAST_SORT_KEY
@@ -226,6 +228,37 @@ def test_a_removal_goes_on_where_it_was_interrupted(dynamodb: Database, table_na
     assert book.setup() is None
     assert index(dynamodb, "build", table_name, "--sentinel", "#x").status == 0
     assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 20
+
+
+def test_an_index_that_is_being_removed_is_not_read(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A removal that cannot go on has deleted some sentinels, and the audit was before that."""
+    dynamodb.collections(table_name, [2] * 20)
+    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
+    assert index(dynamodb, "build", table_name).status == 0
+    assert "index: the key index is ACTIVE" in keys_from(dynamodb, table_name)[0].err
+    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: [])
+    delete = Collections.delete
+    monkeypatch.setattr(
+        Collections, "delete", failing_after(7, delete, CannotStart("this far and no further"))
+    )
+    assert index(dynamodb, "remove", table_name).status == 2
+    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
+    told, keys = keys_from(dynamodb, table_name)
+    assert "no audit of it is on record" in told.err
+    assert len(keys) == 20
+
+
+def failing_after(times: int, call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
+    left = iter(range(times))
+
+    def counted(*arguments: Any) -> Any:
+        if next(left, None) is None:
+            raise error
+        return call(*arguments)
+
+    return counted
 
 
 def test_items_with_the_marker_attribute_are_refused(dynamodb: Database, table_name: str) -> None:
