@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import boto3
-from keyhop.client import Endpoint, dynamodb_client
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.table import Target
-from keyhop.keyspace import KeyAttribute, KeySpace
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import Target
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
 
-from local.servers import LOCAL_CREDENTIALS, ROOT
+from testing.servers import LOCAL_CREDENTIALS, ROOT
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 START = SPACE.hop_from({"pk": {"S": "key-1"}})

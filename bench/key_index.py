@@ -22,19 +22,19 @@ from typing import Any
 from unittest.mock import patch
 
 from keyhop import __version__
-from keyhop.key_index.attach import SETTINGS
+from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS, UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.schema import LEAST_SORT_KEY
 from keyhop.key_index.collections import Spent
 from keyhop.key_index.keeper import WORKERS, keep
-from keyhop.keyspace import LEAST_SORT_KEY
-from keyhop.sentinel import INDEX, MARKER
-from keyhop.units import SENTINEL_WRITE_UNITS, UNITS_PER_BLOCK, blocks_of
+from keyhop.key_index.sentinel import INDEX, MARKER
+from keyhop.streams.event_source import SETTINGS
 
 from bench.report import DOCS, _markdown
 from local.cloud import Cloud, laptop_cloud
 from local.follow import Executions
 from local.pump import IDLE_SECONDS, Pump, pump_for
-from tests.databases import Database, keyhop
-from tests.integration.key_index.tables import STREAM, Stream, collections_of, drift
+from testing.databases import Database, keyhop
+from testing.key_index_tables import STREAM, Stream, collections_of, drift
 
 DEPLOYED, ALONE = "Bench", "Alone"
 """The tables of the deployed keeper, and of the one in this process."""

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from keyhop.client import Endpoint, dynamodb_client
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.plan import Wishes, choose_method
-from keyhop.enumerate.run import Progress, stream
-from keyhop.enumerate.start import prepare
-from keyhop.enumerate.table import describe
-from keyhop.keyspace import Key
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.values import Key
+from keyhop.jobs.first_look import prepare
+from keyhop.jobs.layout import Wishes, choose_method
+from keyhop.jobs.worker import Progress, stream
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
 
-from bench.baselines import Reading, full_scan, published
-from local.servers import LOCAL_CREDENTIALS
+from testing.baselines import Reading, full_scan, published
+from testing.servers import LOCAL_CREDENTIALS
 
 
 class CountingSink:

@@ -12,9 +12,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from local.servers import ROOT
-from tests.standin.engine import Table
-from tests.standin.server import StandIn
+from testing.servers import ROOT
+from testing.standin.engine import Table
+from testing.standin.server import StandIn
 
 KEYS = 1_000_000
 TABLE = "Million"

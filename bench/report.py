@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from local.servers import ROOT
+from testing.servers import ROOT
 
 DOCS = ROOT / "docs"
 PUBLISHED, SCAN = "published, serial", "full scan"

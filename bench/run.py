@@ -24,7 +24,9 @@ from bench import key_index, sharding
 from bench.client_cpu import client_cpu
 from bench.million import peak_megabytes
 from bench.report import write_report
-from bench.simulator import (
+from local.flights import load
+from testing.servers import ROOT, dynalite, dynamodb_local, local_client
+from testing.simulator import (
     FullScanPolicy,
     LedgerPolicy,
     Policy,
@@ -33,9 +35,7 @@ from bench.simulator import (
     optimum,
     simulate,
 )
-from bench.tables import TABLES
-from local.flights import load
-from local.servers import ROOT, dynalite, dynamodb_local, local_client
+from testing.tables import TABLES
 
 SEED = 7
 SEGMENTS = 16

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from keyhop import __version__
+from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
 from keyhop.sharding.shards import SETTLE_SECONDS
-from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
 
 from bench import sharding_burst as burst
 from bench import sharding_reads as reading
@@ -23,7 +23,7 @@ from bench.report import DOCS, _markdown
 from bench.sharding_burst import Outcome
 from bench.sharding_reads import Read
 from bench.sharding_writes import Cost
-from local.servers import dynamodb_local
+from testing.servers import dynamodb_local
 
 REPORT = DOCS / "benchmark-sharding.md"
 MILLION = 1_000_000

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
-from keyhop.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.sharding.calls import Calls
 from keyhop.sharding.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
 from bench.sharding_tables import KEY, TABLE, create
-from local.servers import local_client
-from tests.partitions import partitions
-from tests.virtual_time import EPOCH, VirtualClock
+from testing.partitions import partitions
+from testing.servers import local_client
+from testing.virtual_time import EPOCH, VirtualClock
 
 KEY_RATE = 20
 """Write units a second of a physical key in the model."""

@@ -14,7 +14,7 @@ from keyhop.sharding.shards import Shards
 from keyhop.sharding.table import ShardedTable
 
 from bench.sharding_tables import KEY, METADATA, TABLE, Counting, create, register
-from local.servers import LOCAL_CREDENTIALS, local_client
+from testing.servers import LOCAL_CREDENTIALS, local_client
 
 SHARDS = (1, 2, 8, 32)
 ITEMS = 2_000

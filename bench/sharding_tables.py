@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from keyhop.client import Client, Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
 from keyhop.sharding.shards import Shards, to_item
 
 TABLE = "Audit"

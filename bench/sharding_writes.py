@@ -14,8 +14,8 @@ from keyhop.sharding.shards import SETTLE_SECONDS, Phase, Shards
 from keyhop.sharding.table import ShardedTable
 
 from bench.sharding_tables import KEY, METADATA, TABLE, Counting, create, register
-from local.servers import LOCAL_CREDENTIALS, local_client
-from tests.virtual_time import EPOCH, VirtualClock
+from testing.servers import LOCAL_CREDENTIALS, local_client
+from testing.virtual_time import EPOCH, VirtualClock
 
 WRITES = 300
 ROUNDS = 4

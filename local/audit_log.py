@@ -8,7 +8,7 @@ example; the traffic and its checks are in audit_traffic.py.
 import sys
 from datetime import UTC, datetime
 
-from keyhop.client import Endpoint
+from keyhop.dynamodb.client import Endpoint
 from keyhop.sharding.policy import Policy
 from keyhop.sharding.table import ShardedTable
 

@@ -17,8 +17,8 @@ from keyhop.sharding.shards import Phase, Shards
 from keyhop.sharding.table import ShardedTable
 from rich.console import Console
 
-from local.servers import dynamodb_local, local_client
-from tests.partitions import partitions
+from testing.partitions import partitions
+from testing.servers import dynamodb_local, local_client
 
 TABLE = "Audit"
 HOT = "/srv/share/budget.xlsx"

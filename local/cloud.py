@@ -18,7 +18,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from local.servers import ROOT, dynamodb_local, free_port, running
+from testing.servers import ROOT, dynamodb_local, free_port, running
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"

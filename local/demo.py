@@ -11,18 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
-from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
+from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench.baselines import Reading, full_scan, published
 from local.cloud import Cloud, DeploymentError, laptop_cloud
 from local.demo_index import show_key_index
 from local.flights import TABLE, create_table, flights, load
 from local.follow import Executions
-from local.servers import dynamodb_local, local_client
 from local.show import follow, result_text
+from testing.baselines import Reading, full_scan, published
+from testing.servers import dynamodb_local, local_client
 
 ITEMS = 40_000
 COMPARED_SEGMENTS = 128

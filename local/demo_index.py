@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from keyhop.units import read_dollars
+from keyhop.dynamodb.capacity import read_dollars
 from rich.console import Console
 from rich.table import Table
 
@@ -15,8 +15,8 @@ from local.cloud import Cloud
 from local.flights import TABLE
 from local.follow import Ended, Executions
 from local.pump import pump_for
-from local.servers import local_client
 from local.show import follow
+from testing.servers import local_client
 
 BUILD = {"table": TABLE, "maxWriteRate": 20_000, "maxConcurrency": 2, "graceSeconds": 1}
 READ = {"table": TABLE, "method": "auto"}

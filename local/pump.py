@@ -18,7 +18,7 @@ from local.cloud import CREDENTIALS, REGION, Cloud
 from local.feed import PAGE, Feed, error_code, is_due
 from local.lane import Counts, Shared
 from local.mapping import Filter, MappingRefused, Trouble, settings_of
-from local.servers import LOCAL_CREDENTIALS
+from testing.servers import LOCAL_CREDENTIALS
 
 IDLE_SECONDS = 0.08
 SETTLING_SECONDS = 0.02

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from local.servers import dynalite, dynamodb_local
-from tests.databases import Database
-from tests.standin.server import StandIn, running
+from testing.databases import Database
+from testing.servers import dynalite, dynamodb_local
+from testing.standin.server import StandIn, running
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("new", derandomize=False, deadline=None, print_blob=True)

@@ -10,18 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.enumerate.bucket import Bucket
-from keyhop.enumerate.fleet.checking import verify_run
-from keyhop.enumerate.fleet.costs import Worker
-from keyhop.enumerate.fleet.finishing import finish_run
-from keyhop.enumerate.fleet.planning import plan_run
-from keyhop.enumerate.fleet.request import parse
-from keyhop.enumerate.fleet.runs import Execution, Runs
-from keyhop.enumerate.fleet.working import GroupWork, scan_segments
-from keyhop.enumerate.run import now
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.values import Key
+from keyhop.jobs.check import verify_run
+from keyhop.jobs.costs import Worker
+from keyhop.jobs.finish import finish_run
+from keyhop.jobs.plan import plan_run
+from keyhop.jobs.request import parse
+from keyhop.jobs.runs import Execution, Runs
+from keyhop.jobs.work import GroupWork, scan_segments
+from keyhop.jobs.worker import now
 from keyhop.key_index.fleet import KeyIndexes
-from keyhop.keyspace import Key
+from keyhop.storage.s3 import Bucket
 
 MOST_STATE_BYTES = 256 * 1024
 WORKER = Worker(1769, "arm64")

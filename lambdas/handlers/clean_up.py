@@ -6,8 +6,8 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.enumerate.fleet.failing import RunFailed, clean_up
-from keyhop.enumerate.fleet.runs import Execution
+from keyhop.jobs.failure import RunFailed, clean_up
+from keyhop.jobs.runs import Execution
 
 from handlers.settings import CleanUpSettings, runs_in
 from handlers.telemetry import count, function_tracer

@@ -5,10 +5,10 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.enumerate.fleet.finishing import finish_run
-from keyhop.enumerate.fleet.runs import Execution
-from keyhop.enumerate.fold import Parse
-from keyhop.keyspace import KeyType
+from keyhop.dynamodb.values import KeyType
+from keyhop.jobs.finish import finish_run
+from keyhop.jobs.runs import Execution
+from keyhop.keys.logical import Parse
 from keyhop.sharding.names import Names
 
 from handlers.settings import FinishSettings, runs_in

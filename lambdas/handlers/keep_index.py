@@ -10,13 +10,13 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.client import Client, Endpoint
-from keyhop.enumerate.fleet.request import allowed, table_name
-from keyhop.enumerate.fleet.runs import dynamodb_for
-from keyhop.enumerate.table import describe
+from keyhop.dynamodb.client import Client, Endpoint
+from keyhop.dynamodb.tables import describe
+from keyhop.jobs.request import allowed, table_name
+from keyhop.jobs.runs import dynamodb_for
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.keeper import WORKERS, keep
-from keyhop.sentinel import Sentinel
+from keyhop.key_index.sentinel import Sentinel
 
 from handlers.settings import KeeperSettings
 from handlers.telemetry import count, count_throttles, function_tracer

@@ -6,9 +6,9 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.enumerate.fleet.runs import Execution
-from keyhop.key_index.attach import Mappings
-from keyhop.key_index.manage import Manager
+from keyhop.jobs.runs import Execution
+from keyhop.key_index.life_cycle import Manager
+from keyhop.streams.event_source import Mappings
 
 from handlers.settings import ManageSettings, key_indexes_of, runs_in
 from handlers.telemetry import count, function_tracer

@@ -5,10 +5,10 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.enumerate.fleet.planning import plan_run
-from keyhop.enumerate.fleet.request import parse
-from keyhop.enumerate.fleet.runs import Execution
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.usage import Tally
+from keyhop.jobs.plan import plan_run
+from keyhop.jobs.request import parse
+from keyhop.jobs.runs import Execution
 
 from handlers.settings import PlanSettings, key_indexes_of, runs_in
 from handlers.telemetry import count, count_reads, function_tracer

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.key_index.attach import Mappings
+from keyhop.streams.event_source import Mappings
 
 logger = Logger()
 

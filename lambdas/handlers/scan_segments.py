@@ -5,8 +5,8 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.enumerate.fleet.working import GroupWork, scan_segments
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.usage import Tally
+from keyhop.jobs.work import GroupWork, scan_segments
 
 from handlers.settings import ScanSettings, key_indexes_of, runs_in
 from handlers.telemetry import count, count_reads, function_tracer

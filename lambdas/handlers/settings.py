@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from keyhop.enumerate.bucket import s3_client
-from keyhop.enumerate.fleet.costs import Worker
-from keyhop.enumerate.fleet.runs import Runs
+from keyhop.jobs.costs import Worker
+from keyhop.jobs.runs import Runs
 from keyhop.key_index.fleet import KeyIndexes
+from keyhop.storage.s3 import s3_client
 
 
 @dataclass(frozen=True, slots=True)

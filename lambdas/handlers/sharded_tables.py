@@ -10,10 +10,10 @@ from typing import Any
 from aws_lambda_powertools.metrics import Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.client import Client, Endpoint, is_transient
-from keyhop.enumerate.fleet.request import allowed
-from keyhop.enumerate.fleet.runs import dynamodb_for
+from keyhop.dynamodb.client import Client, Endpoint, is_transient
 from keyhop.errors import GaveUp
+from keyhop.jobs.request import allowed
+from keyhop.jobs.runs import dynamodb_for
 from keyhop.sharding.policy import Policy
 from keyhop.sharding.provisioned import cloudwatch_of
 from keyhop.sharding.table import CONNECTIONS, ShardedTable, explained_to_user

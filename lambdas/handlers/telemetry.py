@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aws_lambda_powertools import Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.usage import Tally
 from keyhop.sharding.counts import (
     AT_MAXIMUM,
     HOT_THROTTLES,

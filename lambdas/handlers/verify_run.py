@@ -5,9 +5,9 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.enumerate.fleet.checking import verify_run
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.usage import Tally
 from keyhop.errors import KeysMissing
+from keyhop.jobs.check import verify_run
 
 from handlers.settings import VerifySettings, runs_in
 from handlers.telemetry import count, count_reads, function_tracer

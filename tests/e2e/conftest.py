@@ -14,7 +14,7 @@ import pytest
 
 from local.cloud import Cloud, laptop_cloud
 from local.follow import Ended, Executions
-from tests.databases import Database
+from testing.databases import Database
 
 KEPT = ["Kept", "Chaos", "Poison"]
 SHARDED = {"table": "Sharded", "sharding": {"partitionKey": "path"}}

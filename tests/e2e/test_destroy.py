@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from keyhop.key_index.attach import Mappings
+from keyhop.streams.event_source import Mappings
 
 from local.cloud import Cloud
-from tests.databases import Database
-from tests.integration.key_index.tables import STREAM
+from testing.databases import Database
+from testing.key_index_tables import STREAM
 
 TABLES = ["Small", {"table": "Left", "keyIndex": True}]
 

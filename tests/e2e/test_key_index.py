@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.sentinel import Sentinel
+from keyhop.key_index.sentinel import Sentinel
 
 from local.follow import Ended, Executions
 from local.mapping import Trouble
 from local.pump import pump_for
-from tests.databases import Result, keyhop
+from testing.databases import Result, keyhop
+from testing.key_index_tables import drift, scanned, target_of
 from tests.e2e.conftest import Deployed
 from tests.e2e.processes import workers_of
 from tests.e2e.proxy import Proxy, proxy_before
-from tests.integration.key_index.tables import drift, scanned, target_of
 
 KEEPER = "Keyhop-KeepIndex"
 LONGEST_SECONDS = 100.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from local.cloud import Cloud
-from local.servers import ROOT, local_client
+from testing.servers import ROOT, local_client
 from tests.live.fixtures import enumerated, fixtures
 
 PREFIX = "e2e-"

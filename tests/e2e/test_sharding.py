@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from keyhop.client import Endpoint
+from keyhop.dynamodb.client import Endpoint
 from keyhop.sharding.names import Names
 from keyhop.sharding.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable

@@ -166,7 +166,7 @@ def test_all_functions_are_alike_in_what_the_operator_sees(kept: Deployed, name:
 
 
 def test_the_code_finds_the_keeper_by_the_end_of_its_name(kept: Deployed):
-    from keyhop.key_index.attach import KEEPER
+    from keyhop.streams.event_source import KEEPER
 
     assert kept.function("KeepIndex")["FunctionName"].endswith(KEEPER)
 

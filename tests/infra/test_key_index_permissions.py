@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from keyhop.sentinel import INDEX, MARKER
+from keyhop.key_index.sentinel import INDEX, MARKER
 
 from infra import permissions
 from tests.infra.conftest import FAR_TABLE, FOREIGN_TABLE

@@ -1,5 +1,5 @@
 import pytest
-from keyhop.enumerate.fleet.listing import LINKS
+from keyhop.jobs.part_index import LINKS
 
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import BUCKET, Deployed

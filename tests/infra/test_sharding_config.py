@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from keyhop.dynamodb.values import KeyType
 from keyhop.errors import CannotStart
-from keyhop.keyspace import KeyType
 from keyhop.sharding.names import MOST_SHARDS, Names
 from keyhop.sharding.protocol import Placement
 from keyhop.sharding.shards import ATTRIBUTES, Shards, to_item

@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from keyhop.throttling import ALL_REASONS, NO_REASON
+from keyhop.dynamodb.throttling import ALL_REASONS, NO_REASON
 
 from infra.functions import LAMBDAS, SERVICE
 from infra.sharding_monitoring import REASONS

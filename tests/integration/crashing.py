@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from keyhop.enumerate.store import Directory
+from keyhop.storage.local import Directory
 
 
 class Crash(BaseException):

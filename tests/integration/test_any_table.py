@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.databases import EXTREMES, Database, hashable, keyhop, partition_value
+from testing.databases import EXTREMES, Database, hashable, keyhop, partition_value
 
 TYPES = ["S", "N", "B"]
 LAYOUTS = [(), *(("--segments", number) for number in ("1", "4", "16", "1000"))]

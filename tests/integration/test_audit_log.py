@@ -6,16 +6,16 @@ import subprocess
 import sys
 
 import pytest
-from keyhop.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.sharding.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
 from local.audit_log import accesses, audit_log, record_access
 from local.audit_traffic import COLD, HOT, Second, Traffic, create_tables, fault, line, run, summary
-from local.servers import ROOT
-from tests.databases import Database
-from tests.partitions import partitions
-from tests.virtual_time import VirtualClock
+from testing.databases import Database
+from testing.partitions import partitions
+from testing.servers import ROOT
+from testing.virtual_time import VirtualClock
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import Database
-from tests.standin.engine import Refused
-from tests.standin.server import Hangup, StandIn
+from testing.databases import Database
+from testing.standin.engine import Refused
+from testing.standin.server import Hangup, StandIn
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 

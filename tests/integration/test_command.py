@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from keyhop import __version__
 
-from tests.databases import Database, keyhop
-from tests.standin.engine import Refused
-from tests.standin.server import StandIn
+from testing.databases import Database, keyhop
+from testing.standin.engine import Refused
+from testing.standin.server import StandIn
 
 ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
 

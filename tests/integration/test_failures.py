@@ -7,20 +7,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from keyhop.client import Endpoint
-from keyhop.enumerate.budget import SLOWEST, Budget
-from keyhop.enumerate.ledger import Ledger
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.plan import Layout
-from keyhop.enumerate.run import Progress, stream
-from keyhop.enumerate.start import Start
-from keyhop.enumerate.table import describe
-from keyhop.throttling import ALL_REASONS
+from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.throttling import ALL_REASONS
+from keyhop.jobs.first_look import Start
+from keyhop.jobs.layout import Layout
+from keyhop.jobs.worker import Progress, stream
+from keyhop.scan.page_size import Ledger
+from keyhop.scan.rate_limit import SLOWEST, Budget
+from keyhop.scan.reader import PageReader
 
-from local.servers import local_client
-from tests.databases import Database
-from tests.standin.engine import Refused
-from tests.standin.server import Hangup, StandIn
+from testing.databases import Database
+from testing.servers import local_client
+from testing.standin.engine import Refused
+from testing.standin.server import Hangup, StandIn
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 
@@ -177,7 +177,7 @@ def test_patience_ends_and_the_run_can_be_resumed(
 
 def test_waiting_for_the_rate_is_not_taken_for_failure() -> None:
     """Patience runs from the first failure after a success, not from the last success."""
-    from keyhop.enumerate.pages import Patience
+    from keyhop.scan.reader import Patience
 
     patience = Patience(300.0)
     patience.succeeded()

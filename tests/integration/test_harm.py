@@ -6,11 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from keyhop.enumerate import log as log_module
-from keyhop.enumerate.store import ASIDE, Directory, PartFile
 from keyhop.errors import CannotStart
+from keyhop.jobs import journal as log_module
+from keyhop.storage.local import ASIDE, Directory
+from keyhop.storage.store import PartFile
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.test_nothing_is_lost import SIZES, committed_keys, reader_of, work
 
 

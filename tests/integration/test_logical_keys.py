@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 from keyhop.cli.logical import KnownShards, by_metadata, most_shards
-from keyhop.client import Endpoint, dynamodb_client
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.fold import Folding, by_suffix, check_can_fold, folded
-from keyhop.enumerate.ledger import Ledger
-from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.pages import PageReader, Stopped
-from keyhop.enumerate.plan import Choice, Layout
-from keyhop.enumerate.record import RunPlan
-from keyhop.enumerate.run import GroupRun, Progress, begin, conclude, plan_of
-from keyhop.enumerate.start import Start
-from keyhop.enumerate.store import Directory
-from keyhop.enumerate.table import describe
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import describe
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.keyspace import KeyAttribute, KeySpace
+from keyhop.jobs.first_look import Start
+from keyhop.jobs.journal import RunLog
+from keyhop.jobs.layout import Choice, Layout
+from keyhop.jobs.model import RunPlan
+from keyhop.jobs.worker import GroupRun, Progress, begin, conclude, plan_of
+from keyhop.keys.logical import Folding, by_suffix, check_can_fold, folded
+from keyhop.scan.page_size import Ledger
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader, Stopped
 from keyhop.sharding.names import Names
 from keyhop.sharding.shards import Phase, Shards, to_item
+from keyhop.storage.local import Directory
 
-from tests.databases import BY_DAY, Database, keyhop
+from testing.databases import BY_DAY, Database, keyhop
 from tests.integration.crashing import Crash, CrashingStore
 
 SHARDS = [1, 2, 7, 1, 32, 1, 3, 1] * 6
@@ -296,8 +296,8 @@ def work(store: Directory, url: str, table: str) -> None:
 def test_a_crash_at_every_write_changes_nothing(
     strict: Database, table_name: str, tmp_path: Path, after: bool, monkeypatch
 ) -> None:
-    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_AT_ONCE", 10)
-    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_OF_A_PART", 20)
+    monkeypatch.setattr("keyhop.keys.logical.KEYS_AT_ONCE", 10)
+    monkeypatch.setattr("keyhop.keys.logical.KEYS_OF_A_PART", 20)
     expected = Counter(sharded(strict, table_name))
     crash_at, crashed = 0, True
     while crashed:

@@ -12,20 +12,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from keyhop.client import Endpoint, dynamodb_client
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.ledger import Ledger
-from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.plan import Choice, Layout
-from keyhop.enumerate.run import GroupRun, Progress, begin, plan_of, summed_up
-from keyhop.enumerate.start import Start
-from keyhop.enumerate.store import Directory
-from keyhop.enumerate.table import describe
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.tables import describe
+from keyhop.jobs.first_look import Start
+from keyhop.jobs.journal import RunLog
+from keyhop.jobs.layout import Choice, Layout
+from keyhop.jobs.worker import GroupRun, Progress, begin, plan_of, summed_up
+from keyhop.scan.page_size import Ledger
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+from keyhop.storage.local import Directory
 
-from tests.databases import BY_DAY, Database, keyhop
+from testing.databases import BY_DAY, Database, keyhop
+from testing.standin.server import StandIn
 from tests.integration.crashing import Crash, CrashingStore
-from tests.standin.server import StandIn
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 

@@ -12,8 +12,8 @@ import pytest
 
 from local.mapping import Trouble
 from local.pump import Pump
-from local.servers import LOCAL_CREDENTIALS
-from tests.databases import Database
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS
 
 SECONDS = 60
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}

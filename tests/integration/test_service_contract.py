@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from botocore.exceptions import ClientError
-from keyhop.keyspace import GREATEST_SORT_KEY
+from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 
-from tests.databases import EXTREMES, Database, partition_value
+from testing.databases import EXTREMES, Database, partition_value
 
 
 def scan(database: Database, table: str, **parameters):

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from tests.databases import Database, hashable
-from tests.standin.server import StandIn
+from testing.databases import Database, hashable
+from testing.standin.server import StandIn
 
 
 @pytest.mark.parametrize("method", ["skip", "scan"])

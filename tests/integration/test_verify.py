@@ -7,17 +7,17 @@ import signal
 from pathlib import Path
 
 import pytest
-from keyhop.client import Endpoint, dynamodb_client
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.store import Directory
-from keyhop.enumerate.table import describe
-from keyhop.enumerate.verify import verify
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.tables import describe
 from keyhop.errors import BrokenPromise
+from keyhop.jobs.journal import RunLog
+from keyhop.keys.verify import verify
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+from keyhop.storage.local import Directory
 
-from tests.databases import Database
-from tests.standin.server import StandIn
+from testing.databases import Database
+from testing.standin.server import StandIn
 
 SHARE = ("--verify", "1")
 

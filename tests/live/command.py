@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from keyhop.keyspace import from_json
+from keyhop.dynamodb.values import from_json
 
 from tests.live.fixtures import INDEX, Fixture, comparable
 from tests.live.report import Report, expect, expect_equal, expect_keys

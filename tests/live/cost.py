@@ -7,10 +7,10 @@ tables cost while they lie (a few MB for minutes), and the logs and metrics of t
 
 from dataclasses import dataclass
 
-from keyhop.enumerate.fleet.costs import PRICE_DATE as RUN_PRICE_DATE
-from keyhop.enumerate.fleet.costs import PRICE_REGION as RUN_PRICE_REGION
-from keyhop.enumerate.fleet.costs import Worker, run_cost
-from keyhop.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, read_dollars
+from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, read_dollars
+from keyhop.jobs.costs import PRICE_DATE as RUN_PRICE_DATE
+from keyhop.jobs.costs import PRICE_REGION as RUN_PRICE_REGION
+from keyhop.jobs.costs import Worker, run_cost
 
 from tests.live import command, runs, service
 from tests.live.fixtures import Fixture, enumerated

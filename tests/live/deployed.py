@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
-from keyhop.enumerate.fleet.costs import Worker
+from keyhop.jobs.costs import Worker
 
 from tests.live.fixtures import Fixture, enumerated
 from tests.live.report import Refused

@@ -7,10 +7,11 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from keyhop.keyspace import GREATEST_SORT_KEY, KeyType
-from keyhop.units import UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.capacity import UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.schema import GREATEST_SORT_KEY
+from keyhop.dynamodb.values import KeyType
 
-from tests.databases import EXTREMES, partition_value
+from testing.databases import EXTREMES, partition_value
 
 TYPES: tuple[KeyType, ...] = ("S", "N", "B")
 COMMON = "keyhop-live-"

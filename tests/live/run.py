@@ -36,7 +36,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
-from keyhop.units import read_dollars
+from keyhop.dynamodb.capacity import read_dollars
 
 from tests.live.command import check_command
 from tests.live.cost import DOLLARS_PER_WRITE_UNIT, Expected, expected

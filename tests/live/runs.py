@@ -9,7 +9,7 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.keyspace import from_json
+from keyhop.dynamodb.values import from_json
 
 from tests.live.deployed import Deployed
 from tests.live.fixtures import COMMON, INDEX, Fixture, comparable

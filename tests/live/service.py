@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from botocore.exceptions import ClientError
-from keyhop.keyspace import GREATEST_SORT_KEY
-from keyhop.units import UNITS_PER_BLOCK
+from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 
 from tests.live.fixtures import INDEX, Fixture, comparable, in_order
 from tests.live.report import Report, expect, expect_equal, expect_keys

@@ -5,8 +5,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.enumerate.budget import SLOWEST, Budget
 from keyhop.errors import BudgetSpent
+from keyhop.scan.rate_limit import SLOWEST, Budget
 
 
 def spend(budget: Budget, pages: list[tuple[float, float]], workers: int, latency: float):

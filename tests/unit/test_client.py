@@ -12,7 +12,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
     SSLError,
 )
-from keyhop.client import Endpoint, dynamodb_client, explained, is_transient
+from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained, is_transient
 from keyhop.errors import CannotStart, NoCredentials, NotPermitted, TableNotFound, Unreachable
 
 

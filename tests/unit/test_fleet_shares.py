@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.enumerate.fleet.costs import Worker, run_cost
-from keyhop.enumerate.fleet.shares import (
+from keyhop.jobs.costs import Worker, run_cost
+from keyhop.jobs.groups import (
     Fleet,
     allowances,
     fleet_of,
@@ -12,8 +12,9 @@ from keyhop.enumerate.fleet.shares import (
     segments_to_check,
     workers_at_once,
 )
-from keyhop.enumerate.forecast import Forecast
-from keyhop.enumerate.plan import Layout, group_of, group_order, layout_for_skip
+from keyhop.jobs.layout import Layout, layout_for_skip
+from keyhop.scan.cost_simulation import Forecast
+from keyhop.scan.segments import group_of, group_order
 
 HALF_A_UNIT_A_KEY = Forecast(0.5, 1.0)
 

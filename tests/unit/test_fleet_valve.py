@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.fleet.valve import SLOT_SECONDS, Valve
 from keyhop.errors import GaveUp, StoreUnavailable
+from keyhop.jobs.fleet_rate import SLOT_SECONDS, Valve
+from keyhop.scan.rate_limit import Budget
 
 FOREVER = 1e9
 RATE = 1_000.0

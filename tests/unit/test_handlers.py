@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from handlers import clean_up, finish_run, plan_run, scan_segments, settings, verify_run
-from keyhop.enumerate.fleet.failing import RunFailed
-from keyhop.enumerate.fleet.request import InvalidInput
-from keyhop.enumerate.fleet.working import Worked
-from keyhop.enumerate.tally import Tally
-from keyhop.enumerate.verify import Verdict
+from keyhop.dynamodb.usage import Tally
 from keyhop.errors import GaveUp, KeysMissing
+from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.request import InvalidInput
+from keyhop.jobs.work import Worked
+from keyhop.keys.verify import Verdict
 
 EXECUTION = {"Id": "arn:e", "Name": "e", "StartTime": "2026-11-01T00:00:00Z", "Input": {}}
 SECRET = "a partition key"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from handlers import keep_index, manage_index, release_keeper, settings
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.key_index.keeper import Kept
-from keyhop.keyspace import KeyAttribute, KeySpace
-from keyhop.sentinel import Sentinel
+from keyhop.key_index.sentinel import Sentinel
 
 from tests.unit.test_handlers import EXECUTION, Context, metrics_in
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from keyhop.key_index.protocol import Call, Seen
 
-from tests.explorer import WALKED, Rules, World
+from testing.key_index_explorer import WALKED, Rules, World
 
 PROTOCOL = Rules()
 NOBODY_LOOKS_AFTER_A_PUT = Rules(own_inserts=False)

@@ -1,15 +1,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.keyspace import (
+from keyhop.dynamodb.schema import (
     GREATEST_SORT_KEY,
     KeyAttribute,
     KeySpace,
-    from_json,
     index_keyspace,
     table_keyspace,
-    to_json,
 )
+from keyhop.dynamodb.values import from_json, to_json
 
 DESCRIPTION = {
     "AttributeDefinitions": [

@@ -5,10 +5,10 @@ import random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from keyhop.enumerate.ledger import DEEPEST_BANK, FIRST_DEPOSIT, Ledger, replay
+from keyhop.scan.page_size import DEEPEST_BANK, FIRST_DEPOSIT, Ledger, replay
 
-from bench.simulator import LedgerPolicy, PublishedPolicy, Table, optimum, simulate
-from bench.tables import TABLES
+from testing.simulator import LedgerPolicy, PublishedPolicy, Table, optimum, simulate
+from testing.tables import TABLES
 
 SLACK = 8.0
 """Blocks: the first deposit, and the last page."""

@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.enumerate.output import FORMATS, Encoder
-from keyhop.keyspace import KeyAttribute, KeySpace
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.jobs.formats import FORMATS, Encoder
 
 ONE = {type_: KeySpace((KeyAttribute("pk", type_),)) for type_ in ("S", "N", "B")}
 SEVERAL = KeySpace((KeyAttribute("p", "S"), KeyAttribute("q", "B"), KeyAttribute("r", "N")))

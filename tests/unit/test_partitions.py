@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.throttling import ALL_REASONS, reason_names
+from keyhop.dynamodb.throttling import ALL_REASONS, reason_names
 
-from local.servers import local_client
-from tests.databases import Database
-from tests.partitions import (
+from testing.databases import Database
+from testing.partitions import (
     HOT_KEY,
     PROVISIONED,
     TABLE_TOO_SMALL,
@@ -20,7 +19,8 @@ from tests.partitions import (
     Place,
     partitions,
 )
-from tests.virtual_time import EPOCH, VirtualClock
+from testing.servers import local_client
+from testing.virtual_time import EPOCH, VirtualClock
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/T"
 SECOND = int(EPOCH)

@@ -5,7 +5,22 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.enumerate.findings import (
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.errors import CannotStart
+from keyhop.jobs.layout import (
+    Layout,
+    Wishes,
+    choose_method,
+    choose_workers,
+    layout_for_scan,
+    layout_for_skip,
+    scan_cost,
+    skip_cost,
+)
+from keyhop.scan.cost_simulation import Forecast, SeenCollection, forecast
+from keyhop.scan.sampling import SIZES
+from keyhop.scan.segments import group_order, is_nearly_done, segment_at
+from keyhop.scan.statistics import (
     Findings,
     Interval,
     SegmentSample,
@@ -13,23 +28,6 @@ from keyhop.enumerate.findings import (
     findings_of,
     rough_keys,
 )
-from keyhop.enumerate.forecast import Forecast, SeenCollection, forecast
-from keyhop.enumerate.plan import (
-    Layout,
-    Wishes,
-    choose_method,
-    choose_workers,
-    group_order,
-    is_nearly_done,
-    layout_for_scan,
-    layout_for_skip,
-    scan_cost,
-    segment_at,
-    skip_cost,
-)
-from keyhop.enumerate.survey import SIZES
-from keyhop.errors import CannotStart
-from keyhop.keyspace import KeyAttribute, KeySpace
 
 WITH_SORT = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 WITHOUT = KeySpace((KeyAttribute("pk", "S"),))

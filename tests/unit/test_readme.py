@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from keyhop.enumerate.fleet.costs import Worker, run_cost
-from keyhop.enumerate.fleet.shares import Fleet, fleet_of, fleet_wishes
-from keyhop.enumerate.fleet.working import FIRST_SLICE_SECONDS, LONGEST_SLICE_SECONDS
-from keyhop.enumerate.forecast import Forecast
-from keyhop.enumerate.plan import MOST_WORKERS, REQUESTS_PER_SECOND, layout_for_skip
+from keyhop.jobs.costs import Worker, run_cost
+from keyhop.jobs.groups import Fleet, fleet_of, fleet_wishes
+from keyhop.jobs.layout import MOST_WORKERS, REQUESTS_PER_SECOND, layout_for_skip
+from keyhop.jobs.work import FIRST_SLICE_SECONDS, LONGEST_SLICE_SECONDS
+from keyhop.scan.cost_simulation import Forecast
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 WORKER = Worker(1769, "arm64")
@@ -64,7 +64,7 @@ def test_the_formulas_of_the_readme_are_those_of_the_code() -> None:
 
 
 def test_the_input_table_names_every_field() -> None:
-    from keyhop.enumerate.fleet.request import FIELDS
+    from keyhop.jobs.request import FIELDS
 
     named = re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)
     assert set(FIELDS) <= set(named)

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.sharding.policy import (
     Action,
     Cause,
@@ -20,7 +21,6 @@ from keyhop.sharding.policy import (
     shrunk_count,
 )
 from keyhop.sharding.shards import Phase, Shards
-from keyhop.throttling import ALL_REASONS
 
 CAUSES = {
     "TableWriteKeyRangeThroughputExceeded": Cause.HOT_KEY,

@@ -6,7 +6,7 @@ import pytest
 from keyhop.sharding.protocol import Placement
 from keyhop.sharding.shards import Phase, Shards
 
-from tests.sharding_explorer import Mover, Reader, Rules, World, Writer, path_of
+from testing.sharding_explorer import Mover, Reader, Rules, World, Writer, path_of
 
 CALCULATED = Placement(calculated=True)
 RANDOM = Placement(calculated=False)

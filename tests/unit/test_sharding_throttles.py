@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
+from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.sharding.counts import HOT_THROTTLES, PROBES, RACES_LOST, REQUESTS, SHARDS_ADDED
 from keyhop.sharding.policy import Policy
 from keyhop.sharding.provisioned import Provisioned
 from keyhop.sharding.table import ShardedTable
-from keyhop.throttling import ALL_REASONS
 
 HOT = "TableWriteKeyRangeThroughputExceeded"
 BEGIN = 1_800_000_000.0

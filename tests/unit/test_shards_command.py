@@ -20,8 +20,8 @@ from keyhop.cli.shards_view import (
     show_text,
     shown,
 )
+from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import CannotStart
-from keyhop.keyspace import KeyAttribute
 from keyhop.sharding.items import Schema
 from keyhop.sharding.manage import KeyShards
 from keyhop.sharding.names import Names
@@ -29,7 +29,7 @@ from keyhop.sharding.protocol import Placement
 from keyhop.sharding.shards import DRAINING, Phase, Shards
 from rich.console import Console
 
-from tests.databases import keyhop
+from testing.databases import keyhop
 
 NASTY = "\x1b[31m/f\n.txt\u202e[bold]\\\u009b"
 T0 = 1_795_000_000
@@ -192,7 +192,7 @@ def test_a_chart_for_a_terminal_without_unicode(monkeypatch: pytest.MonkeyPatch)
 def test_an_interrupted_wait_ends_at_once() -> None:
     from threading import Event
 
-    from keyhop.enumerate.pages import Stopped
+    from keyhop.scan.reader import Stopped
 
     table = Sharded.__new__(Sharded)
     table.stop = Stop(Event())

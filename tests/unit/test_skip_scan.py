@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from keyhop.enumerate.skip_scan import BEGINNING, MOST_STUCK, Page, Position, advance, collapse
+from keyhop.dynamodb.schema import GREATEST_SORT_KEY, KeyAttribute, KeySpace
 from keyhop.errors import BrokenPromise
-from keyhop.keyspace import GREATEST_SORT_KEY, KeyAttribute, KeySpace
+from keyhop.scan.skip_scan import BEGINNING, MOST_STUCK, Page, Position, advance, collapse
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "N"))
 BEYOND = 10**6

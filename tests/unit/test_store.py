@@ -4,14 +4,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.output import Encoder
-from keyhop.enumerate.record import Checkpoint, Commit, Part, RunPlan, Totals, manifest
-from keyhop.enumerate.skip_scan import Position
-from keyhop.enumerate.store import Directory
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.usage import Tally
 from keyhop.errors import BrokenPromise, RunConflict
-from keyhop.keyspace import KeyAttribute, KeySpace
+from keyhop.jobs.formats import Encoder
+from keyhop.jobs.journal import RunLog
+from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan, Totals, manifest
+from keyhop.scan.skip_scan import Position
+from keyhop.storage.local import Directory
 
 SPACE = KeySpace((KeyAttribute("pk", "B"),), KeyAttribute("sk", "S"))
 

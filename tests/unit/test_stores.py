@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
-from keyhop.enumerate import bucket as bucket_module
-from keyhop.enumerate.bucket import Bucket, s3_client
-from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.store import Directory, Store
 from keyhop.errors import AwsRefused, BrokenPromise, CannotStart, NotPermitted, StoreUnavailable
+from keyhop.jobs.journal import RunLog
+from keyhop.storage import s3 as bucket_module
+from keyhop.storage.local import Directory
+from keyhop.storage.s3 import Bucket, s3_client
+from keyhop.storage.store import Store
 from moto import mock_aws
 
 from tests.unit.test_store import plan_of

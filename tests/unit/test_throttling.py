@@ -1,5 +1,5 @@
 import pytest
-from keyhop.throttling import ALL_REASONS, NO_REASON, is_throttling, reason_names
+from keyhop.dynamodb.throttling import ALL_REASONS, NO_REASON, is_throttling, reason_names
 
 
 def test_there_are_sixteen_reasons() -> None:

@@ -1,5 +1,5 @@
 import pytest
-from keyhop.units import blocks_of, charged_units, read_dollars
+from keyhop.dynamodb.capacity import blocks_of, charged_units, read_dollars
 
 
 @pytest.mark.parametrize(

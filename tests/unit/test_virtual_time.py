@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.virtual_time import EPOCH, Pool, VirtualClock
+from testing.virtual_time import EPOCH, Pool, VirtualClock
 
 
 def steps(

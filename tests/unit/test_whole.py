@@ -3,11 +3,11 @@
 from itertools import pairwise
 
 import pytest
-from keyhop.enumerate.plan import group_order
-from keyhop.enumerate.record import Block, Checkpoint, Commit, Part, RunPlan
-from keyhop.enumerate.skip_scan import BEGINNING
-from keyhop.enumerate.whole import EndedSegments
 from keyhop.errors import BrokenPromise
+from keyhop.jobs.completeness import EndedSegments
+from keyhop.jobs.model import Block, Checkpoint, Commit, Part, RunPlan
+from keyhop.scan.segments import group_order
+from keyhop.scan.skip_scan import BEGINNING
 
 from tests.unit.test_store import commit_of, plan_of
 

@@ -9,10 +9,10 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, HTTPClientError
-from keyhop.client import Endpoint, dynamodb_client, is_transient
-from keyhop.keyspace import GREATEST_SORT_KEY
-from keyhop.throttling import ALL_REASONS, reason_names
-from keyhop.wire import Wire
+from keyhop.dynamodb.client import Endpoint, dynamodb_client, is_transient
+from keyhop.dynamodb.schema import GREATEST_SORT_KEY
+from keyhop.dynamodb.throttling import ALL_REASONS, reason_names
+from keyhop.dynamodb.transport import Wire
 
 URL = "http://127.0.0.1:1"
 SECRETS = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret"}

@@ -4,9 +4,9 @@ import argparse
 from typing import Any
 
 from keyhop.cli import index_actions
-from keyhop.cli.numbers import positive, rate
-from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS
-from keyhop.key_index.walk import GRACE_SECONDS
+from keyhop.cli.options import positive, rate
+from keyhop.dynamodb.tables import DEFAULT_PATIENCE_SECONDS
+from keyhop.key_index.task import GRACE_SECONDS
 
 DEFAULT_WRITE_RATE = 1000.0
 """Write units a second: 500 sentinels."""

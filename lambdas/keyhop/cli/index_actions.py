@@ -6,23 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.progress import Display
 from keyhop.cli.session import Limits, Stop, reader_of, stop_on_signals
-from keyhop.cli.status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.summary import check_report_path, write_report
-from keyhop.client import DynamoDB, Endpoint, aws_client, dynamodb_client
-from keyhop.enumerate.estimate import estimate
-from keyhop.enumerate.pages import PageReader, Stopped
-from keyhop.enumerate.plan import MOST_WORKERS, Choice, Wishes
-from keyhop.enumerate.run import Progress, now
-from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.client import DynamoDB, Endpoint, aws_client, dynamodb_client
+from keyhop.dynamodb.tables import DEFAULT_PATIENCE_SECONDS
+from keyhop.dynamodb.usage import Tally
 from keyhop.errors import CannotStart
-from keyhop.key_index.attach import keepers_of
-from keyhop.key_index.book import Book, local_book, why_not
-from keyhop.key_index.build import check_all_were_free, check_items, check_place
+from keyhop.jobs.estimate import estimate
+from keyhop.jobs.layout import MOST_WORKERS, Choice, Wishes
+from keyhop.jobs.worker import Progress, now
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.failures import Failures
 from keyhop.key_index.index import (
     TableState,
     check_can_have_one,
@@ -31,10 +26,15 @@ from keyhop.key_index.index import (
     step_towards_built,
     step_towards_removed,
 )
-from keyhop.key_index.passes import Pass, target_of_walk, writes_of
+from keyhop.key_index.local_walk import Pass, target_of_walk, writes_of
+from keyhop.key_index.registry import Book, local_book, why_not
 from keyhop.key_index.report import build_cost, report_text, walk_report
-from keyhop.key_index.walk import GRACE_SECONDS, Walk
-from keyhop.sentinel import INDEX, Sentinel
+from keyhop.key_index.sentinel import INDEX, Sentinel
+from keyhop.key_index.task import GRACE_SECONDS, Walk
+from keyhop.key_index.validation import check_all_were_free, check_items, check_place
+from keyhop.scan.reader import PageReader, Stopped
+from keyhop.streams.dead_letters import Failures
+from keyhop.streams.event_source import keepers_of
 
 POLL_SECONDS = 2.0
 CONNECTIONS = 2 * MOST_WORKERS

@@ -7,24 +7,25 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from keyhop.cli.job import Job
+from keyhop.cli.exit_status import DONE
+from keyhop.cli.local_runner import Job
 from keyhop.cli.logical import Folds, asked
-from keyhop.cli.numbers import positive, rate, share, whole
+from keyhop.cli.options import positive, rate, share, whole
 from keyhop.cli.plan_view import plan_text
 from keyhop.cli.session import Limits, connect, reader_of, stop_on_signals
-from keyhop.cli.status import DONE
 from keyhop.cli.summary import check_report_path
-from keyhop.client import DynamoDB, Endpoint
-from keyhop.enumerate.estimate import DEFAULT_UNITS, estimate
-from keyhop.enumerate.log import RunLog
-from keyhop.enumerate.output import FORMATS
-from keyhop.enumerate.pages import PageReader, Stopped
-from keyhop.enumerate.plan import MOST_SEGMENTS, MOST_WORKERS, Choice, Wishes, choose_method
-from keyhop.enumerate.store import Directory
-from keyhop.enumerate.table import DEFAULT_PATIENCE_SECONDS, Target
+from keyhop.dynamodb.client import DynamoDB, Endpoint
+from keyhop.dynamodb.tables import DEFAULT_PATIENCE_SECONDS, Target
 from keyhop.errors import CannotStart
-from keyhop.key_index.book import local_book
-from keyhop.key_index.reading import choose_source
+from keyhop.jobs.estimate import DEFAULT_UNITS, estimate
+from keyhop.jobs.formats import FORMATS
+from keyhop.jobs.journal import RunLog
+from keyhop.jobs.layout import MOST_WORKERS, Choice, Wishes, choose_method
+from keyhop.key_index.belief import choose_source
+from keyhop.key_index.registry import local_book
+from keyhop.scan.reader import PageReader, Stopped
+from keyhop.scan.segments import MOST_SEGMENTS
+from keyhop.storage.local import Directory
 
 EPILOG = """\
 examples:

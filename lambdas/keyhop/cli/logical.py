@@ -16,12 +16,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.client import DynamoDB, Endpoint, explained
-from keyhop.enumerate.fold import Fold, Parse, by_suffix, check_can_fold
-from keyhop.enumerate.record import SEPARATOR, RunPlan
-from keyhop.enumerate.table import describe
+from keyhop.dynamodb.client import DynamoDB, Endpoint, explained
+from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import CannotStart
-from keyhop.keyspace import Key, KeySpace, TypedValue
+from keyhop.jobs.model import SEPARATOR, RunPlan
+from keyhop.keys.logical import Fold, Parse, by_suffix, check_can_fold
 from keyhop.sharding.calls import Calls
 from keyhop.sharding.metadata import Metadata
 from keyhop.sharding.names import Names

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from keyhop import __version__
 from keyhop.cli import index, keys, shards
-from keyhop.cli.status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
+from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
 from keyhop.errors import BudgetSpent, KeyhopError
 
 

@@ -4,9 +4,9 @@ import io
 import math
 
 from keyhop.cli.progress import duration
-from keyhop.enumerate.estimate import Estimate
-from keyhop.enumerate.plan import Cost
-from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
+from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
+from keyhop.jobs.estimate import Estimate
+from keyhop.jobs.layout import Cost
 
 NAMES = {
     "skip": "skip",

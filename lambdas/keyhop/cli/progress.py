@@ -4,8 +4,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.run import Progress
+from keyhop.jobs.worker import Progress
+from keyhop.scan.reader import PageReader
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from threading import Event
 from types import FrameType
 
-from keyhop.cli.status import INTERRUPTED, TERMINATED
-from keyhop.client import DynamoDB, Endpoint, dynamodb_client
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.table import Target, describe
+from keyhop.cli.exit_status import INTERRUPTED, TERMINATED
+from keyhop.dynamodb.client import DynamoDB, Endpoint, dynamodb_client
+from keyhop.dynamodb.tables import Target, describe
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
 
 SURVEY_CONNECTIONS = 16
 """Connections kept open at least; the first look at a table uses up to eight at once."""

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from keyhop.cli.logical import check_is_metadata
 from keyhop.cli.session import Stop
 from keyhop.cli.shards_view import escaped, shown
-from keyhop.client import Client, Endpoint, dynamodb_client
-from keyhop.enumerate.pages import Stopped
-from keyhop.enumerate.table import describe
+from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
+from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
-from keyhop.keyspace import TypedValue
+from keyhop.scan.reader import Stopped
 from keyhop.sharding.asking import schema_of
 from keyhop.sharding.clock import Clock, SystemClock
 from keyhop.sharding.items import Schema, typed, untyped

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from keyhop.cli.numbers import whole
+from keyhop.cli.options import whole
 from keyhop.sharding.names import MOST_SHARDS
 
 EPILOG = """\

@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.text import Text
 
+from keyhop.cli.exit_status import DONE
 from keyhop.cli.progress import duration
 from keyhop.cli.session import stop_on_signals
 from keyhop.cli.sharded import Sharded
@@ -25,18 +26,17 @@ from keyhop.cli.shards_view import (
     show_text,
     shown,
 )
-from keyhop.cli.status import DONE
-from keyhop.client import explained
-from keyhop.enumerate.pages import Stopped
+from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, write_dollars
+from keyhop.dynamodb.client import explained
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.keyspace import TypedValue
+from keyhop.scan.reader import Stopped
 from keyhop.sharding.drain import Drain, DrainStep, Next
 from keyhop.sharding.items import typed, untyped
 from keyhop.sharding.manage import TooEarly, add_shards, list_keys
 from keyhop.sharding.metadata import Lost
 from keyhop.sharding.shards import DRAINING, PASSING, Phase, Shards
 from keyhop.sharding.table import ShardedTable
-from keyhop.units import PRICE_DATE, PRICE_REGION, write_dollars
 
 STEP_SECONDS = 1.0
 """A drain moves items for so long before it looks whether it is to stop."""

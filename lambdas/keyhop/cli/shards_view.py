@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keyhop.cli.progress import duration
-from keyhop.keyspace import TypedValue
+from keyhop.dynamodb.values import TypedValue
 from keyhop.sharding.manage import KeyShards
 from keyhop.sharding.shards import Phase, Shards
 

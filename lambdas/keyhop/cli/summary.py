@@ -11,12 +11,12 @@ from typing import Any
 from keyhop import __version__
 from keyhop.cli.logical import how
 from keyhop.cli.progress import duration
-from keyhop.enumerate.plan import Choice
-from keyhop.enumerate.record import price
-from keyhop.enumerate.tally import Tally
-from keyhop.enumerate.verify import Verdict
+from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
+from keyhop.dynamodb.usage import Tally
 from keyhop.errors import CannotStart
-from keyhop.units import PRICE_DATE, PRICE_REGION, read_dollars
+from keyhop.jobs.layout import Choice
+from keyhop.jobs.model import price
+from keyhop.keys.verify import Verdict
 
 
 @dataclass(slots=True)

@@ -13,20 +13,15 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
-from keyhop.client import DynamoDB, Endpoint, explained, is_transient
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.pages import (
-    FIRST_BACKOFF_SECONDS,
-    LONGEST_WAIT_SECONDS,
-    Patience,
-    Stopped,
-)
+from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
+from keyhop.dynamodb.client import DynamoDB, Endpoint, explained, is_transient
+from keyhop.dynamodb.throttling import is_throttling, reason_names
+from keyhop.dynamodb.values import Key, to_json
 from keyhop.errors import GaveUp
 from keyhop.key_index.protocol import Seen
-from keyhop.keyspace import Key, to_json
-from keyhop.sentinel import MARKER, Sentinel
-from keyhop.throttling import is_throttling, reason_names
-from keyhop.units import SENTINEL_WRITE_UNITS
+from keyhop.key_index.sentinel import MARKER, Sentinel
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import FIRST_BACKOFF_SECONDS, LONGEST_WAIT_SECONDS, Patience, Stopped
 
 LONGEST_BACKOFF_SECONDS = 5.0
 LOOK_ITEMS = 2

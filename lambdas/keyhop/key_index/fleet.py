@@ -4,22 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyhop.client import DynamoDB, Endpoint
-from keyhop.enumerate.bucket import Bucket
-from keyhop.enumerate.budget import Budget
-from keyhop.enumerate.fleet.request import InvalidInput, allowed, table_name
-from keyhop.enumerate.fleet.runs import Runs
-from keyhop.enumerate.pages import PageReader
-from keyhop.enumerate.plan import Choice
-from keyhop.enumerate.record import RunPlan
-from keyhop.enumerate.table import Target, describe
-from keyhop.key_index.book import Book, folder_of
+from keyhop.dynamodb.client import DynamoDB, Endpoint
+from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.tables import Target, describe
+from keyhop.jobs.layout import Choice
+from keyhop.jobs.model import RunPlan
+from keyhop.jobs.request import InvalidInput, allowed, table_name
+from keyhop.jobs.runs import Runs
+from keyhop.key_index.belief import choose_source
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import TableState
-from keyhop.key_index.reading import choose_source
-from keyhop.key_index.walk import Walk, Walker
-from keyhop.keyspace import KeySpace
-from keyhop.sentinel import INDEX, Sentinel
+from keyhop.key_index.registry import Book, folder_of
+from keyhop.key_index.sentinel import INDEX, Sentinel
+from keyhop.key_index.task import Walk, Walker
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+from keyhop.storage.s3 import Bucket
 
 
 @dataclass(frozen=True, slots=True)

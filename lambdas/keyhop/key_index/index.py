@@ -11,10 +11,10 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from keyhop.client import DynamoDB, Endpoint, explained, is_transient
+from keyhop.dynamodb.client import DynamoDB, Endpoint, explained, is_transient
+from keyhop.dynamodb.schema import KeySpace, table_keyspace
 from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.keyspace import KeySpace, table_keyspace
-from keyhop.sentinel import INDEX, MARKER
+from keyhop.key_index.sentinel import INDEX, MARKER
 
 MOST_INDEXES = 20
 """Global indexes of a table, by default (AWS documentation)."""

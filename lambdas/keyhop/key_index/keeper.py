@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.enumerate.pages import Stopped
+from keyhop.dynamodb.values import Key, from_json
 from keyhop.key_index.collections import Collections, name_of
 from keyhop.key_index.protocol import first_call
 from keyhop.key_index.reconcile import reconcile
-from keyhop.keyspace import Key, from_json
-from keyhop.sentinel import Sentinel
+from keyhop.key_index.sentinel import Sentinel
+from keyhop.scan.reader import Stopped
 
 WORKERS = 8
 logger = logging.getLogger(__name__)

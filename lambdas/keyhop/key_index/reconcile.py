@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.protocol import Call, after_look, after_read
-from keyhop.keyspace import Key
 
 MOST_ROUNDS = 50
 """Of one reconciliation; more only if others write to the collection all the time."""

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhop import __version__
-from keyhop.enumerate.tally import Tally
-from keyhop.key_index.walk import Walk
-from keyhop.units import (
+from keyhop.dynamodb.capacity import (
     PRICE_DATE,
     PRICE_REGION,
     SENTINEL_WRITE_UNITS,
     read_dollars,
     write_dollars,
 )
+from keyhop.dynamodb.usage import Tally
+from keyhop.key_index.task import Walk
 
 DRIFT = ("missing", "surplus", "occupied")
 """What makes an index untrue: a collection without its sentinel, a sentinel without a collection, a

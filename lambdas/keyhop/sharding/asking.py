@@ -6,9 +6,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.client import Endpoint, explained
+from keyhop.dynamodb.client import Endpoint, explained
+from keyhop.dynamodb.schema import KeySpace, indexes_of
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.keyspace import KeySpace, TypedValue, indexes_of
 from keyhop.sharding import protocol
 from keyhop.sharding.calls import Again, Calls
 from keyhop.sharding.items import Clause, ItemKey, Schema, physical_key, typed

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import GaveUp, KeyhopError
-from keyhop.keyspace import TypedValue
 from keyhop.sharding.calls import Again, is_ambiguous
 from keyhop.sharding.items import ItemKey, key_of, physical_key, typed_item
 from keyhop.sharding.metadata import Known

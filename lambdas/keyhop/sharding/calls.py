@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
-from keyhop.client import is_transient
+from keyhop.dynamodb.client import is_transient
+from keyhop.dynamodb.throttling import NO_REASON, is_throttling, reason_names
 from keyhop.sharding.clock import Clock, SystemClock
 from keyhop.sharding.counts import METADATA_READS, REQUESTS, RETRIES, Counts
-from keyhop.throttling import NO_REASON, is_throttling, reason_names
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
-from keyhop.keyspace import TypedValue
 from keyhop.sharding import counts, protocol
 from keyhop.sharding.calls import Again, cancellations
 from keyhop.sharding.items import FENCE, ItemKey, physical_key, typed

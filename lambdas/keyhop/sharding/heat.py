@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.keyspace import TypedValue
+from keyhop.dynamodb.values import TypedValue
 from keyhop.sharding import counts, policy
 from keyhop.sharding.calls import Calls, is_throttled
 from keyhop.sharding.metadata import Known, Lost, Metadata

@@ -12,8 +12,9 @@ from typing import Any
 from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 
+from keyhop.dynamodb.schema import KeyAttribute
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
-from keyhop.keyspace import KeyAttribute, TypedValue
 from keyhop.sharding.names import Names
 
 FENCE = "keyhop_fence"

@@ -5,8 +5,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import GaveUp
-from keyhop.keyspace import TypedValue
 from keyhop.sharding import protocol
 from keyhop.sharding.metadata import Known
 from keyhop.sharding.parts import Part, Question, Rank, Stale, rank_of

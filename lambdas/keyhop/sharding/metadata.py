@@ -13,8 +13,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from keyhop.dynamodb.schema import KeyAttribute
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.keyspace import KeyAttribute, TypedValue
 from keyhop.sharding import counts
 from keyhop.sharding.calls import Calls, code_of
 from keyhop.sharding.names import DEFAULT_SEPARATOR, Names

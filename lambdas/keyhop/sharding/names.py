@@ -10,8 +10,8 @@ is no shard of `"a"`.
 import re
 from dataclasses import dataclass
 
+from keyhop.dynamodb.values import KeyType, TypedValue
 from keyhop.errors import CannotStart
-from keyhop.keyspace import KeyType, TypedValue
 
 DEFAULT_SEPARATOR = "_"
 MOST_SHARDS = 1000

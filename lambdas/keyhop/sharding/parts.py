@@ -9,8 +9,8 @@ from decimal import Decimal
 from functools import total_ordering
 from typing import Any
 
+from keyhop.dynamodb.values import TypedValue, from_json, to_json
 from keyhop.errors import CannotStart
-from keyhop.keyspace import TypedValue, from_json, to_json
 
 
 @dataclass(frozen=True, slots=True)

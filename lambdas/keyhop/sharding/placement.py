@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
 from typing import Literal
 
-from keyhop.keyspace import TypedValue
+from keyhop.dynamodb.values import TypedValue
 
 Hash = Literal["jump", "modulo"]
 Place = Callable[[int], int]

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from keyhop.dynamodb.throttling import NO_REASON, reason_names
 from keyhop.sharding.names import MOST_SHARDS
 from keyhop.sharding.shards import DRAINING, Phase, Shards
-from keyhop.throttling import NO_REASON, reason_names
 
 PARTITION_WRITE_UNITS = 1_000.0
 """Write units that one partition serves in a second."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.client import Endpoint, aws_client
+from keyhop.dynamodb.client import Endpoint, aws_client
 from keyhop.sharding.calls import Calls
 
 ASKED_AGAIN_SECONDS = 60.0

@@ -8,8 +8,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.keyspace import TypedValue
-from keyhop.sentinel import MARKER
+from keyhop.dynamodb.values import TypedValue
+from keyhop.key_index.sentinel import MARKER
 from keyhop.sharding.calls import Calls
 from keyhop.sharding.items import Schema
 from keyhop.sharding.metadata import Known, Metadata

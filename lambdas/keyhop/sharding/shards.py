@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise
-from keyhop.keyspace import TypedValue
 from keyhop.sharding.names import MOST_SHARDS
 
 ATTRIBUTES = frozenset(

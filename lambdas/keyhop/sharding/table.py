@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.client import Endpoint, dynamodb_client, explained
+from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained
+from keyhop.dynamodb.schema import table_keyspace
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.keyspace import table_keyspace
 from keyhop.sharding.asking import (
     asks_for,
     check_condition,

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.keyspace import TypedValue
+from keyhop.dynamodb.values import TypedValue
 from keyhop.sharding.calls import Calls, code_of
 
 REPORT_SECONDS = 60.0

@@ -7,8 +7,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import GaveUp
-from keyhop.keyspace import TypedValue
 from keyhop.sharding import counts, protocol
 from keyhop.sharding.calls import (
     THROTTLED,

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from keyhop.enumerate.bucket import s3_client
-from keyhop.enumerate.fleet import working
-from keyhop.enumerate.fleet.runs import Runs
+from keyhop.jobs import work as working
+from keyhop.jobs.runs import Runs
+from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
-from tests.databases import Database
+from testing.databases import Database
+from testing.standin.server import StandIn
 from tests.machine import Machine
-from tests.standin.server import StandIn
 
 BUCKET = "results"
 SIZES = [1, 6, 1, 25, 2] * 60

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from keyhop.enumerate.fleet import checking
-from keyhop.enumerate.fleet.failing import RunFailed, clean_up
-from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, SegmentsTooLarge
+from keyhop.jobs import check as checking
+from keyhop.jobs.failure import RunFailed, clean_up
+from keyhop.jobs.finish import finish_run
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, units
 from tests.machine import WORKER, Machine
 

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from keyhop.enumerate.fleet import working
-from keyhop.enumerate.fleet.failing import RunFailed, clean_up
-from keyhop.enumerate.fleet.finishing import finish_run
-from keyhop.enumerate.fleet.working import GroupWork, Worked, scan_segments, working_seconds
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict
+from keyhop.jobs import work as working
+from keyhop.jobs.failure import RunFailed, clean_up
+from keyhop.jobs.finish import finish_run
+from keyhop.jobs.work import GroupWork, Worked, scan_segments, working_seconds
 
-from tests.databases import BY_DAY, Database
+from testing.databases import BY_DAY, Database
 from tests.integration.fleet.conftest import SIZES, names
 from tests.machine import WORKER, Machine
 

@@ -4,16 +4,17 @@ import time
 from collections import Counter
 
 import pytest
-from keyhop.enumerate.fleet import planning, working
-from keyhop.enumerate.fleet.valve import SLOT_SECONDS
-from keyhop.enumerate.fleet.working import GroupWork, Worked, scan_segments
-from keyhop.enumerate.tally import Tally
+from keyhop.dynamodb.usage import Tally
 from keyhop.errors import BudgetSpent, GaveUp, NoProgress, RunConflict
+from keyhop.jobs import plan as planning
+from keyhop.jobs import work as working
+from keyhop.jobs.fleet_rate import SLOT_SECONDS
+from keyhop.jobs.work import GroupWork, Worked, scan_segments
 
-from tests.databases import Database
+from testing.databases import Database
+from testing.standin.server import StandIn
 from tests.integration.fleet.conftest import SIZES, Scans, names, units
 from tests.machine import Machine
-from tests.standin.server import StandIn
 
 
 def test_a_budget_of_units_holds_over_all_groups_and_leftovers_are_shared_out_again(

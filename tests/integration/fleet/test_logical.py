@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from handlers.finish_run import parser
-from keyhop.enumerate.fleet.finishing import finish_run
-from keyhop.enumerate.fleet.request import InvalidInput, parse
-from keyhop.enumerate.fleet.runs import Execution
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict, StoreUnavailable
+from keyhop.jobs.finish import finish_run
+from keyhop.jobs.request import InvalidInput, parse
+from keyhop.jobs.runs import Execution
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.machine import WORKER, Machine
 
 SHARDS = [1, 2, 9, 1, 40, 1, 3, 1] * 8
@@ -138,8 +138,8 @@ def read(machine: Machine, strict: Database, table_name: str) -> tuple[dict[str,
 def test_a_finish_that_is_killed_at_any_write_is_done_again(
     machine: Machine, read: tuple[dict[str, Any], Execution], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_AT_ONCE", 20)
-    monkeypatch.setattr("keyhop.enumerate.fold.KEYS_OF_A_PART", 20)
+    monkeypatch.setattr("keyhop.keys.logical.KEYS_AT_ONCE", 20)
+    monkeypatch.setattr("keyhop.keys.logical.KEYS_OF_A_PART", 20)
     put = machine.runs.s3.put_object
     left = crash_at = 0
 

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from keyhop.enumerate.fleet.failing import RunFailed, clean_up
-from keyhop.enumerate.fleet.finishing import finish_run
 from keyhop.errors import BudgetSpent, KeysMissing
+from keyhop.jobs.failure import RunFailed, clean_up
+from keyhop.jobs.finish import finish_run
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import BUCKET_ARN, Deployed
 from tests.integration.fleet.conftest import SIZES

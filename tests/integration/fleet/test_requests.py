@@ -4,17 +4,17 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from keyhop.enumerate.fleet.finishing import finish_run
-from keyhop.enumerate.fleet.request import InvalidInput
-from keyhop.enumerate.fleet.working import Worked
 from keyhop.errors import (
     BrokenPromise,
     CannotStart,
     RunConflict,
     TableNotFound,
 )
+from keyhop.jobs.finish import finish_run
+from keyhop.jobs.request import InvalidInput
+from keyhop.jobs.work import Worked
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, names, units
 from tests.machine import WORKER, Machine
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.databases import BY_DAY, Database, hashable
+from testing.databases import BY_DAY, Database, hashable
 from tests.integration.fleet.conftest import SIZES, names
 from tests.machine import MOST_STATE_BYTES, Machine
 

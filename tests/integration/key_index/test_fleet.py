@@ -9,20 +9,20 @@ from threading import Event
 from typing import Any
 
 import pytest
-from keyhop.enumerate.bucket import s3_client
-from keyhop.enumerate.fleet import working
-from keyhop.enumerate.fleet.request import STARTED_BY, InvalidInput
-from keyhop.enumerate.fleet.runs import Execution, Runs
 from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.key_index import attach
-from keyhop.key_index.attach import Mappings
-from keyhop.key_index.manage import Manager
-from keyhop.key_index.order import Order
-from keyhop.sentinel import MARKER, Sentinel
+from keyhop.jobs import work as working
+from keyhop.jobs.request import STARTED_BY, InvalidInput
+from keyhop.jobs.runs import Execution, Runs
+from keyhop.key_index.life_cycle import Manager
+from keyhop.key_index.request import Order
+from keyhop.key_index.sentinel import MARKER, Sentinel
+from keyhop.storage.s3 import s3_client
+from keyhop.streams import event_source as attach
+from keyhop.streams.event_source import Mappings
 from moto import mock_aws
 
-from tests.databases import Database
-from tests.integration.key_index.tables import drift, scanned, target_of
+from testing.databases import Database
+from testing.key_index_tables import drift, scanned, target_of
 from tests.machine import Machine, passed_on
 
 BUCKET = "results"

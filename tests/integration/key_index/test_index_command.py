@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from keyhop.cli import index_actions
+from keyhop.dynamodb.schema import LEAST_SORT_KEY
 from keyhop.errors import CannotStart
-from keyhop.key_index.book import local_book
 from keyhop.key_index.collections import Collections
-from keyhop.keyspace import LEAST_SORT_KEY
-from keyhop.sentinel import INDEX, MARKER, Sentinel
+from keyhop.key_index.registry import local_book
+from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 
-from tests.databases import Database, Result, keyhop, partition_value
-from tests.integration.key_index.tables import drift, scanned, target_of
+from testing.databases import Database, Result, keyhop, partition_value
+from testing.key_index_tables import drift, scanned, target_of
 
 SORT_KEYS: dict[str, list[Any]] = {
     "S": [" before", "!", "a", "\U0010ffff" * 256],

@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from keyhop.client import Client, Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
+from keyhop.dynamodb.schema import LEAST_SORT_KEY
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.keeper import Kept, keep
-from keyhop.keyspace import LEAST_SORT_KEY
 
-from tests.databases import Database, partition_value
-from tests.integration.key_index.tables import STREAM, Stream, collections_of, drift, scanned
+from testing.databases import Database, partition_value
+from testing.key_index_tables import STREAM, Stream, collections_of, drift, scanned
 
 SORT_KEYS: dict[str, list[Any]] = {
     "S": [" before", "a", "b", "\U0010ffff"],

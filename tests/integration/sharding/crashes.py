@@ -9,8 +9,8 @@ from keyhop.sharding.placement import place_of
 from keyhop.sharding.shards import Phase, Shards, to_item
 from keyhop.sharding.table import ShardedTable
 
+from testing.virtual_time import VirtualClock
 from tests.integration.sharding.tables import Setup
-from tests.virtual_time import VirtualClock
 
 
 class Crash(BaseException):

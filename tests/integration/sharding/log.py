@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.virtual_time import VirtualClock
+from testing.virtual_time import VirtualClock
 
 
 @dataclass

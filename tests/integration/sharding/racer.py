@@ -4,7 +4,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.metadata import Lost
 from keyhop.sharding.shards import Phase

@@ -4,15 +4,15 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from keyhop.client import Endpoint
-from keyhop.keyspace import KeyType
+from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.values import KeyType
 from keyhop.sharding.drain import Drain, DrainStep, Next
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.names import Names
 from keyhop.sharding.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 
-from tests.databases import Database
+from testing.databases import Database
 
 BEGIN = 1_800_000_000.0
 

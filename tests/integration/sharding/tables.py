@@ -11,14 +11,14 @@ from typing import Any
 import keyhop.sharding.drain
 import keyhop.sharding.table
 import pytest
-from keyhop.client import Client, Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
 from keyhop.sharding.names import Names
 from keyhop.sharding.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 
-from tests.databases import Database
-from tests.partitions import Partitions, partitions
-from tests.virtual_time import Pool, VirtualClock
+from testing.databases import Database
+from testing.partitions import Partitions, partitions
+from testing.virtual_time import Pool, VirtualClock
 
 KEY = "/var/log/hot.txt"
 """The one logical key that most tests write to."""

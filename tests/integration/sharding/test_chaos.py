@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from keyhop.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.metadata import Lost
 from keyhop.sharding.shards import Phase
 from keyhop.sharding.table import ShardedTable
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.sharding.crashes import PHASES, Crash, Far, Mortal, Prepared, prepared
 from tests.integration.sharding.log import Log
 from tests.integration.sharding.tables import KEY, Setup, in_time, sharded

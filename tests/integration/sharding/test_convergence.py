@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from keyhop.sharding.policy import Policy
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.sharding.tables import KEY, Setup, sharded
 
 WRITERS = 32

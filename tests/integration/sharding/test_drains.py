@@ -3,7 +3,7 @@
 import pytest
 from keyhop.sharding.drain import Drain, Next
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.sharding.single import Place
 
 

@@ -13,7 +13,7 @@ from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.sharding.single import Place
 
 Hook = Callable[[str, dict[str, Any], Callable[[], Any]], Any]

@@ -9,10 +9,10 @@ import pytest
 from keyhop.sharding.policy import OneMore, Policy
 from keyhop.sharding.shards import Phase, Shards, to_item
 
-from tests.databases import Database
+from testing.databases import Database
+from testing.virtual_time import EPOCH
 from tests.integration.sharding.racer import BARRIER_SECONDS, Outcome, race
 from tests.integration.sharding.tables import KEY, Setup, sharded
-from tests.virtual_time import EPOCH
 
 PROCESSES = 20
 ROUNDS = 3

@@ -7,7 +7,7 @@ from boto3.dynamodb.conditions import Attr
 from keyhop.errors import CannotStart
 from keyhop.sharding.policy import Policy
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.sharding.single import Place
 
 

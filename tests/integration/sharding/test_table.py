@@ -12,7 +12,7 @@ from keyhop.sharding.counts import LOOKS, MOVES, REQUESTS, SHARDS_ADDED, SHARDS_
 from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.shards import Phase
 
-from tests.databases import Database
+from testing.databases import Database
 from tests.integration.sharding.single import Place
 
 WAYS: list[dict[str, Any]] = [

@@ -11,15 +11,15 @@ from dataclasses import replace
 import pytest
 from keyhop.cli import shards_actions
 from keyhop.cli.sharded import Sharded
-from keyhop.client import Endpoint
-from keyhop.enumerate.pages import Stopped
+from keyhop.dynamodb.client import Endpoint
+from keyhop.scan.reader import Stopped
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.shards import Phase, from_item, to_item
 from keyhop.sharding.table import ShardedTable
 
-from tests.databases import Database, Result, keyhop
-from tests.standin.engine import Refused
-from tests.standin.server import StandIn
+from testing.databases import Database, Result, keyhop
+from testing.standin.engine import Refused
+from testing.standin.server import StandIn
 
 NASTY = "/evil\x1b[2J[red]\n_3"
 

@@ -1,0 +1,46 @@
+"""Typed values, as items and keys have them, and their JSON.
+
+A *typed value* is DynamoDB's own form of an attribute: `{"S": "a"}`, `{"N": "1.5"}` or
+`{"B": b"..."}`. In JSON the bytes of a B value are base64 text, as in the service's own wire
+format.
+"""
+
+import base64
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Literal
+
+KeyType = Literal["S", "N", "B"]
+TypedValue = Mapping[str, Any]
+Key = Mapping[str, TypedValue]
+"""Attribute name -> typed value; for example an ExclusiveStartKey."""
+
+
+def same_value(one: TypedValue, other: TypedValue) -> bool:
+    """Whether two typed values are equal; the service writes a number otherwise than it was sent.
+
+    Raises ArithmeticError for what is no number.
+    """
+    if "N" in one and "N" in other:
+        return Decimal(one["N"]) == Decimal(other["N"])
+    return one == other
+
+
+def to_json(key: Key) -> dict[str, dict[str, str]]:
+    """A key as plain JSON: bytes become base64 text."""
+    return {name: _value_to_json(value) for name, value in key.items()}
+
+
+def from_json(key: Mapping[str, Mapping[str, str]]) -> dict[str, TypedValue]:
+    """The inverse of `to_json`."""
+    return {name: _value_from_json(value) for name, value in key.items()}
+
+
+def _value_to_json(value: TypedValue) -> dict[str, str]:
+    ((type_, content),) = value.items()
+    return {type_: base64.b64encode(content).decode() if type_ == "B" else content}
+
+
+def _value_from_json(value: Mapping[str, str]) -> TypedValue:
+    ((type_, content),) = value.items()
+    return {type_: base64.b64decode(content) if type_ == "B" else content}

@@ -1,0 +1,328 @@
+"""A run's files in a store: how they are named, made, and read back."""
+
+import hashlib
+import json
+import re
+import uuid
+import zlib
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from keyhop.dynamodb.values import Key
+from keyhop.errors import BrokenPromise, RunConflict
+from keyhop.jobs.dedup import SeenKeys
+from keyhop.jobs.formats import SUFFIX, Encoder
+from keyhop.jobs.model import Block, Commit, Part, RunPlan
+from keyhop.storage.store import PartFile, Store
+
+PLAN = "run.json"
+MANIFEST = "manifest.json"
+PROGRESS = "progress.json"
+MOST_WAITING_BYTES = 4 << 20
+COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s\d{6,}\.json")
+PART_NAME = re.compile(
+    r"(parts/g\d{5,}-s\d{6,}|logical/\d{6,})-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?"
+)
+GZIP = 31
+"""zlib's window for one gzip member."""
+
+READERS = 16
+"""Groups whose commits are read at once."""
+
+
+class RunLog:
+    """The files of one run."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def plan(self) -> RunPlan | None:
+        """The plan of the run in this store; None if none was begun."""
+        state = self._load(PLAN)
+        try:
+            return RunPlan.from_json(state) if state is not None else None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RunConflict(f"{PLAN} is there, but is not the plan of a run.") from error
+
+    def begin(self, plan: RunPlan) -> bool:
+        """Write the plan; False if another run was begun here first."""
+        return self.store.create(PLAN, _dump(plan.to_json()))
+
+    def manifest(self) -> dict[str, Any] | None:
+        """The summary of the run in this store; None if the run is not finished."""
+        state = self._load(MANIFEST)
+        return dict(state) if state and state["finished"] else None
+
+    def is_finished(self) -> bool:
+        """Whether the run in this store has come to its end."""
+        return self.manifest() is not None
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write a summary, over an earlier one: the manifest, if the run is finished.
+
+        That of an unfinished run has a name of its own, so that a writer who is late, and does not
+        know that the run was finished meanwhile, cannot take the manifest back.
+        """
+        self.store.replace(MANIFEST if summary["finished"] else PROGRESS, _dump(summary))
+
+    def forget_progress(self) -> None:
+        """Remove the summary of the run when it was not finished."""
+        self.store.delete(PROGRESS)
+
+    def commits(self, group: int) -> Iterator[Commit]:
+        """The commits of a group, in order."""
+        number = 0
+        while (commit := self.commit_of(group, number)) is not None:
+            yield commit
+            if commit.finished:
+                return
+            number += 1
+
+    def commits_of(self, groups: Iterable[int]) -> Iterator[Commit]:
+        """The commits of several groups, which are read at once."""
+        with ThreadPoolExecutor(READERS) as pool:
+            for commits in pool.map(lambda group: list(self.commits(group)), groups):
+                yield from commits
+
+    def commit_of(self, group: int, number: int) -> Commit | None:
+        """The commit of one slice; None if the slice is not committed."""
+        name = _commit_name(group, number)
+        state = self._load(name)
+        if state is None:
+            return None
+        try:
+            commit = Commit.from_json(state)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise BrokenPromise(f"{name} is damaged: it is not a commit.") from error
+        if (commit.group, commit.slice) != (group, number):
+            raise BrokenPromise(f"{name} is damaged: it is the commit of another slice.")
+        return commit
+
+    def commit(self, commit: Commit) -> bool:
+        """Commit a slice; False if another attempt at it was first: then that one counts."""
+        name = _commit_name(commit.group, commit.slice)
+        if self.store.create(name, _dump(commit.to_json())):
+            return True
+        # A store can create it and lose the answer; then it is told, when asked again, that
+        # somebody was first, and that was this very attempt.
+        winner = self.commit_of(commit.group, commit.slice)
+        return winner is not None and winner.attempt == commit.attempt
+
+    def new_part(self, plan: RunPlan, group: int, number: int) -> "PartSink":
+        """Where the keys of one attempt at a slice go."""
+        attempt = uuid.uuid4().hex[:12]
+        return self.new_file(plan, f"parts/g{group:05}-s{number:06}-{attempt}", attempt)
+
+    def new_file(self, plan: RunPlan, stem: str, attempt: str) -> "PartSink":
+        """Where keys go that are written as the run's are; stem: the name without its endings."""
+        name = f"{stem}.{SUFFIX[plan.format]}"
+        encoder = Encoder(plan.format, plan.space)
+        if not plan.gzip:
+            return PartSink(self.store, name, attempt, encoder)
+        packed = zlib.compressobj(wbits=GZIP)
+        return PartSink(self.store, f"{name}.gz", attempt, encoder, packed)
+
+    def keys(
+        self, plan: RunPlan, part: Part, segments: Container[int] | None = None
+    ) -> Iterator[tuple[int, Key]]:
+        """The keys of a part with their segments; of `segments` only, if given.
+
+        Raises BrokenPromise, at the end at the latest, if the part is not as it was committed.
+        """
+        encoder = Encoder(plan.format, plan.space)
+        chunks = self._checked(part)
+        lines = _Lines(_unpacked(chunks) if plan.gzip else chunks)
+        try:
+            lines.take(part.header)
+            for block in part.blocks:
+                content = lines.take(block.size)
+                if segments is None or block.segment in segments:
+                    for key in encoder.decode(content):
+                        yield block.segment, key
+            lines.finish()
+        except (zlib.error, ValueError, LookupError, AttributeError) as error:
+            raise _broken(part) from error
+
+    def commit_files(self) -> Counter[int]:
+        """How many commits each group has, whether or not they follow one another."""
+        names = map(COMMIT_NAME.fullmatch, self.store.sizes("commits"))
+        return Counter(int(name["group"]) for name in names if name)
+
+    def check_sizes(self, parts: Iterable[Part], folder: str = "parts") -> None:
+        """Raises BrokenPromise unless all `parts` are there, each of the size it was committed."""
+        sizes = self.store.sizes(folder)
+        for part in parts:
+            if sizes.get(part.name) != part.size:
+                raise _broken(part)
+
+    def check_content(self, parts: list[Part]) -> None:
+        """Raises BrokenPromise unless all `parts` hold what was committed; reads them all."""
+        for part in parts:
+            for _ in self._checked(part):
+                pass
+
+    def sweep(self, parts: Iterable[Part], folder: str = "parts") -> int:
+        """Delete the parts that are not among `parts`; returns how many there were."""
+        kept = {part.name for part in parts}
+        stray = [
+            name
+            for name in self.store.sizes(folder)
+            if PART_NAME.fullmatch(name) and name not in kept
+        ]
+        for name in stray:
+            self.store.delete(name)
+        return len(stray)
+
+    def _checked(self, part: Part) -> Iterator[bytes]:
+        """A part's bytes; raises BrokenPromise at their end if they are not what was committed."""
+        digest = hashlib.sha256()
+        for chunk in self.store.chunks(part.name):
+            digest.update(chunk)
+            yield chunk
+        if digest.hexdigest() != part.sha256:
+            raise _broken(part)
+
+    def _load(self, name: str) -> Any:
+        content = self.store.read(name)
+        if content is None:
+            return None
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise BrokenPromise(f"{name} is damaged: it is not JSON.") from error
+
+
+class PartSink:
+    """Keys of one attempt at a slice, written to one part; no key, no part.
+
+    Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
+    Once a write has failed, so does all that follows: what the file holds then is not known.
+    packed: a compressor for the whole file, if it is to be one.
+    """
+
+    def __init__(
+        self, store: Store, name: str, attempt: str, encoder: Encoder, packed: Any = None
+    ) -> None:
+        self.attempt = attempt
+        self.seen: SeenKeys | None = None
+        self._store = store
+        self._name = name
+        self._encoder = encoder
+        self._packed = packed
+        self._file: PartFile | None = None
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+        self._header = b""
+        self._blocks: list[Block] = []
+        self._gathered: dict[int, list[bytes]] = {}
+        self._counts: dict[int, int] = {}
+        self._waiting = 0
+        self._failure: BaseException | None = None
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Take keys in; only those not seen before, if the sink has a memory."""
+        if self.seen is not None:
+            keys = self.seen.new_among(keys)
+        if keys:
+            lines = self._encoder.encode(keys)
+            self._gathered.setdefault(segment, []).append(lines)
+            self._counts[segment] = self._counts.get(segment, 0) + len(keys)
+            self._waiting += len(lines)
+            if self._waiting >= MOST_WAITING_BYTES:
+                self._flush()
+        return len(keys)
+
+    def close(self) -> tuple[Part, ...]:
+        """The part, safely written; empty if there was no key."""
+        self._flush()
+        if self._file is None:
+            return ()
+        with self._noting_failure():
+            if self._packed is not None:
+                self._put(self._packed.flush())
+            self._file.close()
+        digest = self._sha256.hexdigest()
+        return (Part(self._name, self._size, digest, len(self._header), tuple(self._blocks)),)
+
+    def _flush(self) -> None:
+        with self._noting_failure():
+            if self._gathered and self._file is None:
+                self._file = self._store.open_part(self._name)
+                self._header = self._encoder.header()
+                self._append(self._header)
+            for segment, lines in self._gathered.items():
+                block = b"".join(lines)
+                self._append(block)
+                self._blocks.append(Block(segment, self._counts[segment], len(block)))
+        self._gathered.clear()
+        self._counts.clear()
+        self._waiting = 0
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _append(self, content: bytes) -> None:
+        self._put(content if self._packed is None else self._packed.compress(content))
+
+    def _put(self, content: bytes) -> None:
+        assert self._file is not None
+        self._file.write(content)
+        self._sha256.update(content)
+        self._size += len(content)
+
+
+class _Lines:
+    """Pieces of any size, taken apart into blocks of known size."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._waiting = bytearray()
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes; raises ValueError if there are fewer."""
+        while len(self._waiting) < size:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                raise ValueError("the file ends too early")
+            self._waiting += chunk
+        taken = bytes(self._waiting[:size])
+        del self._waiting[:size]
+        return taken
+
+    def finish(self) -> None:
+        """Raises ValueError unless everything has been taken."""
+        if self._waiting or any(self._chunks):
+            raise ValueError("the file is too long")
+
+
+def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(wbits=GZIP)
+    for chunk in chunks:
+        yield unpacker.decompress(chunk)
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("the gzip file is not whole")
+
+
+def _broken(part: Part) -> BrokenPromise:
+    return BrokenPromise(
+        f"{part.name} is not as it was committed, so its keys may be lost: run again into another "
+        f"place."
+    )
+
+
+def _commit_name(group: int, number: int) -> str:
+    return f"commits/g{group:05}-s{number:06}.json"
+
+
+def _dump(state: dict[str, Any]) -> bytes:
+    return (json.dumps(state, ensure_ascii=False) + "\n").encode()

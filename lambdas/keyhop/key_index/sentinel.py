@@ -1,0 +1,113 @@
+"""The sentinel: the one marker item of an item collection, and the index that holds only them.
+
+    {partition key, least sort key, "keyhop": 1}
+
+The marker attribute is a number; the key index has the table's partition key as its HASH and the
+marker as its RANGE, so items without a marker are not in it. A user's item is never taken for a
+sentinel: it takes the sort key and the marker together.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, cast
+
+from keyhop.dynamodb.schema import LEAST_SORT_KEY, KeyAttribute, KeySpace
+from keyhop.dynamodb.values import Key, KeyType, TypedValue, from_json, same_value, to_json
+from keyhop.errors import CannotStart
+
+MARKER = "keyhop"
+"""The marker attribute."""
+
+INDEX = "keyhop-keys"
+"""The key index."""
+
+MOST_SORT_KEY_BYTES = 1024
+MOST_DIGITS = 38
+"""Of a number (AWS documentation)."""
+
+_MARK: TypedValue = {"N": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinel:
+    """The sentinels of one table. place: their sort key's value."""
+
+    partition: KeyAttribute
+    sort: KeyAttribute
+    place: TypedValue
+
+    @classmethod
+    def of(cls, space: KeySpace, place: str | None = None) -> "Sentinel":
+        """For a table's key space; place: another sort key than the usual, as text (B: base64).
+
+        Raises CannotStart for a table without a sort key, and for a place that is no sort key.
+        """
+        (partition,) = space.partition
+        if space.sort is None:
+            raise CannotStart(
+                "A key index needs a table with a sort key: without one each item is a collection "
+                "of its own, so a sentinel would be a second item, and a plain scan lists the keys."
+            )
+        if MARKER in (partition.name, space.sort.name):
+            raise CannotStart(
+                f"A key attribute of the table is called {MARKER!r}, as the attribute that marks "
+                f"sentinels is: this table can have no key index."
+            )
+        if place is None:
+            return cls(partition, space.sort, LEAST_SORT_KEY[space.sort.type])
+        return cls(partition, space.sort, _value_of(space.sort, place))
+
+    def key_of(self, partition: Key) -> Key:
+        """The sentinel's key in the collection of `partition`."""
+        return {**partition, self.sort.name: self.place}
+
+    def item_of(self, partition: Key) -> Key:
+        """The sentinel itself."""
+        return {**self.key_of(partition), MARKER: _MARK}
+
+    def is_at_place(self, item: Mapping[str, TypedValue]) -> bool:
+        """Whether an item, or a row of the index, has the sentinel's sort key."""
+        return same_value(item[self.sort.name], self.place)
+
+    def is_one(self, item: Mapping[str, TypedValue]) -> bool:
+        """Whether an item is a sentinel: it has both the sort key and the marker."""
+        return "N" in item.get(MARKER, ()) and self.is_at_place(item)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON: `{"partition": {name, type}, "place": {sort key: typed value}}`."""
+        partition = {"name": self.partition.name, "type": self.partition.type}
+        return {"partition": partition, "place": to_json({self.sort.name: self.place})}
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> "Sentinel":
+        """The inverse of `to_json`."""
+        ((name, place),) = from_json(state["place"]).items()
+        (type_,) = place
+        return cls(
+            KeyAttribute(**state["partition"]), KeyAttribute(name, cast(KeyType, type_)), place
+        )
+
+
+def _value_of(sort: KeyAttribute, text: str) -> TypedValue:
+    try:
+        if sort.type == "B":
+            base64.b64decode(text, validate=True)
+        (value,) = from_json({sort.name: {sort.type: text}}).values()
+        if sort.type == "N" and not _is_a_number_of_dynamodb(text):
+            raise ValueError
+    except (ValueError, ArithmeticError) as error:
+        raise CannotStart(f"{text!r} is no sort key of type {sort.type}.") from error
+    (content,) = value.values()
+    length = len(content.encode() if sort.type == "S" else content)
+    if not 1 <= length <= MOST_SORT_KEY_BYTES:
+        raise CannotStart(f"A sort key has 1 to {MOST_SORT_KEY_BYTES:,} bytes, not {length:,}.")
+    return value
+
+
+def _is_a_number_of_dynamodb(text: str) -> bool:
+    number = Decimal(text)
+    if not number.is_finite() or len(number.normalize().as_tuple().digits) > MOST_DIGITS:
+        return False
+    return number == 0 or -130 <= number.adjusted() <= 125

@@ -1,0 +1,79 @@
+"""Before and after a build: what of the users' items stands in its way."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from keyhop.dynamodb.client import DynamoDB, Endpoint
+from keyhop.errors import CannotStart
+from keyhop.key_index.index import TableState, call
+from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
+
+SAMPLE_ITEMS = 100
+ELSEWHERE = "choose another place for sentinels (--sentinel, or sentinelSortKey in the context)"
+
+
+def check_items(client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel) -> None:
+    """Look at some items of a table that has no key index yet; raises CannotStart.
+
+    An item with a sentinel's key is in its way. An attribute of the marker's name would be in the
+    index; and where it is no number, DynamoDB would refuse the user's writes once there is one.
+    """
+    for item in _sample(client, endpoint, table, sentinel):
+        if sentinel.is_at_place(item) and not sentinel.is_one(item):
+            raise CannotStart(
+                f"An item of yours has the sort key {_shown(sentinel)}, where the sentinel of its "
+                f"collection would go: {ELSEWHERE}."
+            )
+        if MARKER in item and not sentinel.is_one(item):
+            raise CannotStart(
+                f"Items of yours have an attribute {MARKER!r}, which marks sentinels: a key index "
+                f"would hold them too, so this table cannot have one."
+            )
+
+
+def check_place(
+    client: DynamoDB, endpoint: Endpoint, state: TableState, table: str, sentinel: Sentinel
+) -> None:
+    """Raises CannotStart if the key index was built with another sort key for its sentinels."""
+    if not state.is_index_ready:
+        return
+    rows = _sample(client, endpoint, table, sentinel, IndexName=INDEX)
+    if rows and not any(sentinel.is_at_place(row) for row in rows):
+        raise CannotStart(
+            f"The key index of {state.name!r} has no sentinels with the sort key "
+            f"{_shown(sentinel)}, but rows with other ones: it was built with another sort key; "
+            f"give that one (--sentinel, or sentinelSortKey in the context)."
+        )
+
+
+def check_all_were_free(report: Mapping[str, Any]) -> None:
+    """After a walk: raises CannotStart if a collection could not get its sentinel."""
+    if report["occupied"]:
+        raise CannotStart(
+            f"{report['occupied']:,} collections have an item of yours where their sentinel would "
+            f"go, so the index is not whole: remove it, and {ELSEWHERE}."
+        )
+
+
+def _sample(
+    client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel, **more: str
+) -> list[Mapping[str, Any]]:
+    names = {"#s": sentinel.sort.name, "#m": MARKER}
+    page = call(
+        client,
+        endpoint,
+        table,
+        "scan",
+        TableName=table,
+        Limit=SAMPLE_ITEMS,
+        Select="SPECIFIC_ATTRIBUTES",
+        ProjectionExpression=", ".join(names),
+        ExpressionAttributeNames=names,
+        **more,
+    )
+    return list(page["Items"])
+
+
+def _shown(sentinel: Sentinel) -> str:
+    return json.dumps(sentinel.to_json()["place"])

@@ -1,0 +1,332 @@
+"""The ledger: how many items the next page of a skip-scan may read.
+
+After any page one can hop over the rest of its last item collection, so the only question is how
+large to make a page. Small pages waste requests, and read units where many small collections share
+a 4 KB block; large pages read on through collections whose key is known already.
+
+The answer is learnt from the pages themselves. Two things make it safe:
+
+1. **A bank.** Every page is compared with the published way, which reads one item and pays at least
+   one block for each key. What a page saves goes into the bank; what it wastes comes out. A page
+   may only be larger than one block if the bank could bear that all of the excess is wasted; with
+   the bank in deficit, the published way (Limit=1) goes on until it is level again. Pages under way
+   hold back, besides, what the worst page of late cost more than expected. So a run costs
+   at most 1.02 times the published way (`INCOME`), a little for each segment (`END_OF_SEGMENT`) and
+   a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where the size of items surprises).
+2. **A judgement in hindsight.** The items of a page show what pages of half its size would have
+   found, and paid, on the way through the same items. A size that loses to its half is left, and
+   tried again only after a pause that doubles each time. Because partition keys are hashed, the
+   collections come in random order: what was best so far is the best guess for what follows.
+
+Sizes are *levels*: a page of level n reads what is expected to fit into 2^n blocks, less a
+*margin*, as items are rarely all of the same size and a page one byte too large costs a block more.
+The margin widens when that happens, and narrows while pages pay off. Where all collections have one
+length, pages end on the first item of one. Costs are in blocks (units.py). The constants were
+chosen with bench/simulator.py over random tables; none of them is critical.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyhop.dynamodb.capacity import BLOCK_BYTES, blocks_of
+
+REQUEST_COST = 0.25
+"""What a request is worth in blocks, when page sizes are compared: its round trip and its CPU."""
+
+TOP_LEVEL = 8
+INCOME = 0.02
+"""Earned by the bank with each page: after a loss, the way back to larger pages."""
+
+FIRST_DEPOSIT = 3.0
+"""Blocks in the bank at the beginning, for each page that can be under way at once."""
+
+END_OF_SEGMENT = 2.0
+"""Blocks of loss that a page is forgiven if the segment ended in it: that is no page's fault."""
+
+DEEPEST_BANK = 128.0
+TOLERANCE = 0.5
+"""How many blocks a size may lose to its half before it is left; gains beyond it are forgotten."""
+
+FIRST_PAUSE = 16
+LONGEST_PAUSE = 256
+"""Pages to wait until a size that lost is tried again."""
+
+FIRST_MARGIN = 0.1
+WIDEST_MARGIN = 0.3
+MARGIN_WIDENS = 0.05
+MARGIN_NARROWS = 0.005
+"""Margins are shares of a block. Where pages gain little, narrowing slows down to a tenth: then one
+page in a hundred is a block too large, which the bank's income covers."""
+
+MEMORY = 0.95
+"""Weight that the item size learnt so far keeps when a page tells something new."""
+
+FIRST_SURPRISE = 8.0
+"""Blocks by which a page may surprise before any was seen: pages begin a few at a time."""
+
+SURPRISE_KEPT = 0.99
+SURPRISE_KEPT_BY_EVEN_SIZES = 0.9
+"""Share of the worst surprise, in blocks, that each page leaves of it."""
+
+TRUST_IN_TABLE_MEAN = 32.0
+"""How many items the mean item size of the table description counts for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bet:
+    """A page that the ledger allows.
+
+    limit: items to read. level: its size. stake: blocks held back from the bank until it is
+    settled: what it reads beyond one block, and the worst surprise of late.
+    trial: its size has not been judged since it was last taken up.
+    """
+
+    limit: int
+    level: int
+    stake: float
+    trial: bool = False
+
+
+@dataclass(slots=True)
+class ItemSize:
+    """The mean size in bytes of the items that pages read, learnt from what the pages cost.
+
+    A page of m items that cost q blocks held more than q-1 and up to q blocks of data: a bracket
+    for the size. As long as the brackets of all pages have a common part, the size lies in it. Once
+    they do not, sizes vary, and the mean is an average over pages, each taken as it was expected
+    within its bracket.
+    """
+
+    mean: float
+    weight: float
+    low: float = 0.0
+    high: float = math.inf
+    guessed: bool = False
+    varies: bool = False
+
+    def learn(self, items: int, blocks: int) -> None:
+        """Take in a page of `items` items that cost `blocks` blocks."""
+        if items == 0:
+            return
+        low, high = (blocks - 1) * BLOCK_BYTES / items, blocks * BLOCK_BYTES / items
+        self.low, self.high = max(self.low, low), min(self.high, high)
+        self.varies = self.varies or self.low > self.high
+        if not self.varies:
+            middle = (self.low + self.high) / 2
+            self.mean = middle if self.guessed else min(max(self.mean, self.low), self.high)
+            return
+        if blocks == 1 and self.mean <= high:
+            return  # says nothing new, so it must not add to the weight of what is believed
+        known = self.mean * self.weight * MEMORY
+        self.weight = self.weight * MEMORY + items
+        self.mean = (known + items * min(max(self.mean, low), high)) / self.weight
+
+    def blocks(self, items: int) -> int:
+        """Blocks that a page of `items` items is expected to cost."""
+        return blocks_of(items * self.mean * (1 - 1e-9))
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Decides the Limit of each page, and learns from what the page turned out to hold.
+
+    Call `bet()` before a page and `settle()` after it. Several pages may be under way at once, as
+    the threads of a worker share one ledger, but one trial only; the calls themselves must not
+    overlap.
+    """
+
+    size: ItemSize
+    bank: float = FIRST_DEPOSIT
+    level: int = 0
+    margin: float = FIRST_MARGIN
+    surprise: float = FIRST_SURPRISE
+    pages: int = 0
+    length: int | None = None
+    last_length: int | None = None
+    judged: bool = True
+    trial_under_way: bool = False
+    edge: list[float] = field(default_factory=lambda: [0.0] * (TOP_LEVEL + 1))
+    pause: list[int] = field(default_factory=lambda: [FIRST_PAUSE] * (TOP_LEVEL + 1))
+    retry_at: list[int] = field(default_factory=lambda: [0] * (TOP_LEVEL + 1))
+
+    @classmethod
+    def for_table(cls, mean_item_bytes: float | None) -> "Ledger":
+        """A new ledger; `mean_item_bytes` as the table description has it, None if it has none.
+
+        It is for one page at a time; see `share`.
+        """
+        if mean_item_bytes:
+            return cls(ItemSize(mean_item_bytes, TRUST_IN_TABLE_MEAN))
+        return cls(ItemSize(float(BLOCK_BYTES), 0.25, guessed=True))
+
+    def share(self, pages: int) -> None:
+        """Prepare a new ledger for `pages` pages under way at once."""
+        self.bank += FIRST_DEPOSIT * (pages - 1)
+
+    def bet(self) -> Bet:
+        """The next page."""
+        if self.bank < 0:
+            return Bet(limit=1, level=0, stake=0.0)
+        level = self.level
+        if not self.judged and self.trial_under_way:
+            level -= 1
+        while level and self._stake(level) > self.bank:
+            level -= 1
+        limit = self._limit(level)
+        # The surprise may overdraw the bank: so one page can surprise, not all that are under way.
+        stake = self._stake(level) + (self.surprise if limit > 1 else 0.0)
+        self.bank -= stake
+        trial = level == self.level and not self.judged
+        self.trial_under_way = self.trial_under_way or trial
+        return Bet(limit, level, stake, trial)
+
+    def settle(self, bet: Bet, runs: Sequence[int], blocks: int) -> None:
+        """Book a page that `bet` allowed.
+
+        runs: its items, as lengths of runs of equal partition key; empty if it held no item.
+        blocks: what it cost.
+        """
+        self.pages += 1
+        self._return(bet)
+        items = sum(runs)
+        if items == 0:
+            return
+        surprise = float(blocks - self.size.blocks(items))
+        self.size.learn(items, blocks)
+        kept = SURPRISE_KEPT if self.size.varies else SURPRISE_KEPT_BY_EVEN_SIZES
+        self.surprise = max(surprise, kept * self.surprise)
+        self._learn_length(runs)
+        if bet.limit > 1:
+            gain = len(runs) * _published_cost(items, blocks) - blocks
+            if items < bet.limit:
+                gain = max(gain, min(0.0, gain + END_OF_SEGMENT))
+            self.bank += gain
+            self._adjust_margin(bet, blocks, gain)
+        self.bank = min(DEEPEST_BANK, self.bank + INCOME)
+        if items >= bet.limit:
+            if bet.level:
+                self._judge(bet, runs, blocks)
+            self._choose(bet.level)
+
+    def abandon(self, bet: Bet) -> None:
+        """Take back a page that was never read."""
+        self._return(bet)
+
+    def _return(self, bet: Bet) -> None:
+        self.bank += bet.stake
+        if bet.trial:
+            self.trial_under_way = False
+
+    def _learn_length(self, runs: Sequence[int]) -> None:
+        """Whether the collections seen whole have one length; the last one may be cut."""
+        whole = runs[:-1]
+        if whole:
+            constant = len(set(whole)) == 1 and runs[-1] <= whole[0]
+            again = len(whole) > 1 or whole[0] == self.last_length
+            self.length = whole[0] if constant and again else None
+            self.last_length = whole[-1]
+        elif self.length is not None and runs[0] > self.length:
+            self.length = None
+
+    def _adjust_margin(self, bet: Bet, blocks: int, gain: float) -> None:
+        aimed_at = 1 << bet.level
+        if blocks == aimed_at + 1:
+            self.margin = min(WIDEST_MARGIN, self.margin + MARGIN_WIDENS)
+        elif blocks <= aimed_at:
+            self.margin = max(0.0, self.margin - MARGIN_NARROWS * min(1.0, max(0.1, gain)))
+
+    def _judge(self, bet: Bet, runs: Sequence[int], blocks: int) -> None:
+        half = self._limit(bet.level - 1)
+        pages, keys = replay(runs, half)
+        if not keys:
+            return
+        # Both sides as expected for items of the mean size, so that a surprise decides nothing.
+        cost = min(blocks, self.size.blocks(bet.limit)) + REQUEST_COST
+        half_cost = pages * (self.size.blocks(half) + REQUEST_COST)
+        gain = half_cost * len(runs) / keys - cost
+        self.edge[bet.level] = min(TOLERANCE, self.edge[bet.level] + gain)
+
+    def _choose(self, level: int) -> None:
+        """The level of the pages to come, after one of `level` was judged."""
+        if level and self.edge[level] < -TOLERANCE:
+            self.edge[level] = 0.0
+            self.retry_at[level] = self.pages + self.pause[level]
+            self.pause[level] = min(LONGEST_PAUSE, 2 * self.pause[level])
+            if level <= self.level:
+                self.level = level - 1
+                self.judged = True
+        elif level == self.level:
+            self.judged = True
+            pays = self.edge[level] >= 0
+            if pays and level < TOP_LEVEL and self.pages >= self.retry_at[level + 1]:
+                self.level = level + 1
+                self.judged = False
+
+    def _limit(self, level: int) -> int:
+        blocks = 1 << level
+        limit = max(blocks, int((blocks - self.margin) * BLOCK_BYTES / self.size.mean))
+        if self.length is not None and limit > self.length:
+            # All collections are of one length: end on the first item of the last one.
+            limit -= (limit - 1) % self.length
+        return limit
+
+    def _stake(self, level: int) -> float:
+        return self.size.blocks(self._limit(level)) - self.size.blocks(self._limit(0))
+
+    def to_json(self) -> dict[str, Any]:
+        """What a later slice needs to go on without learning again."""
+        return {
+            "mean": round(self.size.mean, 3),
+            "weight": round(self.size.weight, 3),
+            "bank": round(self.bank, 3),
+            "level": self.level,
+            "margin": round(self.margin, 3),
+            "surprise": round(self.surprise, 3),
+        }
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any]) -> "Ledger":
+        """The inverse of `to_json`; what it leaves out is learnt again."""
+        size = ItemSize(float(state["mean"]), float(state["weight"]))
+        return cls(
+            size,
+            bank=float(state["bank"]),
+            level=int(state["level"]),
+            margin=float(state["margin"]),
+            surprise=float(state.get("surprise", FIRST_SURPRISE)),
+        )
+
+
+def _published_cost(items: int, blocks: int) -> float:
+    """Blocks that reading one item costs, on average over a page; never more than it really is.
+
+    One block each, unless the page proves that its items are larger than a block on average: then
+    their mean size, and half a block for rounding up.
+    """
+    if blocks - 1 < items:
+        return 1.0
+    return max(1.0, (blocks - 0.5) / items + 0.5)
+
+
+def replay(runs: Sequence[int], limit: int) -> tuple[int, int]:
+    """Pages of `limit` items, each followed by a hop, over the items that a larger page saw.
+
+    runs: lengths of the runs of equal partition key in the larger page.
+    Returns how many pages lie wholly inside what was seen, and how many keys they find.
+    """
+    total = sum(runs)
+    pages = keys = position = index = 0
+    while index < len(runs) and position + limit <= total:
+        pages += 1
+        left = limit
+        while index < len(runs):
+            run = runs[index]
+            keys += 1
+            position += run
+            index += 1
+            if run >= left:
+                break
+            left -= run
+    return pages, keys

@@ -1,0 +1,169 @@
+"""A run's files in a local directory: `store.Store` on links and renames."""
+
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from keyhop.errors import CannotStart, RunConflict
+from keyhop.storage.store import CHUNK_BYTES
+
+try:
+    import fcntl
+except ImportError:  # not on Windows; there, two runs over one directory are not told apart
+    fcntl = None  # type: ignore[assignment]
+
+
+LOCK = ".lock"
+ASIDE = ".keyhop-tmp"
+NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+class Directory:
+    """A store in a local directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[bytes] | None = None
+
+    def is_empty(self) -> bool:
+        """Whether the directory does not exist, or holds nothing that counts.
+
+        A lock does not count, nor what a crash left of a file that was being written.
+        """
+        return not self.path.exists() or all(
+            entry.name == LOCK or entry.name.endswith(ASIDE) for entry in self.path.iterdir()
+        )
+
+    def lock(self) -> None:
+        """Keep others out until `unlock`, or the end of this process; raises RunConflict."""
+        self._lock = (self.path / LOCK).open("ab")
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self.unlock()
+                raise RunConflict(
+                    f"Another process is working on {self.path}: wait for it, or choose another."
+                ) from error
+        for left_by_a_crash in self.path.rglob(f"*{ASIDE}"):
+            left_by_a_crash.unlink()
+
+    def unlock(self) -> None:
+        """Let others in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def make(self) -> None:
+        """Create the directory; raises CannotStart."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotStart(
+                f"The directory {self.path} cannot be made: {error.strerror}."
+            ) from error
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Store.create: written aside, then linked, which fails if the name is taken."""
+        temporary = self._write_aside(name, content)
+        try:
+            os.link(temporary, self.path / name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            raise CannotStart(
+                f"The file system of {self.path} has no hard links, which commits rely on: choose "
+                f"a directory on another one."
+            ) from error
+        finally:
+            temporary.unlink()
+        _sync(self.path / name)
+        return True
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Store.replace: written aside, then moved over."""
+        self._write_aside(name, content).replace(self.path / name)
+        _sync(self.path / name)
+
+    def read(self, name: str) -> bytes | None:
+        """Store.read."""
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Store.chunks."""
+        try:
+            with (self.path / name).open("rb") as file:
+                while chunk := file.read(CHUNK_BYTES):
+                    yield chunk
+        except FileNotFoundError:
+            return
+
+    def open_part(self, name: str) -> "_LocalPart":
+        """Store.open_part."""
+        return _LocalPart(self._make_folder(name))
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Store.sizes."""
+        path = self.path / folder
+        if not path.is_dir():
+            return {}
+        sizes = {}
+        for entry in path.iterdir():
+            # Files that are being written aside come and go.
+            if not entry.name.endswith(ASIDE):
+                sizes[f"{folder}/{entry.name}"] = entry.stat().st_size
+        return sizes
+
+    def delete(self, name: str) -> None:
+        """Store.delete."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def _write_aside(self, name: str, content: bytes) -> Path:
+        target = self._make_folder(name)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}{ASIDE}")
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        return temporary
+
+    def _make_folder(self, name: str) -> Path:
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+
+class _LocalPart:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("xb")
+
+    def write(self, content: bytes) -> None:
+        self._file.write(content)
+
+    def close(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        _sync(self._path)
+
+
+def _sync(path: Path) -> None:
+    """Make a new directory entry survive a crash."""
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,196 @@
+"""A run's files in an S3 bucket: `store.Store` on conditional puts.
+
+`create` is a PutObject with `If-None-Match: *`: S3 lets one of any number of writers succeed, and
+shows no object before it is whole. A writer whose answer was lost may be told afterwards that the
+object is there: then it reads what it wrote itself, as if another had.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from keyhop.errors import AwsRefused, CannotStart, KeyhopError, NotPermitted, StoreUnavailable
+from keyhop.storage.store import CHUNK_BYTES
+
+UPLOAD_BYTES = 8 << 20
+"""A part is uploaded in pieces of this size; S3 takes 10,000 of at least 5 MB."""
+
+CONFLICT_ATTEMPTS = 8
+_TAKEN = "PreconditionFailed"
+_CONFLICT = "ConditionalRequestConflict"
+_MISSING = {"NoSuchKey", "404"}
+
+T = TypeVar("T")
+
+
+def s3_client(connections: int = 32) -> Any:
+    """A client for results; the environment says where."""
+    return boto3.client(
+        "s3",
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": 8},
+            max_pool_connections=connections,
+            connect_timeout=5,
+            read_timeout=60,
+            # A store behind an endpoint of one's own seldom has a host name for each bucket.
+            s3={"addressing_style": "auto"},
+        ),
+    )
+
+
+class Bucket:
+    """A store under a prefix of a bucket. May be used by several threads."""
+
+    def __init__(self, client: Any, bucket: str, prefix: str) -> None:
+        self._client = client
+        self.bucket = bucket
+        self.prefix = prefix
+
+    def url(self, name: str) -> str:
+        """Where a file is, for people and programs: s3://..."""
+        return f"s3://{self.bucket}/{self.prefix}{name}"
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Store.create."""
+        retrying = Retrying(
+            retry=retry_if_exception(lambda error: _code(error) == _CONFLICT),
+            wait=wait_random_exponential(0.05, 2.0),
+            stop=stop_after_attempt(CONFLICT_ATTEMPTS),
+            reraise=True,
+        )
+        try:
+            retrying(self._client.put_object, **self._at(name), Body=content, IfNoneMatch="*")
+        except ClientError as error:
+            if _code(error) == _TAKEN:
+                return False
+            raise self._explained(error) from error
+        except BotoCoreError as error:
+            raise self._explained(error) from error
+        return True
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Store.replace."""
+        self._call(lambda: self._client.put_object(**self._at(name), Body=content))
+
+    def read(self, name: str) -> bytes | None:
+        """Store.read."""
+        body = self._open(name)
+        return None if body is None else b"".join(self._pieces(body))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Store.chunks."""
+        body = self._open(name)
+        if body is not None:
+            yield from self._pieces(body)
+
+    def open_part(self, name: str) -> "_Upload":
+        """Store.open_part."""
+        return _Upload(self, name)
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Store.sizes."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=f"{self.prefix}{folder}/"
+        )
+        return self._call(
+            lambda: {
+                entry["Key"].removeprefix(self.prefix): int(entry["Size"])
+                for page in pages
+                for entry in page.get("Contents", ())
+            }
+        )
+
+    def delete(self, name: str) -> None:
+        """Store.delete."""
+        self._call(lambda: self._client.delete_object(**self._at(name)))
+
+    def _open(self, name: str) -> Any:
+        try:
+            return self._client.get_object(**self._at(name))["Body"]
+        except (BotoCoreError, ClientError) as error:
+            if _code(error) in _MISSING:
+                return None
+            raise self._explained(error) from error
+
+    def _pieces(self, body: Any) -> Iterator[bytes]:
+        try:
+            yield from body.iter_chunks(CHUNK_BYTES)
+        except BotoCoreError as error:
+            raise self._explained(error) from error
+
+    def _at(self, name: str) -> dict[str, str]:
+        return {"Bucket": self.bucket, "Key": self.prefix + name}
+
+    def _call(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except (BotoCoreError, ClientError) as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> KeyhopError:
+        code = _code(error)
+        if code in ("AccessDenied", "403"):
+            return NotPermitted(
+                f"Permission is missing for the results, s3://{self.bucket}/{self.prefix}: {error}"
+            )
+        if code == "NoSuchBucket":
+            return CannotStart(f"There is no bucket {self.bucket}: deploy the application again.")
+        status = 500
+        if isinstance(error, ClientError):
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+        if status >= 500 or code in ("SlowDown", "RequestTimeout", _CONFLICT):
+            return StoreUnavailable(f"S3 does not take or give the run's files: {error}")
+        return AwsRefused(f"S3 refused: {error}")
+
+
+class _Upload:
+    """A part on its way: a single put if it is small, else a multipart upload."""
+
+    def __init__(self, bucket: Bucket, name: str) -> None:
+        self._bucket = bucket
+        self._client = bucket._client
+        self._at = bucket._at(name)
+        self._name = name
+        self._waiting = bytearray()
+        self._upload: str | None = None
+        self._pieces: list[dict[str, Any]] = []
+
+    def write(self, content: bytes) -> None:
+        self._waiting += content
+        while len(self._waiting) >= UPLOAD_BYTES:
+            self._send(bytes(self._waiting[:UPLOAD_BYTES]))
+            del self._waiting[:UPLOAD_BYTES]
+
+    def close(self) -> None:
+        if self._upload is None:
+            self._bucket.replace(self._name, bytes(self._waiting))
+            return
+        if self._waiting:
+            self._send(bytes(self._waiting))
+        self._bucket._call(
+            lambda: self._client.complete_multipart_upload(
+                **self._at, UploadId=self._upload, MultipartUpload={"Parts": self._pieces}
+            )
+        )
+
+    def _send(self, piece: bytes) -> None:
+        if self._upload is None:
+            begun = self._bucket._call(lambda: self._client.create_multipart_upload(**self._at))
+            self._upload = begun["UploadId"]
+        number = len(self._pieces) + 1
+        sent = self._bucket._call(
+            lambda: self._client.upload_part(
+                **self._at, UploadId=self._upload, PartNumber=number, Body=piece
+            )
+        )
+        self._pieces.append({"PartNumber": number, "ETag": sent["ETag"]})
+
+
+def _code(error: BaseException) -> str:
+    if not isinstance(error, ClientError):
+        return ""
+    return str(error.response.get("Error", {}).get("Code", ""))

@@ -1,0 +1,176 @@
+"""The keeper's failure queue: what lies in it is worked off, or said to be lost.
+
+A message has no records, only where they are in the stream (AWS documentation, "Destinations for
+failed invocations"): stream, shard, first and last sequence number. The stream keeps them for 24
+hours; after that only an audit finds what they would have told.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.values import to_json
+from keyhop.errors import AwsRefused
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.keeper import keep
+
+MOST_AT_ONCE = 10
+WAIT_SECONDS = 1
+MOST_PAGES = 1_000
+"""Of GetRecords for one message: 10,000 records at most, and many empty pages."""
+
+FORGOTTEN = {"TrimmedDataAccessException", "ResourceNotFoundException"}
+
+
+@dataclass(slots=True)
+class Worked:
+    """What was done. foreign: messages of other tables, left where they are."""
+
+    messages: int = 0
+    keys: int = 0
+    failed: int = 0
+    forgotten: int = 0
+    discarded: int = 0
+    foreign: int = 0
+    why: str = ""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing of the table is left in the queue."""
+        return not self.failed and self.forgotten == self.discarded
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "messages": self.messages,
+            "keys": self.keys,
+            "failed": self.failed,
+            "forgotten": self.forgotten,
+            "discarded": self.discarded,
+            "foreign": self.foreign,
+        }
+
+    def text(self, table: str) -> str:
+        """For a person."""
+        lines = [f"{self.messages:,} messages of {table} worked, {self.keys:,} keys reconciled"]
+        if self.failed:
+            lines.append(f"  {self.failed:,} still fail, and stay in the queue: {self.why}")
+        if self.forgotten:
+            left = "deleted" if self.discarded else "left; delete them with --discard-old"
+            lines.append(
+                f"  {self.forgotten:,} point to records that the stream has forgotten ({left}): "
+                f"keyhop index audit {table} finds what they would have told"
+            )
+        if self.foreign:
+            lines.append(f"  {self.foreign:,} belong to other tables, and are left")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The failure queue at `url`, as far as it is about one table. queues, streams: clients."""
+
+    queues: Any
+    streams: Any
+    url: str
+    table: str
+
+    def work(self, collections: Collections, discard_old: bool = False) -> Worked:
+        """Reconcile what each message points to, and delete the message; raises AwsRefused."""
+        done = Worked()
+        seen: set[str] = set()
+        try:
+            for message in self._messages(seen):
+                self._work(message, collections, discard_old, done)
+        except (BotoCoreError, ClientError) as error:
+            raise AwsRefused(f"The queue or the stream does not answer: {error}") from error
+        return done
+
+    def _work(
+        self,
+        message: Mapping[str, Any],
+        collections: Collections,
+        discard_old: bool,
+        done: Worked,
+    ) -> None:
+        info = batch_info(message["Body"])
+        if info is None or f":table/{self.table}/stream/" not in info["streamArn"]:
+            done.foreign += 1
+            return
+        try:
+            records, is_whole = self._records(info)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") not in FORGOTTEN:
+                raise
+            done.forgotten += 1
+            done.discarded += discard_old
+            if discard_old:
+                self._delete(message)
+            return
+        told: list[Exception] = []
+        kept = keep(records, collections, told.append)
+        done.keys += kept.keys
+        if kept.failed or not is_whole:
+            done.failed += 1
+            why = told[0] if told else AwsRefused("the stream did not bring all of the records")
+            done.why = f"{type(why).__name__}: {why}"
+            return
+        done.messages += 1
+        self._delete(message)
+
+    def _messages(self, seen: set[str]) -> Iterator[Mapping[str, Any]]:
+        """All messages once; a message that is left is hidden for a while, then there again."""
+        while True:
+            answer = self.queues.receive_message(
+                QueueUrl=self.url,
+                MaxNumberOfMessages=MOST_AT_ONCE,
+                WaitTimeSeconds=WAIT_SECONDS,
+            )
+            fresh = [m for m in answer.get("Messages", ()) if m["MessageId"] not in seen]
+            if not fresh:
+                return
+            seen.update(message["MessageId"] for message in fresh)
+            yield from fresh
+
+    def _records(self, info: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bool]:
+        """The records of a batch, as Lambda gets them, by their keys alone; whether these are all.
+
+        GetRecords may bring nothing several times before it brings what is there.
+        """
+        found: list[dict[str, Any]] = []
+        place = self.streams.get_shard_iterator(
+            StreamArn=info["streamArn"],
+            ShardId=info["shardId"],
+            ShardIteratorType="AT_SEQUENCE_NUMBER",
+            SequenceNumber=info["startSequenceNumber"],
+        )["ShardIterator"]
+        last = int(info["endSequenceNumber"])
+        for _ in range(MOST_PAGES):
+            page = self.streams.get_records(ShardIterator=place)
+            for record in page["Records"]:
+                number = int(record["dynamodb"]["SequenceNumber"])
+                if number <= last:
+                    keys = to_json(record["dynamodb"]["Keys"])
+                    found.append({**record, "dynamodb": {**record["dynamodb"], "Keys": keys}})
+                if number >= last:
+                    return found, True
+            place = page.get("NextShardIterator")
+            if not place:
+                return found, True
+        return found, False
+
+    def _delete(self, message: Mapping[str, Any]) -> None:
+        self.queues.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
+
+
+def batch_info(body: str) -> Mapping[str, Any] | None:
+    """Where a message's records are; None for what is no message of a stream's mapping."""
+    try:
+        info = json.loads(body)["DDBStreamBatchInfo"]
+        int(info["endSequenceNumber"])
+        return dict(info) if isinstance(info["streamArn"], str) else None
+    except (ValueError, KeyError, TypeError):
+        return None

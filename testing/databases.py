@@ -1,0 +1,184 @@
+"""Make and fill tables in a local database, and run the command on them."""
+
+import io
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from keyhop.cli.main import main
+from keyhop.dynamodb.values import Key, from_json
+
+from local.flights import load
+from testing.servers import local_client
+
+EXTREMES: dict[str, list[Any]] = {
+    "S": [
+        "a",
+        "\x01",
+        "~",
+        "\uffff",
+        "\ufffd" * 5,
+        "\U0001f600 emoji",
+        "\U0010ffff",
+        "\U0010ffff" * 256,
+        "\U0010ffff" * 255 + "zzzz",
+        "x" * 1024,
+    ],
+    "N": [
+        "0",
+        "-1",
+        "3.14",
+        "1E-130",
+        "-9.9999999999999999999999999999999999999E+125",
+        "9.9999999999999999999999999999999999999E+125",
+        "12345678901234567890123456789012345678",
+        "0.12345678901234567890123456789012345678",
+    ],
+    "B": [b"\x00", b"a", b"\xff", b"\xff" * 1023, b"\xff" * 1024, b"\x00" * 1024],
+}
+"""Sort keys at and around the ends of their types."""
+
+
+BY_DAY: dict[str, Any] = {
+    "AttributeDefinitions": [{"AttributeName": "day", "AttributeType": "S"}],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by-day",
+            "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }
+    ],
+}
+"""What `Database.create` takes for an index of attribute `day`."""
+
+
+def partition_value(type_: str, number: int) -> Any:
+    """The partition key with this number, in various shapes."""
+    if type_ == "N":
+        shapes = ["{n}", "-{n}.5", "{n}E+20", "-{n:03}.{digits}"]
+        return shapes[number % 4].format(n=number + 100, digits="1234567" * 5)
+    text = ["k{n}", "{n}/a b\tc", "\U0001f511{n}", "{n}" + "x" * 2000][number % 4].format(n=number)
+    return text if type_ == "S" else text.encode()
+
+
+@dataclass
+class Result:
+    """What a run of the command came to."""
+
+    status: int
+    out: bytes
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.decode().split("\n")[:-1]
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of a jsonl output."""
+        return [from_json(json.loads(line)) for line in self.lines]
+
+
+def keyhop(*arguments: str) -> Result:
+    """Run the command in this process."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    err = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = main(arguments)
+        except SystemExit as end:
+            status = int(end.code or 0)
+    assert isinstance(out.buffer, io.BytesIO)
+    if err.getvalue() and status:
+        print(err.getvalue(), file=sys.stderr)
+    return Result(status, out.buffer.getvalue(), err.getvalue())
+
+
+@dataclass
+class Database:
+    """A local database by its address."""
+
+    kind: str
+    url: str
+    client: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = local_client(self.url)
+
+    def create(
+        self,
+        table: str,
+        partition: tuple[str, str] = ("pk", "S"),
+        sort: tuple[str, str] | None = ("sk", "S"),
+        **more: Any,
+    ) -> None:
+        """An empty table; `more` as CreateTable takes it, AttributeDefinitions being put first."""
+        attributes = [a for a in (partition, sort) if a is not None]
+        keys = [{"AttributeName": partition[0], "KeyType": "HASH"}]
+        if sort is not None:
+            keys.append({"AttributeName": sort[0], "KeyType": "RANGE"})
+        definitions = [
+            *more.pop("AttributeDefinitions", ()),
+            *({"AttributeName": name, "AttributeType": type_} for name, type_ in attributes),
+        ]
+        self.client.create_table(
+            TableName=table,
+            KeySchema=keys,
+            AttributeDefinitions=definitions,
+            BillingMode="PAY_PER_REQUEST",
+            **more,
+        )
+        while self.client.describe_table(TableName=table)["Table"]["TableStatus"] != "ACTIVE":
+            pass
+
+    def tables(self) -> list[str]:
+        """Names of all tables."""
+        return list(self.client.list_tables()["TableNames"])
+
+    def fill(self, table: str, items: Iterable[Mapping[str, Any]]) -> None:
+        """Write items."""
+        load(self.client, (dict(item) for item in items), table)
+
+    def collections(
+        self, table: str, sizes: Sequence[int], filling: int = 0, name: str = "k"
+    ) -> set[str]:
+        """A table (pk S, sk S) of collections with so many items each; returns its keys."""
+        self.create(table)
+        padding = {"data": {"S": "x" * filling}} if filling else {}
+        self.fill(
+            table,
+            (
+                {"pk": {"S": f"{name}{number}"}, "sk": {"S": f"{item:06}"}, **padding}
+                for number, size in enumerate(sizes)
+                for item in range(size)
+            ),
+        )
+        return {f"{name}{number}" for number in range(len(sizes))}
+
+    def keys(self, table: str, *arguments: str) -> Result:
+        """`keyhop keys` on a table, as jsonl."""
+        return keyhop("keys", table, "--endpoint-url", self.url, "--format", "jsonl", *arguments)
+
+    def report(self, table: str, folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """The status of `keys`, and its --report with the keys themselves as `out`."""
+        path = folder / "report.json"
+        result = self.keys(table, "--report", str(path), *arguments)
+        return result.status, json.loads(path.read_bytes()) | {"out": result.keys}
+
+
+def hashable(keys: Iterable[Key]) -> list[Any]:
+    """Typed keys as comparable values: numbers by value, as the service may write them anew."""
+    return sorted(
+        (tuple((name, *_comparable(value)) for name, value in sorted(key.items())) for key in keys),
+        key=repr,
+    )
+
+
+def _comparable(value: Mapping[str, Any]) -> tuple[str, Any]:
+    ((type_, content),) = value.items()
+    return type_, Decimal(content).normalize() if type_ == "N" else content

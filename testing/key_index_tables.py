@@ -1,0 +1,86 @@
+"""Tables with sentinels: made, looked at as a whole, and their streams read."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.tables import Target, describe
+from keyhop.dynamodb.values import to_json
+from keyhop.key_index.collections import Collections, name_of
+from keyhop.key_index.sentinel import Sentinel
+
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS
+
+STREAM = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}
+
+
+def target_of(database: Database, table: str) -> Target:
+    endpoint = Endpoint(url=database.url)
+    return describe(dynamodb_client(endpoint), endpoint, table)
+
+
+def collections_of(database: Database, table: str, client: Any = None) -> Collections:
+    endpoint = Endpoint(url=database.url)
+    client = client or dynamodb_client(endpoint)
+    sentinel = Sentinel.of(describe(client, endpoint, table).space)
+    return Collections(client, table, sentinel, patience=60)
+
+
+def scanned(database: Database, table: str) -> Iterator[dict[str, Any]]:
+    """All items of a table."""
+    more: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
+    while True:
+        page = database.client.scan(**more)
+        yield from page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return
+        more["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+
+def drift(database: Database, table: str, sentinel: Sentinel) -> tuple[set[str], set[str]]:
+    """Names of collections without their sentinel, and of those with nothing else."""
+    held: dict[str, list[bool]] = defaultdict(list)
+    for item in scanned(database, table):
+        name = name_of({sentinel.partition.name: item[sentinel.partition.name]})
+        held[name].append(sentinel.is_one(item))
+    missing = {name for name, marks in held.items() if not any(marks)}
+    surplus = {name for name, marks in held.items() if all(marks)}
+    return missing, surplus
+
+
+class Stream:
+    """All records of a table's stream, as Lambda would get them."""
+
+    def __init__(self, database: Database, table: str) -> None:
+        self._client = boto3.client(
+            "dynamodbstreams", endpoint_url=database.url, **LOCAL_CREDENTIALS
+        )
+        self._arn = database.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
+        self._places: dict[str, str] = {}
+
+    def new(self) -> list[dict[str, Any]]:
+        """The records since the last call."""
+        told = self._client.describe_stream(StreamArn=self._arn)["StreamDescription"]
+        records = []
+        for shard in told["Shards"]:
+            name = shard["ShardId"]
+            if name not in self._places:
+                self._places[name] = self._client.get_shard_iterator(
+                    StreamArn=self._arn, ShardId=name, ShardIteratorType="TRIM_HORIZON"
+                )["ShardIterator"]
+            while self._places[name]:
+                page = self._client.get_records(ShardIterator=self._places[name])
+                self._places[name] = page.get("NextShardIterator") or ""
+                records += page["Records"]
+                if not page["Records"]:
+                    break
+        return [as_lambda_gets(record, self._arn) for record in records]
+
+
+def as_lambda_gets(record: dict[str, Any], arn: str) -> dict[str, Any]:
+    change = {**record["dynamodb"], "Keys": to_json(record["dynamodb"]["Keys"])}
+    change["ApproximateCreationDateTime"] = 0
+    return {**record, "dynamodb": change, "eventSourceARN": arn}

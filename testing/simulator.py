@@ -1,0 +1,185 @@
+"""The cost model, page policies on make-believe tables, and the offline optimum.
+
+Model: a page costs a block for each started 4 KB of the items that it reads, at least one; it ends
+at its Limit or at 1 MB; a request takes 3 ms, 1 ms for each 100 KB, and half a millisecond of the
+client's CPU. What is compared is blocks + 0.07 for each millisecond.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from keyhop.dynamodb.capacity import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
+from keyhop.scan.page_size import Bet, Ledger
+
+BLOCKS_PER_MS = 0.07
+
+
+def milliseconds(byte_count: float) -> float:
+    """How long a request takes that reads so many bytes."""
+    return 3.5 + byte_count / 100_000
+
+
+class Table:
+    """Item collections in scan order, each a list of item sizes in bytes."""
+
+    def __init__(self, collections: Sequence[Sequence[int]]) -> None:
+        self.keys = len(collections)
+        self.starts = [0]
+        self.collection_of: list[int] = []
+        self.bytes_before = [0]
+        for number, sizes in enumerate(collections):
+            self.collection_of += [number] * len(sizes)
+            self.starts.append(self.starts[-1] + len(sizes))
+            for size in sizes:
+                self.bytes_before.append(self.bytes_before[-1] + size)
+        self.items = len(self.collection_of)
+
+    @property
+    def mean_item_bytes(self) -> float:
+        """As the table description would have it."""
+        return self.bytes_before[-1] / self.items
+
+    def size(self, begin: int, end: int) -> int:
+        """Bytes of the items from `begin` up to `end`."""
+        return self.bytes_before[end] - self.bytes_before[begin]
+
+    def page_end(self, begin: int, limit: int | None) -> int:
+        """Where a page that begins at an item ends, by its limit or by its size."""
+        full = self.bytes_before[begin] + PAGE_BYTES
+        end = max(begin + 1, bisect_left(self.bytes_before, full, begin))
+        return min(self.items, end, self.items if limit is None else begin + limit)
+
+    def runs(self, begin: int, end: int) -> list[int]:
+        """Lengths of the runs of equal keys from `begin` up to `end`."""
+        first, last = self.collection_of[begin], self.collection_of[end - 1]
+        return [
+            min(end, self.starts[number + 1]) - max(begin, self.starts[number])
+            for number in range(first, last + 1)
+        ]
+
+
+class Policy(Protocol):
+    """Chooses the limit of each page. hops: whether the rest of a collection is hopped over."""
+
+    hops: bool
+
+    def limit(self) -> int | None:
+        """Of the next page."""
+
+    def learn(self, runs: Sequence[int], blocks: int) -> None:
+        """From the page that came."""
+
+
+class PublishedPolicy:
+    """One item a page, then a hop."""
+
+    hops = True
+
+    def limit(self) -> int | None:
+        """One."""
+        return 1
+
+    def learn(self, runs: Sequence[int], blocks: int) -> None:
+        """Nothing."""
+
+
+class FullScanPolicy(PublishedPolicy):
+    """Everything, in pages of 1 MB."""
+
+    hops = False
+
+    def limit(self) -> int | None:
+        """None."""
+        return None
+
+
+class LedgerPolicy:
+    """Keyhop's."""
+
+    hops = True
+
+    def __init__(self, mean_item_bytes: float | None) -> None:
+        self.ledger = Ledger.for_table(mean_item_bytes)
+        self._bet: Bet | None = None
+
+    def limit(self) -> int | None:
+        """As the ledger bets."""
+        self._bet = self.ledger.bet()
+        return self._bet.limit
+
+    def learn(self, runs: Sequence[int], blocks: int) -> None:
+        """Settle the bet."""
+        assert self._bet is not None
+        self.ledger.settle(self._bet, runs, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What reading a table cost."""
+
+    blocks: int
+    requests: int
+    milliseconds: float
+
+    @property
+    def units(self) -> float:
+        """Read units."""
+        return UNITS_PER_BLOCK * self.blocks
+
+    @property
+    def cost(self) -> float:
+        """Blocks and time in one number."""
+        return self.blocks + BLOCKS_PER_MS * self.milliseconds
+
+
+def simulate(table: Table, policy: Policy) -> Spent:
+    """Read a table, as one segment, by a policy."""
+    at = blocks = requests = 0
+    spent = 0.0
+    more = True
+    while more:
+        if at >= table.items:  # the last page was full, so one more finds that nothing is left
+            blocks, requests, spent = blocks + 1, requests + 1, spent + milliseconds(0)
+            break
+        limit = policy.limit()
+        end = table.page_end(at, limit)
+        size = table.size(at, end)
+        cost = blocks_of(size)
+        policy.learn(table.runs(at, end), cost)
+        blocks, requests, spent = blocks + cost, requests + 1, spent + milliseconds(size)
+        more = end < table.items or end - at == limit
+        at = table.starts[table.collection_of[end - 1] + 1] if policy.hops else end
+    return Spent(blocks, requests, spent)
+
+
+def optimum(table: Table) -> Spent:
+    """The best that anyone could do who knows the table beforehand.
+
+    By dynamic programming from the end: from the first item of each collection, the best page that
+    ends on the first item of some later collection (then hops), or that reads on to the end.
+    """
+    best = [Spent(0, 0, 0.0)] * (table.keys + 1)
+    for number in range(table.keys - 1, -1, -1):
+        begin = table.starts[number]
+        best[number] = _to_the_end(table, begin)
+        for last in range(number, table.keys):
+            size = table.size(begin, table.starts[last] + 1)
+            if last > number and size > PAGE_BYTES:
+                break
+            rest = best[last + 1]
+            page = Spent(
+                blocks_of(size) + rest.blocks,
+                1 + rest.requests,
+                milliseconds(size) + rest.milliseconds,
+            )
+            if page.cost < best[number].cost:
+                best[number] = page
+    return best[0]
+
+
+def _to_the_end(table: Table, begin: int) -> Spent:
+    size = table.size(begin, table.items)
+    pages = max(1, -(-size // PAGE_BYTES))
+    return Spent(blocks_of(size), pages, pages * milliseconds(0) + size / 100_000)
