@@ -9,19 +9,25 @@ RANDOM = (
     (r"\b[0-9a-f]{64}\b", "<sha256>"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uuid>"),
     (r"\b[0-9a-f]{32}\b", "<id>"),
-    (r"(?<=[-.#])[0-9a-f]{12}(?=\.)", "<attempt>"),
+    (r"(?<=-)[0-9a-f]{12}\b", "<attempt>"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.]*(Z|[+-]\d\d:?\d\d)?", "<time>"),
-    (r"http://(127\.0\.0\.1|localhost):\d+", "<endpoint>"),
-    (r"/tmp/[^\s\"',:]*?/golden-place", "<place>"),
-    (r"#\d{9,}(\.\d+)?\b", "#<id>"),
-    (r"stream/<time>", "stream/<label>"),
+    (r"http://(127\.0\.0\.1|localhost):\d{4,}", "<endpoint>"),
 )
 VARYING = {
     *("requests", "items_read", "read_units", "no_progress_hops", "retries", "seconds", "dollars"),
-    *("planning_seconds", "invocations", "write_units", "write_requests", "gigabyteSeconds"),
-    *("total", "dynamodb", "lambda", "s3", "stepFunctions", "verify", "age_seconds"),
+    *(
+        "planning_seconds",
+        "worker_seconds",
+        "invocations",
+        "strong_reads",
+        "write_units",
+        "write_requests",
+        "age_seconds",
+    ),
 }
 """Names of numbers that depend on time, or that a better way of reading may change."""
+UNORDERED = {"missing", "surplus", "late", "occupied"}
+"""Names of lists whose order is not promised: examples of keys."""
 HIDDEN = {"attempt", "worker", "software_version", "identity"}
 """Names of texts that no other run, or no other version, has."""
 
@@ -36,9 +42,11 @@ def text(said: str) -> str:
 def normal(value: Any, name: str = "") -> Any:
     """JSON without what is random; numbers that vary become <number>."""
     if isinstance(value, Mapping):
+        if name == "cost":
+            return shape([value])
         return {text(str(key)): normal(one, str(key)) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [normal(one) for one in value]
+        return sorted(map(normal, value), key=repr) if name in UNORDERED else [*map(normal, value)]
     if name in VARYING and isinstance(value, int | float) and not isinstance(value, bool):
         return "<number>"
     if name in HIDDEN and value:

@@ -53,3 +53,27 @@ def test_an_upgrade_of_a_deployed_stack_moves_no_id_of_a_stateful_or_named_resou
     ]
     if moved:
         pytest.fail("\n".join([f"{context}: moved or gone:", *moved]), False)
+
+
+def test_an_unfinished_run_of_layout_2_is_resumed() -> None:
+    """One of a directory, which was stopped in the middle of a segment."""
+    status, said, keys = capture.resumed("unfinished")
+    assert (status, keys) == (0, capture.KEYS), said
+
+
+def test_a_finished_run_of_layout_2_is_known_as_one() -> None:
+    status, said, keys = capture.resumed("finished")
+    assert (status, keys) == (2, capture.KEYS)
+    assert "holds a finished run of Orders" in said
+
+
+def test_an_unfinished_run_of_layout_2_in_s3_is_resumed() -> None:
+    output, keys = capture.resumed_in_s3("unfinished")
+    assert (output["run"], output["finished"], keys) == ("stored", True, capture.KEYS)
+
+
+def test_a_finished_run_of_layout_2_in_s3_is_read() -> None:
+    """A check reads all its parts, and finds nothing that they lack."""
+    output, keys = capture.resumed_in_s3("finished", verifyShare=1)
+    assert (output["verify"]["missing"], output["verify"]["surplus"]) == (0, 0)
+    assert (output["keys"], keys) == (len(capture.KEYS), capture.KEYS)
