@@ -126,6 +126,8 @@ def identities_in(body: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for logical_id, resource in body["Resources"].items():
         properties = resource.get("Properties", {})
+        # Glue has the names one level deeper.
+        properties = properties.get("TableInput", properties.get("DatabaseInput", properties))
         names = {name: flat(properties[name]) for name in NAMES if name in properties}
         if names or resource["Type"] in STATEFUL:
             kept = {key: resource[key] for key in ("DeletionPolicy",) if key in resource}
@@ -532,8 +534,9 @@ def resumed(name: str) -> tuple[int, str, list[str]]:
         place = folder / "stored"
         shutil.copytree(LAYOUT / name, place)
         result = database.keys("Orders", "--output", str(place), "--resume")
-        told = json.loads((place / "manifest.json").read_text())
-        files = [(place / part["name"]).read_text() for part in told["parts"]]
+        manifest = place / "manifest.json"
+        parts = json.loads(manifest.read_text())["parts"] if manifest.exists() else ()
+        files = [(place / part["name"]).read_text() for part in parts]
         lines = [line for file in files for line in file.splitlines()]
         return result.status, result.err, sorted(json.loads(line)["pk"]["S"] for line in lines)
 

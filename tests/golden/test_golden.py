@@ -1,13 +1,15 @@
 """Behaviour is what it was: each golden file is captured again and compared."""
 
-import difflib
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.golden import capture
 
 RENEW = "python -m tests.golden.capture --write"
+GONE = "(nothing)"
 WHOLE = [name for name in capture.CAPTURES if name not in ("identities.json", "errors.json")]
 
 
@@ -15,19 +17,27 @@ def stored(name: str) -> str:
     return (capture.FILES / name).read_text(encoding="utf-8")
 
 
-def differences(name: str, now: str) -> str:
-    """What differs, a line each; long lines only around where they differ."""
-    lines = difflib.unified_diff(
-        stored(name).splitlines(), now.splitlines(), "golden", "now", lineterm="", n=0
-    )
-    return "\n".join(line if len(line) < 600 else f"{line[:600]} ..." for line in lines)
+def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """What differs, a line for each place."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted({*before, *now}):
+            yield from differences(before.get(name, GONE), now.get(name, GONE), f"{path}/{name}")
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for place, pair in enumerate(zip(before, now, strict=True)):
+            yield from differences(*pair, f"{path}/{place}")
+    elif before != now:
+        yield f"{path}:\n  - {shown(before)}\n  + {shown(now)}"
+
+
+def shown(value: Any) -> str:
+    return GONE if value == GONE else json.dumps(value, ensure_ascii=False)[:2000]
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_is_captured_is_what_it_was(name: str) -> None:
-    now = capture.captured(name)
-    if now != stored(name):
-        pytest.fail(f"{name}: if that is meant, {RENEW} {name}\n{differences(name, now)}", False)
+    told = "\n".join(differences(json.loads(stored(name)), json.loads(capture.captured(name))))
+    if told:
+        pytest.fail(f"{name}: if this is meant, {RENEW} {name}\n{told}", False)
 
 
 def test_errors_say_what_they_said() -> None:
