@@ -1,0 +1,1 @@
+"""Golden files: what Keyhop did, and said, before it was rebuilt; see capture.py."""
