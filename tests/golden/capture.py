@@ -25,31 +25,31 @@ from typing import Any
 import pytest
 from aws_cdk import App, assertions
 from keyhop.cli.main import parser
-from keyhop.enumerate.bucket import s3_client
-from keyhop.enumerate.fleet import working
-from keyhop.enumerate.fleet.failing import RunFailed, clean_up
-from keyhop.enumerate.fleet.runs import Runs
 from keyhop.errors import BudgetSpent
-from keyhop.sentinel import Sentinel
+from keyhop.jobs import work as working
+from keyhop.jobs.failure import RunFailed, clean_up
+from keyhop.jobs.runs import Runs
+from keyhop.key_index.sentinel import Sentinel
+from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
 from infra.config import Config
 from infra.stack import KeyhopStack
-from local.servers import dynamodb_local
-from tests.databases import BY_DAY, Database, keyhop
+from testing.databases import BY_DAY, Database, keyhop
+from testing.key_index_tables import target_of
+from testing.servers import dynamodb_local
+from testing.standin.server import running
 from tests.golden.normal import dump, normal, pattern_of, shape, text
 from tests.integration.fleet.test_logical import through
-from tests.integration.key_index.tables import target_of
 from tests.integration.key_index.test_fleet import Machines
 from tests.machine import WORKER, Machine
-from tests.standin.server import running
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
 ROOT = HERE.parents[1]
 CONTEXTS: dict[str, Any] = json.loads((HERE / "contexts.json").read_text())
 COMMANDS: dict[str, Any] = json.loads((HERE / "commands.json").read_text())
-SOURCES = ("lambdas", "infra", "local")
+SOURCES = ("lambdas", "infra", "local", "testing")
 
 
 # --- the deployment

@@ -1,15 +1,85 @@
-"""What reading has come to. Pure."""
+"""What requests have come to: one meter, for pages, for single items and for sharded tables."""
 
 from collections import Counter
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
+
+
+@dataclass(slots=True)
+class Usage:
+    """Requests, units and throttles; for any number of threads. It holds no keys.
+
+    requests: those that were answered. items: read by Scans. throttles: by the service's reasons.
+    counters: whatever else somebody counts, by name.
+    """
+
+    requests: int = 0
+    items: int = 0
+    read_units: float = 0.0
+    write_units: float = 0.0
+    retries: int = 0
+    throttles: Counter[str] = field(default_factory=Counter)
+    counters: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    def count(self, **amounts: float) -> None:
+        """Add to the fields of those names, or else to the counters."""
+        with self._lock:
+            for name, amount in amounts.items():
+                if name in _NUMBERS:
+                    setattr(self, name, getattr(self, name) + amount)
+                else:
+                    self.counters[name] += amount  # type: ignore[assignment]
+
+    def count_throttle(self, reasons: tuple[str, ...]) -> None:
+        """Count a throttle, under each of its reasons."""
+        with self._lock:
+            self.throttles.update(reasons)
+
+    def add(self, other: "Usage") -> None:
+        """Add another usage to this one."""
+        self.count(**{name: getattr(other, name) for name in _NUMBERS})
+        with self._lock:
+            self.throttles.update(other.throttles)
+            self.counters.update(other.counters)
+
+    def copy(self) -> "Usage":
+        """As it is now."""
+        with self._lock:
+            return Usage(
+                *(getattr(self, name) for name in _NUMBERS),
+                Counter(self.throttles),
+                Counter(self.counters),
+            )
+
+    def take(self) -> "Usage":
+        """What has come together since the last `take`."""
+        taken = self.copy()
+        with self._lock:
+            for name in _NUMBERS:
+                setattr(self, name, getattr(self, name) - getattr(taken, name))
+            self.throttles -= taken.throttles
+            self.counters -= taken.counters
+        return taken
+
+    def __sub__(self, before: "Usage") -> "Usage":
+        """What was used since `before`, an earlier state of the same usage."""
+        return Usage(
+            *(getattr(self, name) - getattr(before, name) for name in _NUMBERS),
+            self.throttles - before.throttles,
+            self.counters - before.counters,
+        )
+
+
+_NUMBERS = ("requests", "items", "read_units", "write_units", "retries")
 
 
 @dataclass(slots=True)
 class Tally:
     """What reading has come to. Requests are those that were answered with a page.
 
-    index: what a walk for the key index has found and done, by name (key_index/walk.py).
+    index: what a walk for the key index has found and done, by name (key_index/task.py).
     """
 
     requests: int = 0
