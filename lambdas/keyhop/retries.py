@@ -20,7 +20,7 @@ def repeat(
     longest: float = LONGEST_SECONDS,
     failed: Callable[[BaseException], None] = lambda error: None,
     is_enough: Callable[[BaseException, int], bool] = lambda error, attempts: False,
-    sleep: Callable[[float], object] = time.sleep,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> T:
     """What `attempt` returns; it is made again after failures of which `may_help` says so.
 

@@ -49,7 +49,7 @@ FILES = HERE / "files"
 ROOT = HERE.parents[1]
 CONTEXTS: dict[str, Any] = json.loads((HERE / "contexts.json").read_text())
 COMMANDS: dict[str, Any] = json.loads((HERE / "commands.json").read_text())
-SOURCES = ("lambdas", "infra", "local", "testing")
+SOURCES = ("lambdas", "infra", "local")
 
 
 # --- the deployment

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from keyhop.cli.exit_status import DONE
 from keyhop.cli.local_runner import Job
 from keyhop.cli.logical import Folds, asked
 from keyhop.cli.plan_view import plan_text

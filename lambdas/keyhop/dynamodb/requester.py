@@ -60,7 +60,7 @@ class Requester:
         arn: str = "",
         patience: float = DEFAULT_PATIENCE_SECONDS,
         longest_wait: float = LONGEST_SECONDS,
-        pause: Callable[[float], object] = time.sleep,
+        pause: Callable[[float], None] = time.sleep,
         on_throttle: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -94,7 +94,10 @@ class Requester:
 
     def call(self, operation: str, least_units: float = 0.0, **parameters: Any) -> dict[str, Any]:
         """A request that may be repeated, and is. Raises as `patiently`."""
-        return self.patiently(lambda: self.once(operation, least_units, **parameters))
+        answer: dict[str, Any] = self.patiently(
+            lambda: self.once(operation, least_units, **parameters)
+        )
+        return answer
 
     def patiently(self, attempt: Callable[[], Any]) -> Any:
         """Repeat a whole attempt while it is throttled, or fails for the moment.

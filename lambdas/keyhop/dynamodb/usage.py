@@ -48,9 +48,9 @@ class Usage:
         """As it is now."""
         with self._lock:
             return Usage(
-                *(getattr(self, name) for name in _NUMBERS),
-                Counter(self.throttles),
-                Counter(self.counters),
+                **{name: getattr(self, name) for name in _NUMBERS},
+                throttles=Counter(self.throttles),
+                counters=Counter(self.counters),
             )
 
     def take(self) -> "Usage":
@@ -66,9 +66,9 @@ class Usage:
     def __sub__(self, before: "Usage") -> "Usage":
         """What was used since `before`, an earlier state of the same usage."""
         return Usage(
-            *(getattr(self, name) - getattr(before, name) for name in _NUMBERS),
-            self.throttles - before.throttles,
-            self.counters - before.counters,
+            **{name: getattr(self, name) - getattr(before, name) for name in _NUMBERS},
+            throttles=self.throttles - before.throttles,
+            counters=self.counters - before.counters,
         )
 
 
