@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.jobs.request import STARTED_BY, InvalidInput
+from keyhop.checks import STARTED_BY, InvalidInput
 
 from handlers.item_json import InvalidItem, value_of
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from handlers import move_shards, propose_drains
 from handlers.sharding_requests import MoveRequest
 from keyhop.errors import BrokenPromise
-from keyhop.jobs.request import InvalidInput
+from keyhop.checks import InvalidInput
 from keyhop.sharding.drain import DrainStep, Next
 from keyhop.sharding.manage import KeyShards
 from keyhop.sharding.shards import Phase, Shards

@@ -22,7 +22,7 @@ from handlers.sharded_tables import OutOfTime, TimedClient
 from handlers.sharding_requests import QueryRequest, WriteRequest
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
-from keyhop.jobs.request import InvalidInput
+from keyhop.checks import InvalidInput
 from keyhop.sharding import counts
 from keyhop.sharding.batch import BatchResult
 from keyhop.sharding.counts import Counts
