@@ -27,10 +27,11 @@ from keyhop.key_index.index import (
     step_towards_removed,
 )
 from keyhop.key_index.local_walk import Pass, target_of_walk, writes_of
+from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.registry import Book, local_book, why_not
 from keyhop.key_index.report import build_cost, report_text, walk_report
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import GRACE_SECONDS, Walk
+from keyhop.key_index.task import Walk
 from keyhop.key_index.validation import check_all_were_free, check_items, check_place
 from keyhop.scan.reader import PageReader, Stopped
 from keyhop.streams.dead_letters import Failures

@@ -15,9 +15,9 @@ from keyhop.cli.summary import check_report_path
 from keyhop.dynamodb.client import DynamoDB, Endpoint
 from keyhop.dynamodb.tables import Target
 from keyhop.errors import CannotStart
-from keyhop.jobs.estimate import DEFAULT_UNITS, estimate
+from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import RunLog
-from keyhop.jobs.layout import Choice, Wishes, choose_method
+from keyhop.jobs.layout import DEFAULT_UNITS, Choice, Wishes, choose_method
 from keyhop.key_index.belief import choose_source
 from keyhop.key_index.registry import local_book
 from keyhop.scan.reader import PageReader, Stopped

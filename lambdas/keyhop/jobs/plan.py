@@ -13,7 +13,7 @@ from keyhop.dynamodb.usage import Tally
 from keyhop.errors import BudgetSpent, RunConflict
 from keyhop.jobs.check import units_checked
 from keyhop.jobs.costs import Worker, run_cost
-from keyhop.jobs.estimate import DEFAULT_UNITS, estimate
+from keyhop.jobs.estimate import estimate
 from keyhop.jobs.first_look import Start, prepare
 from keyhop.jobs.groups import (
     LEAST_BLIND_SHARE,
@@ -25,7 +25,7 @@ from keyhop.jobs.groups import (
     workers_at_once,
 )
 from keyhop.jobs.journal import RunLog
-from keyhop.jobs.layout import MOST_WORKERS, Choice, Wishes, choose_method
+from keyhop.jobs.layout import DEFAULT_UNITS, MOST_WORKERS, Choice, Wishes, choose_method
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.request import InvalidInput, Request, allowed
 from keyhop.jobs.runs import Execution, Runs, dynamodb_for, groups_of, unfinished

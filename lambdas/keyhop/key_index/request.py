@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.jobs.request import STARTED_BY, InvalidInput
-from keyhop.key_index.task import GRACE_SECONDS, LONGEST_GRACE_SECONDS, Walk
+from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.key_index.task import LONGEST_GRACE_SECONDS, Walk
 
 DEFAULT_WRITE_RATE = 1000.0
 """Write units a second: 500 sentinels."""

@@ -19,15 +19,12 @@ from typing import Any, Literal
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.protocol import Call
+from keyhop.key_index.protocol import GRACE_SECONDS, Call
 from keyhop.key_index.reconcile import reconcile
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
 Kind = Literal["build", "audit", "remove"]
-
-GRACE_SECONDS = 10.0
-"""How long the keeper may need for a write before its absence counts as drift."""
 
 MOST_GRACES = 50
 """Pages that are waited for, by one process: if more are wrong, no keeper is at work."""
