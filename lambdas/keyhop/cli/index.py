@@ -11,21 +11,6 @@ from keyhop.key_index.protocol import GRACE_SECONDS
 DEFAULT_WRITE_RATE = 1000.0
 """Write units a second: 500 sentinels."""
 
-EPILOG = """\
-\b
-examples:
-  keyhop index build Orders --plan       what would it cost?
-  keyhop index build Orders              add the index, put the sentinels, audit
-  keyhop index status Orders
-  keyhop keys Orders --method index      read the keys from it
-  keyhop index audit Orders --no-repair  only look
-  keyhop index reconcile Orders --queue URL
-  keyhop index remove Orders             delete the sentinels and the index
-
-exit status: 0 done, 2 error, 3 the audit found drift, 130 interrupted, 143 terminated. Each command
-can be started again after an interruption. Reports name up to ten keys of each kind of drift.
-"""
-
 option = in_section("This action")
 writing = together(
     option(
@@ -45,7 +30,7 @@ writing = together(
 )
 
 
-@click.group(epilog=EPILOG, no_args_is_help=False, subcommand_metavar="ACTION TABLE")
+@click.group(no_args_is_help=False, subcommand_metavar="ACTION TABLE")
 def index() -> None:
     """Build, audit or remove the key index of a table.
 
@@ -53,14 +38,27 @@ def index() -> None:
     sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays true
     only while a keeper follows the table's stream: deploy one with keyIndex, see the README.
     Without a keeper it is as true as its last audit.
+
+    \b
+    examples:
+      keyhop index build Orders --plan       what would it cost?
+      keyhop index build Orders              add the index, put the sentinels, audit
+      keyhop index status Orders
+      keyhop keys Orders --method index      read the keys from it
+      keyhop index audit Orders --no-repair  only look
+      keyhop index reconcile Orders --queue URL
+      keyhop index remove Orders             delete the sentinels and the index
+
+    exit status: 0 done, 2 error, 3 the audit found drift, 130 interrupted, 143 terminated. Each
+    command can be started again after an interruption. Reports name up to ten keys of each kind of
+    drift.
     """
 
 
 def action(*options: Decorator) -> Decorator:
     """An action with these options and those of all actions."""
     command = index.command(cls=shared.Command)
-    last = (shared.reporting, shared.where, shared.done_by("index_actions"))
-    return together(command, shared.table, *options, *last)
+    return together(command, shared.table, *options, shared.reporting, shared.where)
 
 
 @action(option("--plan", help="read a small sample, and print what a build would cost"), writing)

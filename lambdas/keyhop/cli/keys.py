@@ -10,29 +10,12 @@ from keyhop.jobs.formats import FORMATS
 from keyhop.jobs.layout import DEFAULT_UNITS, MOST_WORKERS
 from keyhop.scan.segments import MOST_SEGMENTS
 
-EPILOG = """\
-\b
-examples:
-  keyhop keys Orders                              print the keys
-  keyhop keys Orders --plan                       first see what it would cost
-  keyhop keys Orders --output keys --format jsonl into files; add --resume to continue
-  keyhop keys Orders --max-read-rate 500          spare production
-  keyhop keys Orders --index by-day               the keys of an index
-  keyhop keys Orders --output keys --verify 0.01  check 1 % of the result by a plain Scan
-  keyhop keys Audit --logical                     /f.txt once, not /f.txt_1, /f.txt_2, ...
-  keyhop keys Audit --logical --metadata shards   ... and a key that only looks like a shard stays
-
-\b
-exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units reached,
-130 interrupted, 143 terminated. Set KEYHOP_DEBUG=1 for stack traces.
-"""
-
 reading = in_section("Reading")
 folding = in_section("Logical keys, of a table with sharded keys")
 
 
 @click.command(
-    cls=shared.Command, epilog=EPILOG, short_help="List the distinct partition keys of a table."
+    "keys", cls=shared.Command, short_help="List the distinct partition keys of a table."
 )
 @shared.table
 @reading("--index NAME", help="list the keys of this index instead")
@@ -95,10 +78,24 @@ folding = in_section("Logical keys, of a table with sharded keys")
 )
 @shared.reporting
 @shared.where
-@shared.done_by("keys_actions", "run")
-def keys(**options: Any) -> None:
+def run(**options: Any) -> None:
     """Print every distinct partition key of a table, or of an index, once.
 
     Standard output carries keys only; the rest goes to standard error, and holds no keys but the
     examples that --verify names.
+
+    \b
+    examples:
+      keyhop keys Orders                              print the keys
+      keyhop keys Orders --plan                       first see what it would cost
+      keyhop keys Orders --output keys --format jsonl into files; add --resume to continue
+      keyhop keys Orders --max-read-rate 500          spare production
+      keyhop keys Orders --index by-day               the keys of an index
+      keyhop keys Orders --output keys --verify 0.01  check 1 % of the result by a plain Scan
+      keyhop keys Audit --logical                     /f.txt once, not /f.txt_1, /f.txt_2, ...
+      keyhop keys Audit --logical --metadata shards   ... of its shards only: /g_3 may be a key
+
+    \b
+    exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units reached,
+    130 interrupted, 143 terminated. Set KEYHOP_DEBUG=1 for stack traces.
     """

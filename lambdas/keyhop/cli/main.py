@@ -9,31 +9,15 @@ from pathlib import Path
 import click
 
 from keyhop import __version__
+from keyhop.cli import index, keys, shards
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
-from keyhop.cli.index import index
-from keyhop.cli.keys import keys
-from keyhop.cli.shards import shards
 from keyhop.errors import BudgetSpent, KeyhopError
 
 COMPLETION = "_KEYHOP_COMPLETE"
 
-EPILOG = f"""\
-\b
-examples:
-  keyhop keys --help           each command has its own help, with examples
-  keyhop keys Orders --plan    what would it cost to list the keys of Orders?
-  keyhop keys Orders           list them
-
-\b
-The TAB key completes commands and options after one line in the set-up of your shell:
-  eval "$({COMPLETION}=bash_source keyhop)"    in ~/.bashrc; zsh_source in ~/.zshrc
-  {COMPLETION}=fish_source keyhop | source     in ~/.config/fish/config.fish
-"""
-
 
 @click.group(
-    commands=[keys, index, shards],
-    epilog=EPILOG,
+    commands=[keys.run, index.index, shards.shards],
     no_args_is_help=False,
     context_settings={
         "help_option_names": ["-h", "--help"],
@@ -42,7 +26,19 @@ The TAB key completes commands and options after one line in the set-up of your 
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def command() -> None:
-    """Know and manage the partition keys of a DynamoDB table."""
+    """Know and manage the partition keys of a DynamoDB table.
+
+    \b
+    examples:
+      keyhop keys --help           each command has its own help, with examples
+      keyhop keys Orders --plan    what would it cost to list the keys of Orders?
+      keyhop keys Orders           list them
+
+    \b
+    The TAB key completes commands and options after one line in the set-up of your shell:
+      eval "$(_KEYHOP_COMPLETE=bash_source keyhop)"    in ~/.bashrc; zsh_source in ~/.zshrc
+      _KEYHOP_COMPLETE=fish_source keyhop | source     in ~/.config/fish/config.fish
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial, wraps
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from types import SimpleNamespace
@@ -50,6 +50,13 @@ class Command(click.Command):
         with augment_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """What index.build has checked is done by index_actions.build, which is imported now."""
+        super().invoke(ctx)
+        check: Any = self.callback
+        actions = import_module(f"{check.__module__}_actions")
+        return getattr(actions, check.__name__)(Options(**ctx.params))
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Sections in the order of their first options."""
         sections = defaultdict(list)
@@ -60,24 +67,6 @@ class Command(click.Command):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-
-
-def done_by(module: str, name: str | None = None) -> Decorator:
-    """What is decorated checks the options; the function of its name in this module acts on them.
-
-    The module is imported only then: --help and completion are quick.
-    """
-
-    def decorate(check: Any) -> Any:
-        @wraps(check)
-        def run(**options: Any) -> Any:
-            check(**options)
-            actions = import_module(f"keyhop.cli.{module}")
-            return getattr(actions, name or check.__name__)(Options(**options))
-
-        return run
-
-    return decorate
 
 
 def together(*decorators: Decorator) -> Decorator:

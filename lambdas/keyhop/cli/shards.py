@@ -8,20 +8,6 @@ from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, in_section, together, whole
 from keyhop.sharding.names import MOST_SHARDS
 
-EPILOG = """\
-\b
-examples:
-  keyhop shards list Audit --metadata Audit-shards           keys with more than one shard
-  keyhop shards list Audit --metadata Audit-shards --all --json
-  keyhop shards show Audit /f.txt --metadata Audit-shards    its phase, its history as a chart
-  keyhop shards add Audit /f.txt --count 3 --metadata Audit-shards
-  keyhop shards drain Audit /f.txt --shards 2 --metadata Audit-shards
-  keyhop shards show Audit AP8= --base64 --metadata Audit-shards      a binary key
-
-exit status: 0 done, 2 error, 130 interrupted, 143 terminated. add and drain can be started again
-after an interruption: they go on with what the metadata says. Readers and writers go on meanwhile.
-"""
-
 option = in_section("This action")
 choosing = in_section("How writers choose shards, in a table to which nobody has written yet")
 metadata = option("--metadata NAME", help="the table's shard-metadata table", required=True)
@@ -42,7 +28,7 @@ changing = together(
 some_shards = whole(1, MOST_SHARDS - 1)
 
 
-@click.group(epilog=EPILOG, no_args_is_help=False, subcommand_metavar="ACTION TABLE")
+@click.group(no_args_is_help=False, subcommand_metavar="ACTION TABLE")
 def shards() -> None:
     """Look at, add or drain the shards of a table's hot keys.
 
@@ -50,14 +36,26 @@ def shards() -> None:
     ...). How many there are is in the table's shard-metadata table, an item for each logical key.
     Writers add shards by themselves when the service says that a key is hot; here you look, add
     some before a rush, and take some away after it. KEY is always the logical key.
+
+    \b
+    examples:
+      keyhop shards list Audit --metadata Audit-shards           keys with more than one shard
+      keyhop shards list Audit --metadata Audit-shards --all --json
+      keyhop shards show Audit /f.txt --metadata Audit-shards    its phase, its history as a chart
+      keyhop shards add Audit /f.txt --count 3 --metadata Audit-shards
+      keyhop shards drain Audit /f.txt --shards 2 --metadata Audit-shards
+      keyhop shards show Audit AP8= --base64 --metadata Audit-shards      a binary key
+
+    exit status: 0 done, 2 error, 130 interrupted, 143 terminated. add and drain can be started
+    again after an interruption: they go on with what the metadata says. Readers and writers go on
+    meanwhile.
     """
 
 
 def action(name: str, *options: Decorator) -> Decorator:
     """An action with these options and those of all actions."""
     command = shards.command(name, cls=shared.Command)
-    last = (metadata, shared.where, shared.done_by("shards_actions"))
-    return together(command, shared.table, *options, *last)
+    return together(command, shared.table, *options, metadata, shared.where)
 
 
 @action("list", option("--all", help="also keys with one shard"), as_json)
