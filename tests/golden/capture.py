@@ -150,14 +150,14 @@ def options_of(group: click.Command, name: str) -> Iterator[tuple[str, list[tupl
     for parameter in group.params:
         info = parameter.to_info_dict()
         names = parameter.opts if isinstance(parameter, click.Option) else []
-        told = {
+        description = {
             "options": sorted(names),
             "default": info["default"],
             "choices": info["type"].get("choices"),
             "required": parameter.required,
             "is_flag": info.get("is_flag", False),
         }
-        found.append((max(names, key=len, default=parameter.name), told))
+        found.append((max(names, key=len, default=parameter.name), description))
     yield name, found
     for child, sub in getattr(group, "commands", {}).items():
         yield from options_of(sub, f"{name} {child}")

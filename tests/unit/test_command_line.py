@@ -151,22 +151,24 @@ def test_help_says_how_a_shell_learns_to_complete(
 
 def test_help_imports_nothing_that_only_commands_need() -> None:
     """The TAB key and --help answer at once."""
-    told = (
+    program = (
         "import sys; from keyhop.cli.main import main; main(['keys', '--help']);"
         "print(sorted({'boto3', 'botocore', 'rich', 'cattrs', 's3transfer'} & set(sys.modules)))"
     )
-    ended = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    assert ended.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.splitlines()[-1] == "[]"
 
 
 def test_help_to_a_reader_that_has_gone_ends_as_other_output_does() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    ended = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "keyhop", "keys", "--help"],
         stdout=writer,
         stderr=subprocess.PIPE,
         check=False,
     )
     os.close(writer)
-    assert (ended.returncode, ended.stderr) == (141, b"")
+    assert (process.returncode, process.stderr) == (141, b"")
