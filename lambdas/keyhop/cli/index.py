@@ -77,7 +77,7 @@ def build(**options: Any) -> None:
     writing,
 )
 def audit(**options: Any) -> None:
-    """Walk the table and compare; repair what is wrong."""
+    """Compare the index with the table; repair what is wrong."""
 
 
 @action(
@@ -97,7 +97,7 @@ def remove(**options: Any) -> None:
 
 @action()
 def status(**options: Any) -> None:
-    """Say what there is, and what the last audit found."""
+    """Show the state of the key index, and what the last audit found."""
 
 
 @action(
@@ -108,4 +108,4 @@ def status(**options: Any) -> None:
     ),
 )
 def reconcile(**options: Any) -> None:
-    """Work what lies in the keeper's failure queue."""
+    """Repair what the messages in the keeper's failure queue are about."""

@@ -68,7 +68,7 @@ def list_(**options: Any) -> None:
 
 @action("show", key, as_json)
 def show(**options: Any) -> None:
-    """Say what the metadata holds of one key, with its history as a chart."""
+    """Show one key's shard metadata, with its history as a chart."""
 
 
 @action(
@@ -102,7 +102,7 @@ def add(**options: Any) -> None:
     changing,
 )
 def drain(shards: int | None, call_off: bool, **options: Any) -> None:
-    """Move the items off a key's last shards, then stop reading those.
+    """Move the items off a key's last shards, and stop reading those.
 
     Each item that is moved costs four write units for each KB. Every step waits for settle_seconds,
     so a drain takes at least four times that. While it is under way the key gets no new shards; if
