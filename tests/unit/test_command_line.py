@@ -83,7 +83,7 @@ def test_an_empty_value_is_a_value() -> None:
 @pytest.mark.parametrize("names", COMMANDS)
 def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str, ...]) -> None:
     """But those which only share a name: what they are of differs."""
-    own = {"--plan", "--help", "--separator", "--metadata", "--json"}
+    own = {"--plan", "--output", "--resume", "--separator", "--metadata"}
     for option in COMMANDS[names].params:
         for other in (one for each in COMMANDS.values() for one in each.params):
             if option.opts == other.opts and not own & set(option.opts):
