@@ -23,10 +23,9 @@ from unittest.mock import patch
 
 from keyhop import __version__
 from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS, UNITS_PER_BLOCK, blocks_of
-from keyhop.key_index.sentinel import LEAST_SORT_KEY
 from keyhop.key_index.collections import Spent
 from keyhop.key_index.keeper import WORKERS, keep
-from keyhop.key_index.sentinel import INDEX, MARKER
+from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER
 from keyhop.streams.event_source import SETTINGS
 
 from bench.report import DOCS, _markdown

@@ -9,8 +9,8 @@ from boto3.dynamodb.types import Binary
 from botocore.exceptions import ClientError
 from handlers import move_shards, propose_drains
 from handlers.sharding_requests import MoveRequest
-from keyhop.errors import BrokenPromise
 from keyhop.checks import InvalidInput
+from keyhop.errors import BrokenPromise
 from keyhop.sharding.drain import DrainStep, Next
 from keyhop.sharding.manage import KeyShards
 from keyhop.sharding.shards import Phase, Shards

@@ -20,9 +20,9 @@ from handlers import (
 )
 from handlers.sharded_tables import OutOfTime, TimedClient
 from handlers.sharding_requests import QueryRequest, WriteRequest
+from keyhop.checks import InvalidInput
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
-from keyhop.checks import InvalidInput
 from keyhop.sharding import counts
 from keyhop.sharding.batch import BatchResult
 from keyhop.sharding.counts import Counts

@@ -24,11 +24,12 @@ from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import check_has_one, is_ready, status_of, table_with_index
 from keyhop.key_index.keeper import keep
 from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.registry import Registry, local_registry
 from keyhop.key_index.report import report_text
 from keyhop.key_index.request import Action, Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import GRACE_SECONDS, Kind, WalkTask
+from keyhop.key_index.task import Kind, WalkTask
 from keyhop.key_index.validation import check_place
 from keyhop.storage.local import Directory
 from keyhop.streams.dead_letters import DeadLetters

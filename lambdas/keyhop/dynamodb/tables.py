@@ -7,11 +7,11 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection, explained, is_transient
-from keyhop.dynamodb.requester import DEFAULT_PATIENCE_SECONDS, error_code, send
+from keyhop.dynamodb.requester import error_code, send
 from keyhop.dynamodb.schema import KeySpace, index_keyspace, indexes_of, table_keyspace
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.retries import repeat
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS, repeat
 
 READABLE = {"ACTIVE", "UPDATING"}
 FIRST_CONTACT_ATTEMPTS = 3

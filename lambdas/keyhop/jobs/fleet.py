@@ -15,7 +15,7 @@ from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BrokenPromise, BudgetSpent, NoProgress, RunConflict
 from keyhop.jobs.costs import Worker, run_cost
-from keyhop.jobs.estimate import DEFAULT_UNITS, estimate
+from keyhop.jobs.estimate import estimate
 from keyhop.jobs.finish import conclude, sum_up
 from keyhop.jobs.first_look import Start
 from keyhop.jobs.groups import (
@@ -27,7 +27,7 @@ from keyhop.jobs.groups import (
     workers_at_once,
 )
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import MOST_THREADS
+from keyhop.jobs.layout import DEFAULT_UNITS, MOST_THREADS
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.part_index import PARTS, write_part_index
 from keyhop.jobs.plan import (
