@@ -315,8 +315,8 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
         f"is left, one batch of up to {BATCH} at a time (the bridge has one lane, the mapping has "
         f"{LANES} for a shard), with reading the stream, filtering, and calling the function "
         f"through the emulator; the row of modifications shows what the bridge alone takes. On AWS "
-        f"a function has a processor of its own, and a large table has many shards, each with its own "
-        f"keeper; that was not measured."
+        f"a function has a processor of its own, and a large table has many shards, each with its "
+        f"own keeper; that was not measured."
     )
     yield from ("", "## What it adds to a user's write", "")
     yield from _costs(results)
