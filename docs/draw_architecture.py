@@ -111,7 +111,7 @@ def rows_of(
     for turn in range(40):  # each row in the order of what its arrows lead to, and come from
         for row in rows if turn % 2 else reversed(rows):
             aims = {id(box): aim(box, ways) for box in row}
-            row[:] = sorted(row, key=lambda box: aims[id(box)])  # noqa: B023 (it is called here)
+            row[:] = sorted(row, key=lambda box: aims[id(box)])
             put_in_row(row)
     top = float(MARGIN)
     for row in rows:
