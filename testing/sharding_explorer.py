@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyhop.sharding import protocol
-from keyhop.sharding.protocol import Create, Fold, InPlace, Move, Order, Placement
-from keyhop.sharding.shards import Phase, Shards
+from keyhop.sharding.key import protocol
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.protocol import Create, Fold, InPlace, Move, Order
+from keyhop.sharding.key.shards import Phase, Shards
 
 Copy = tuple[tuple[str, ...], int]
 """Content of an item (what puts and updates have left), and its fence."""

@@ -9,7 +9,7 @@ from keyhop.dynamodb.values import KeyType
 from keyhop.jobs.finish import finish_run
 from keyhop.jobs.runs import Execution
 from keyhop.keys.logical import Parse
-from keyhop.sharding.names import Names
+from keyhop.sharding.key.names import Names
 
 from handlers.settings import FinishSettings, runs_in
 from handlers.telemetry import count, function_tracer

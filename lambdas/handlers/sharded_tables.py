@@ -14,8 +14,8 @@ from keyhop.dynamodb.client import Client, Endpoint, is_transient
 from keyhop.errors import GaveUp
 from keyhop.jobs.request import allowed
 from keyhop.jobs.runs import dynamodb_for
-from keyhop.sharding.policy import Policy
-from keyhop.sharding.provisioned import cloudwatch_of
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.store.capacity import cloudwatch_of
 from keyhop.sharding.table import CONNECTIONS, ShardedTable, explained_to_user
 
 from handlers.settings import ShardingSettings
@@ -83,7 +83,7 @@ def at_work(
         told = explained_to_user(error, table)
         raise (GaveUp(str(told)) if is_transient(error) else told) from error
     finally:
-        count_sharding(metrics, table.counts.take())
+        count_sharding(metrics, table.usage.take())
 
 
 @lru_cache(maxsize=64)

@@ -12,8 +12,8 @@ from handlers.sharding_requests import MoveRequest
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.request import InvalidInput
 from keyhop.sharding.drain import DrainStep, Next
+from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.manage import KeyShards
-from keyhop.sharding.shards import Phase, Shards
 
 from tests.unit.test_handlers import Context, metrics_in
 from tests.unit.test_sharding_handlers import (

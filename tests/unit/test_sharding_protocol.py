@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from keyhop.sharding.protocol import Placement
-from keyhop.sharding.shards import Phase, Shards
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.shards import Phase, Shards
 
 from testing.sharding_explorer import Mover, Reader, Rules, World, Writer, path_of
 
@@ -101,7 +101,7 @@ def cases():
                     continue  # no writer has put it there
                 if what not in known:
                     known.add(what)
-                    title = f"{scenario}: {placement.name}, {name}"
+                    title = f"{scenario}: {placement.text('_')}, {name}"
                     yield pytest.param(Rules(path, placement, places), world, id=title)
     for scenario, (path, world) in LOGS.items():
         yield pytest.param(Rules(path, LOG, AT["moves twice"]), world, id=f"log, {scenario}")

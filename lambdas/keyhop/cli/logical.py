@@ -23,10 +23,10 @@ from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import CannotStart
 from keyhop.jobs.model import SEPARATOR, RunPlan
 from keyhop.keys.logical import Fold, Parse, by_suffix, check_can_fold
-from keyhop.sharding.calls import Calls
-from keyhop.sharding.metadata import Metadata
-from keyhop.sharding.names import Names
-from keyhop.sharding.shards import SETTLE_SECONDS, Shards
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import SETTLE_SECONDS, Shards
+from keyhop.sharding.store.metadata import Metadata
+from keyhop.sharding.store.requests import Requests
 
 CLOCK_MARGIN_SECONDS = 60.0
 """How far the clocks of writers may be off."""
@@ -69,7 +69,7 @@ class Folds:
         self, space: KeySpace, wanted: Mapping[str, Any]
     ) -> Iterable[tuple[TypedValue, Shards]]:
         table = wanted["metadata"]
-        metadata = Metadata(Calls(self.client), table, space.partition[0], SETTLE_SECONDS)
+        metadata = Metadata(Requests(self.client), table, space.partition[0], SETTLE_SECONDS)
         try:
             for logical, shards, _ in metadata.all():
                 yield logical, shards

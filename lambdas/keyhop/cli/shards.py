@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keyhop.cli.options import whole
-from keyhop.sharding.names import MOST_SHARDS
+from keyhop.sharding.key.names import MOST_SHARDS
 
 EPILOG = """\
 A logical key of a sharded table (/f.txt) is spread over physical keys (/f.txt_1, /f.txt_2, ...).

@@ -22,6 +22,10 @@ LEAST_SORT_KEY: dict[str, TypedValue] = {
 """Where a sentinel goes. Other sort keys may still sort before those of S and B; that is borne."""
 
 
+MARKER = "keyhop"
+"""The attribute, a number, by which a sentinel is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyAttribute:
     """One attribute of a key schema."""

@@ -14,11 +14,9 @@ from decimal import Decimal
 from typing import Any, cast
 
 from keyhop.dynamodb.schema import LEAST_SORT_KEY, KeyAttribute, KeySpace
+from keyhop.dynamodb.schema import MARKER as MARKER
 from keyhop.dynamodb.values import Key, KeyType, TypedValue, from_json, same_value, to_json
 from keyhop.errors import CannotStart
-
-MARKER = "keyhop"
-"""The marker attribute."""
 
 INDEX = "keyhop-keys"
 """The key index."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyhop.sharding.placement import place_of
-from keyhop.sharding.shards import Phase, Shards, to_item
+from keyhop.sharding.key.placement import place_of
+from keyhop.sharding.key.shards import Phase, Shards, to_item
 from keyhop.sharding.table import ShardedTable
 
 from testing.virtual_time import VirtualClock

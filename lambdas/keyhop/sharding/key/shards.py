@@ -28,7 +28,8 @@ from typing import Any
 
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise
-from keyhop.sharding.names import MOST_SHARDS
+from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.sharding.key.placement import Placement
 
 ATTRIBUTES = frozenset(
     {
@@ -188,8 +189,11 @@ class Shards:
         return max(math.ceil(now), self.last_updated + 1)
 
     def _placed_after_a_drain(self) -> frozenset[int]:
-        way = (self.placement or "").rpartition(" ")[0]  # without the separator
-        if not way.endswith("jump"):
+        try:
+            placement, _ = Placement.parse(self.placement or "")
+        except ValueError:  # somebody else's, or nobody's: all counts may have been used
+            return self.placed_by
+        if placement.hash != "jump":
             return self.placed_by
         # A jump hash that is at most M by a greater count is the same by M.
         return frozenset(count for count in self.placed_by if count <= self.number)

@@ -8,25 +8,60 @@ Algorithm"). From N to N + 1 shards one item in N + 1 gets another place, always
 import hashlib
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable
-from decimal import Context, Decimal
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, cast
 
-from keyhop.dynamodb.values import TypedValue
+from keyhop.dynamodb.values import TypedValue, distinct_bytes
 
 Hash = Literal["jump", "modulo"]
 Place = Callable[[int], int]
 """From a shard count to the shard, 1 or more, at which one item belongs by that count."""
 
+_TEXT = re.compile(r"(append-only )?(calculated|random) (jump|modulo) (\S+)")
 _LINEAR = 2862933555777941757
 _MASK = (1 << 64) - 1
-_EXACT = Context(prec=38, Emin=-999, Emax=999, traps=[])
-"""A number of DynamoDB has 38 digits and an exponent of up to 125."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How all writers of a key choose shards; kept in the metadata.
+
+    calculated: an item has a place by its sort key; otherwise a new item may go anywhere.
+    append_only: no item is ever written twice, so nobody looks.
+    """
+
+    calculated: bool
+    hash: Hash = "jump"
+    append_only: bool = False
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the shard of a new item is chosen by chance."""
+        return not self.calculated and self.append_only
+
+    def text(self, separator: str) -> str:
+        """As the metadata has it, with the separator of the keys: "calculated jump _"."""
+        kind = "calculated" if self.calculated else "random"
+        words = (*(["append-only"] if self.append_only else ()), kind, self.hash, separator)
+        return " ".join(words)
+
+    @classmethod
+    def parse(cls, text: str) -> "tuple[Placement, str]":
+        """The inverse of `text`: placement and separator. Raises ValueError for any other text."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise ValueError("no placement that this version knows")
+        append_only, kind, hash_, separator = match.groups()
+        return cls(kind == "calculated", cast(Hash, hash_), append_only is not None), separator
 
 
 def place_of(partition: TypedValue, sort: TypedValue, hash_: Hash) -> Place:
     """The places of the item with this logical partition key and sort key."""
-    digest = hashlib.md5(_bytes_of(partition) + _bytes_of(sort), usedforsecurity=False).digest()
+    digest = hashlib.md5(
+        distinct_bytes(partition) + distinct_bytes(sort), usedforsecurity=False
+    ).digest()
     if hash_ == "modulo":
         number = int.from_bytes(digest, "big")
         return lambda count: number % count + 1
@@ -57,20 +92,3 @@ def expected_candidates(counts: Iterable[int], hash_: Hash) -> float:
         stays = before / (after if hash_ == "jump" else math.lcm(before, after))
         expected += 1 - stays
     return expected
-
-
-def canonical(value: TypedValue) -> tuple[str, str | bytes]:
-    """A key's value in one form only: a number may be written in many."""
-    ((type_, content),) = value.items()
-    if type_ == "N":
-        number = Decimal(content)
-        # Not by the context of whoever calls: it may round.
-        return "N", "0" if not number else str(number.normalize(_EXACT))
-    return type_, content if isinstance(content, str) else bytes(content)
-
-
-def _bytes_of(value: TypedValue) -> bytes:
-    """A typed value, so that equal keys have equal bytes and unequal ones have not."""
-    type_, content = canonical(value)
-    whole = content.encode() if isinstance(content, str) else content
-    return b"%b%d:%b" % (type_.encode(), len(whole), whole)
