@@ -260,6 +260,8 @@ def test_conditions_are_texts_or_boto3s_own() -> None:
     assert told["ConditionExpression"] == "(#n0 > :v0 AND attribute_not_exists(#n1))"
     assert told["ExpressionAttributeNames"] == {"#n0": "a", "#n1": "b"}
     assert told["ExpressionAttributeValues"] == {":v0": {"N": "1"}}
-    text = clause_of("a = :a", None, {":a": {1, 2}}).and_(Clause("attribute_exists(#p)", {"#p": "p"}))
+    text = clause_of("a = :a", None, {":a": {1, 2}}).and_(
+        Clause("attribute_exists(#p)", {"#p": "p"})
+    )
     assert text.condition == "(a = :a) AND attribute_exists(#p)"
     assert text.parameters()["ExpressionAttributeValues"][":a"]["NS"]

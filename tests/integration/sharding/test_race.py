@@ -21,7 +21,7 @@ THREADS = 20
 
 def test_of_twenty_processes_one_adds_a_shard(dynamodb: Database, table_name: str) -> None:
     with sharded(dynamodb, table_name) as setup:
-        placement = setup.table().metadata._agreed()
+        placement = setup.table().metadata._agreed
         shards = Shards.registered(EPOCH - 1000, 2.0, placement)
         item = {"path": {"S": KEY}, **to_item(shards)}
         dynamodb.client.put_item(TableName=setup.metadata, Item=item)
