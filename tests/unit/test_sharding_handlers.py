@@ -20,10 +20,10 @@ from handlers import (
 )
 from handlers.sharded_tables import OutOfTime, TimedClient
 from handlers.sharding_requests import QueryRequest, WriteRequest
+from keyhop.checks import InvalidInput
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
-from keyhop.jobs.request import InvalidInput
 from keyhop.sharding.io.batch import BatchResult
 from keyhop.sharding.io.items import Schema
 from keyhop.sharding.key.names import Names
@@ -211,7 +211,8 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
     ("event", "told"),
     [
         ([], "must be a JSON object"),
-        ({}, "table must be the name"),
+        ({}, "table is missing"),
+        ({"table": "", "items": []}, "table must be the name"),
         ({"table": "Audit"}, "items must be an array"),
         ({"table": "Audit", "items": {}}, "items must be an array"),
         ({"table": "Audit", "items": [], "typed": "yes"}, "typed must be true or false"),
@@ -221,8 +222,9 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
 )
 @pytest.mark.filterwarnings("ignore:No application metrics")
 def test_a_wrong_write_is_one_clear_sentence(table: FakeTable, event: Any, told: str) -> None:
-    with pytest.raises(InvalidInput) as error:
+    with pytest.raises(CannotStart) as error:
         write_sharded.handler(event, Context())
+    assert type(error.value).__name__ == "InvalidInput"
     assert told in str(error.value)
     assert "\n" not in str(error.value)
 
