@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
-from keyhop.sharding.key.placement import Placement, expected_candidates
+from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.shards import SETTLE_SECONDS, Phase, Shards
 from keyhop.sharding.table import ShardedTable
 
 from bench.sharding_tables import KEY, METADATA, TABLE, Counting, create, register
 from testing.servers import LOCAL_CREDENTIALS, local_client
+from testing.sharding_costs import expected_candidates
 from testing.virtual_time import EPOCH, VirtualClock
 
 WRITES = 300

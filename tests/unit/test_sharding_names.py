@@ -10,8 +10,10 @@ from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.sharding.io.items import Clause, clause_of, with_fence
 from keyhop.sharding.io.query import Query, after_token, rank_of, token_of
 from keyhop.sharding.key.names import MOST_SHARDS, Names
-from keyhop.sharding.key.placement import expected_candidates, jump, place_of
+from keyhop.sharding.key.placement import jump, place_of
 from keyhop.sharding.key.shards import HISTORY, Shards, from_item, to_item
+
+from testing.sharding_costs import expected_candidates
 
 SEPARATORS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=3)
 separators = SEPARATORS.filter(lambda text: not any(c.isdigit() for c in text))

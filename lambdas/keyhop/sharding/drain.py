@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.items import FENCE, Clause, ItemKey, physical_key, typed
-from keyhop.sharding.io.query import MetadataExpired
+from keyhop.sharding.io.query import MetadataExpired, Query, ShardCursor
 from keyhop.sharding.io.writer import CHECK_FAILED
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
@@ -237,22 +237,9 @@ class Drain:
         after: TypedValue | None = None,
         most: int = PAGE_ITEMS,
     ) -> dict[str, Any]:
-        schema = self._table.schema
-        physical = schema.names.physical(logical, shard)
-        more: dict[str, Any] = {}
-        if after is not None:
-            key = {schema.partition.name: physical, schema.sort.name: after}
-            more["ExclusiveStartKey"] = key
-        return self._requests.call(
-            "query",
-            TableName=self._table.name,
-            KeyConditionExpression="#p = :p",
-            ExpressionAttributeNames={"#p": schema.partition.name},
-            ExpressionAttributeValues={":p": physical},
-            ConsistentRead=True,
-            Limit=most,
-            **more,
-        )
+        query = Query(logical, consistent=True)
+        request = self._table.reader.request(query, ShardCursor(shard, after))
+        return self._requests.call("query", Limit=most, **request)
 
     def _is_empty(self, logical: TypedValue, shards: Shards) -> bool:
         return not any(

@@ -76,7 +76,6 @@ class _Parts:
     metadata: Metadata
     writer: Writer
     reader: Reader
-    threads: ThreadPoolExecutor
 
 
 class ShardedTable:
@@ -205,7 +204,7 @@ class ShardedTable:
         key = key_of(self.schema, typed_item(Key))
         name = self.schema.partition.name
         projection = projected(name, ProjectionExpression, ExpressionAttributeNames)
-        found = self._parts.reader.find(key, ConsistentRead, projection)
+        found = self.reader.find(key, ConsistentRead, projection)
         if found is None:
             return {}
         item = logical_item(self.schema, found, key.logical)
@@ -284,7 +283,7 @@ class ShardedTable:
             try:
                 made.metadata.traffic.flush()
             finally:
-                made.threads.shutdown()
+                made.reader.executor.shutdown()
 
     @property
     def usage(self) -> Usage:
@@ -309,6 +308,11 @@ class ShardedTable:
     def metadata(self) -> Metadata:
         """Its shard metadata."""
         return self._parts.metadata
+
+    @property
+    def reader(self) -> Reader:
+        """Reads single items, and pages of shards."""
+        return self._parts.reader
 
     @property
     def writer(self) -> Writer:
@@ -345,7 +349,7 @@ class ShardedTable:
         reader = Reader(
             requests, metadata, self.name, schema, self.placement, threads, self._indexes
         )
-        return _Parts(schema, metadata, writer, reader, threads)
+        return _Parts(schema, metadata, writer, reader)
 
     def _write(
         self, attributes: Mapping[str, Any], act: Act, clause: Clause, returns: str | None
@@ -371,7 +375,7 @@ class ShardedTable:
         return shown
 
     def _merged(self, query: Query) -> Iterator[dict[str, Any]]:
-        return islice(Merge(self._parts.reader, query), query.limit)
+        return islice(Merge(self.reader, query), query.limit)
 
     def _query_of(
         self,

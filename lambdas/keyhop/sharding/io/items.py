@@ -5,7 +5,7 @@ makes typed values of them. Only the partition key's value differs between the t
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 
 from keyhop.dynamodb.schema import KeyAttribute
-from keyhop.dynamodb.values import TypedValue
+from keyhop.dynamodb.values import TypedValue, canonical
 from keyhop.errors import CannotStart
 from keyhop.sharding.key.names import Names
+from keyhop.sharding.store.requests import Requests
 
 FENCE = "keyhop_fence"
 """The attribute that says that an item was changed while its shard is being emptied."""
@@ -115,6 +116,23 @@ def physical_key(schema: Schema, key: ItemKey, shard: int) -> dict[str, Any]:
         schema.partition.name: schema.names.physical(key.logical, shard),
         schema.sort.name: key.sort,
     }
+
+
+def find_copies(
+    requests: Requests,
+    table: str,
+    schema: Schema,
+    key: ItemKey,
+    shards: Sequence[int],
+    consistent: bool = True,
+    **projection: Any,
+) -> dict[int, dict[str, Any]]:
+    """The item's copies by the shard, of these, in which each is. A projection has the key."""
+    keys = [physical_key(schema, key, shard) for shard in shards]
+    name = schema.partition.name
+    shard_of = {canonical(k[name]): shard for k, shard in zip(keys, shards, strict=True)}
+    items = requests.read_items(table, keys, consistent, **projection)
+    return {shard_of[canonical(item[name])]: item for item in items}
 
 
 def logical_item(schema: Schema, item: Mapping[str, Any], logical: TypedValue) -> dict[str, Any]:

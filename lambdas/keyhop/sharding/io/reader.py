@@ -11,11 +11,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.schema import MARKER
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import GaveUp
-from keyhop.sharding.io.items import ItemKey, Schema, physical_key
+from keyhop.sharding.io.items import ItemKey, Schema, find_copies
 from keyhop.sharding.io.query import MetadataExpired, Query, ShardCursor, rank_of
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement, place_of
-from keyhop.sharding.key.shards import Shards
 from keyhop.sharding.store.metadata import KeyMetadata, Metadata
 from keyhop.sharding.store.requests import Overtaken, Requests
 
@@ -54,10 +53,12 @@ class Reader:
             nonlocal looks
             known = self.metadata.of(key.logical)
             where = protocol.candidates(known.shards, self.placement, place)
-            keys = [physical_key(self.schema, key, shard) for shard in where]
-            items = self.requests.read_items(self.table, keys, consistent, **projection)
-            if items:
-                return self._believed(items, known.shards)
+            copies = find_copies(
+                self.requests, self.table, self.schema, key, where, consistent, **projection
+            )
+            if copies:  # of several, that at the target of a move was read later
+                order = protocol.order_of_reading(known.shards, self.placement)
+                return copies[protocol.newest_first(order, copies)[0]]
             if not consistent:
                 return None
             if self.requests.clock.monotonic() >= known.expires:
@@ -72,15 +73,6 @@ class Reader:
         except Overtaken:
             raise too_slow("an item") from None
 
-    def _believed(self, items: list[dict[str, Any]], shards: Shards) -> dict[str, Any]:
-        """Of copies that were being moved, the one that was read at the target."""
-        order = protocol.order_of_reading(shards, self.placement)
-        by_shard = {}
-        for item in items:
-            parsed = self.schema.names.parsed(item[self.schema.partition.name])
-            by_shard[parsed[1] if parsed else 0] = item
-        return by_shard[protocol.newest_first(order, by_shard)[0]]
-
     def read(
         self,
         query: Query,
@@ -93,7 +85,7 @@ class Reader:
 
         Raises MetadataExpired rather than to send a request when the metadata has expired.
         """
-        request = self._request(query, cursor, bound)
+        request = self.request(query, cursor, bound)
         if most is not None:
             request["Limit"] = most
         failed: list[Exception | None] = [None]
@@ -124,9 +116,10 @@ class Reader:
         assert cursor.after is not None
         cursor.reached = rank_of(cursor.after, query.descending)
 
-    def _request(
-        self, query: Query, cursor: ShardCursor, bound: TypedValue | None
+    def request(
+        self, query: Query, cursor: ShardCursor, bound: TypedValue | None = None
     ) -> dict[str, Any]:
+        """The Query for a shard's next page. bound: read no further than this sort key."""
         physical = self.schema.names.physical(query.logical, cursor.number)
         low, high = query.between
         if bound is not None:

@@ -8,9 +8,17 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
-from keyhop.dynamodb.values import TypedValue, canonical
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import GaveUp
-from keyhop.sharding.io.items import FENCE, Clause, ItemKey, Schema, physical_key, with_fence
+from keyhop.sharding.io.items import (
+    FENCE,
+    Clause,
+    ItemKey,
+    Schema,
+    find_copies,
+    physical_key,
+    with_fence,
+)
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Place, Placement, place_of
 from keyhop.sharding.key.protocol import Create, Fold, InPlace, Move, Step
@@ -192,17 +200,13 @@ class Writer:
     ) -> dict[int, dict[str, Any]]:
         """The shards in which the item is, strongly consistent, with the item; whole: all of it."""
         self.requests.usage.count(looks=1)
-        name = self.schema.partition.name
-        projection: dict[str, Any] = {}
-        if not whole:
-            projection = {
-                "ProjectionExpression": "#p",
-                "ExpressionAttributeNames": {"#p": name},
-            }
-        keys = [physical_key(self.schema, key, shard) for shard in where]
-        items = self.requests.read_items(self.table, keys, True, **projection)
-        shards = {canonical(k[name]): shard for k, shard in zip(keys, where, strict=True)}
-        return {shards[canonical(item[name])]: item for item in items}
+        projection: dict[str, Any] = {
+            "ProjectionExpression": "#p",
+            "ExpressionAttributeNames": {"#p": self.schema.partition.name},
+        }
+        return find_copies(
+            self.requests, self.table, self.schema, key, where, **({} if whole else projection)
+        )
 
     def _do(self, step: Step, write: _Write, found: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
         key, act, schema = write.key, write.act, self.schema
@@ -235,9 +239,8 @@ class Writer:
                 raise Overtaken
 
     def _get(self, key: ItemKey, shard: int) -> dict[str, Any]:
-        physical = physical_key(self.schema, key, shard)
-        items = self.requests.read_items(self.table, [physical], consistent=True)
-        return {"Attributes": items[0]} if items else {}
+        copies = find_copies(self.requests, self.table, self.schema, key, (shard,))
+        return {"Attributes": copies[shard]} if copies else {}
 
     def _single(
         self, write: _Write, shard: int, *, must_exist: bool = False, fence: bool = False

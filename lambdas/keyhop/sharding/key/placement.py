@@ -6,10 +6,8 @@ Algorithm"). From N to N + 1 shards one item in N + 1 gets another place, always
 """
 
 import hashlib
-import itertools
-import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -77,18 +75,3 @@ def jump(key: int, buckets: int) -> int:
         key = (key * _LINEAR + 1) & _MASK
         following = int((bucket + 1) * ((1 << 31) / ((key >> 33) + 1)))
     return bucket
-
-
-def expected_candidates(counts: Iterable[int], hash_: Hash) -> float:
-    """In how many shards an item may be on average, that was placed by any of these counts.
-
-    So many reads a look at the item costs while all of the counts are remembered. For modulo it is
-    somewhat more than the truth: a place that an item comes back to is counted twice.
-    """
-    ordered = sorted(set(counts))
-    expected = 1.0
-    for before, after in itertools.pairwise(ordered):
-        # Two remainders are alike for `before` of the numbers below the least common multiple.
-        stays = before / (after if hash_ == "jump" else math.lcm(before, after))
-        expected += 1 - stays
-    return expected

@@ -33,15 +33,15 @@ ACCEPTED_BEFOREHAND = 4
 
 
 class Cause(StrEnum):
-    """Why a request was throttled."""
+    """Why a request was throttled; the gravest last."""
 
-    HOT_KEY = "hot key range of the table"
-    HOT_INDEX_KEY = "hot key range of an index"
-    TABLE_TOO_SMALL = "provisioned throughput of the table"
-    INDEX_TOO_SMALL = "provisioned throughput of an index"
-    OWN_CAP = "maximum on-demand throughput"
-    ACCOUNT_QUOTA = "account limit"
     UNKNOWN = "no reason given"
+    HOT_KEY = "hot key range of the table"
+    OWN_CAP = "maximum on-demand throughput"
+    INDEX_TOO_SMALL = "provisioned throughput of an index"
+    TABLE_TOO_SMALL = "provisioned throughput of the table"
+    HOT_INDEX_KEY = "hot key range of an index"
+    ACCOUNT_QUOTA = "account limit"
 
 
 _CAUSES = {
@@ -56,16 +56,6 @@ _CAUSES = {
 }
 """Reasons for reads are not here: they say nothing of a write, and are unknown to a writer."""
 
-_GRAVEST_LAST = (
-    Cause.UNKNOWN,
-    Cause.HOT_KEY,
-    Cause.OWN_CAP,
-    Cause.INDEX_TOO_SMALL,
-    Cause.TABLE_TOO_SMALL,
-    Cause.HOT_INDEX_KEY,
-    Cause.ACCOUNT_QUOTA,
-)
-
 
 def cause_of(response: Mapping[str, Any]) -> Cause:
     """Why a write was throttled, from a throttling error's response.
@@ -73,7 +63,7 @@ def cause_of(response: Mapping[str, Any]) -> Cause:
     Of several causes the one that more shards do not help against: they would be for nothing.
     """
     causes = {_CAUSES.get(name, Cause.UNKNOWN) for name in reason_names(response)}
-    return max(causes, key=_GRAVEST_LAST.index)
+    return max(causes, key=list(Cause).index)
 
 
 def has_reasons(response: Mapping[str, Any]) -> bool:

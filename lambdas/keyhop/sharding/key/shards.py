@@ -68,6 +68,17 @@ PASSING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.HALTED, Phase.REOPENIN
 """Nothing but time must pass: whoever has seen the phase for long enough ends it."""
 
 
+_FOLLOWING = {
+    Phase.ANNOUNCED: Phase.OPENED,
+    Phase.OPENED: Phase.STEADY,
+    Phase.CLOSING: Phase.FENCED,
+    Phase.FENCED: Phase.MOVING,
+    Phase.MOVING: Phase.MOVED,
+    Phase.MOVED: Phase.STEADY,
+    Phase.HALTED: Phase.REOPENING,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Shards:
     """What the metadata says of one logical key. history: (epoch second, count), oldest first."""
@@ -146,31 +157,15 @@ class Shards:
 
     def advanced(self, now: float) -> "Shards":
         """The next step of a change; of a drain's, only once its work is done."""
-        at = self._later(now)
-        match self.phase:
-            case Phase.ANNOUNCED:
-                return replace(self, last_updated=at, phase=Phase.OPENED, writable=self.number)
-            case Phase.OPENED:
-                return replace(self, last_updated=at, phase=Phase.STEADY)
-            case Phase.CLOSING:
-                return replace(self, last_updated=at, phase=Phase.FENCED, writable=self.number)
-            case Phase.FENCED:
-                return replace(self, last_updated=at, phase=Phase.MOVING)
-            case Phase.MOVING:
-                return replace(self, last_updated=at, phase=Phase.MOVED)
-            case Phase.MOVED:
-                return replace(
-                    self,
-                    last_updated=at,
-                    phase=Phase.STEADY,
-                    readable=self.number,
-                    placed_by=self._placed_after_a_drain(),
-                )
-            case Phase.HALTED:
-                return replace(self, last_updated=at, phase=Phase.REOPENING)
-            case Phase.REOPENING:
-                return self.grown(self.readable, now)
-        raise ValueError(f"nothing follows {self.phase} by itself")
+        if self.phase is Phase.REOPENING:
+            return self.grown(self.readable, now)
+        after = replace(self, last_updated=self._later(now), phase=_FOLLOWING[self.phase])
+        if self.phase in (Phase.ANNOUNCED, Phase.CLOSING):
+            return replace(after, writable=self.number)
+        if self.phase is Phase.MOVED:
+            placed_by = self._placed_after_a_drain()
+            return replace(after, readable=self.number, placed_by=placed_by)
+        return after
 
     def fenced_again(self, now: float) -> "Shards":
         """Something was found in a shard that had been emptied: move once more."""

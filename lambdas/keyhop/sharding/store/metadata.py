@@ -88,8 +88,8 @@ class Metadata:
     ) -> KeyMetadata:
         """What is known of a logical key, not older than the protocol allows.
 
-        register: give a new key one shard. fresh: ask again, whatever is known. Raises CannotStart
-        if writers of the key have agreed upon another placement.
+        register: give a new key one shard. fresh: read it again, whatever is known.
+        Raises CannotStart if writers of the key have agreed upon another placement.
         """
         name = canonical(logical)
         known = self._known.get(name)
@@ -119,18 +119,17 @@ class Metadata:
 
         def attempt() -> None:
             sent.append(self.requests.clock.monotonic())
-            self.requests.once(
-                "update_item",
-                TableName=self.table,
-                Key=self.key(logical),
-                UpdateExpression=f"SET {sets}",
-                ConditionExpression="#last_updated = :seen AND #number_of_shards = :number",
-                ExpressionAttributeNames={f"#{name}": name for name in values},
-                ExpressionAttributeValues={
+            self.requests.update(
+                self.table,
+                self.key(logical),
+                f"SET {sets}",
+                {f"#{name}": name for name in values},
+                {
                     **{f":{name}": value for name, value in values.items()},
                     ":seen": {"N": known.version},
                     ":number": {"N": str(before.number)},
                 },
+                "#last_updated = :seen AND #number_of_shards = :number",
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
 
@@ -212,19 +211,12 @@ class Metadata:
         return {self.partition.name: logical}
 
     def _update_total(self, update: str, shards: int, room: int | None = None) -> None:
-        values, condition = {":n": {"N": str(shards)}}, {}
+        values, condition = {":n": {"N": str(shards)}}, ""
         if room is not None:
             values[":room"] = {"N": str(room)}
-            condition = {"ConditionExpression": "attribute_not_exists(#a) OR #a <= :room"}
-        self.requests.once(
-            "update_item",
-            TableName=self.table,
-            Key=self.key(self._total_key()),
-            UpdateExpression=update,
-            ExpressionAttributeNames={"#a": "shards_added"},
-            ExpressionAttributeValues=values,
-            **condition,
-        )
+            condition = "attribute_not_exists(#a) OR #a <= :room"
+        key = self.key(self._total_key())
+        self.requests.update(self.table, key, update, {"#a": "shards_added"}, values, condition)
 
     def _read(self, logical: TypedValue, register: bool) -> KeyMetadata:
         Names(self.partition.type, self.separator).physical(logical, 1)  # or it is no key

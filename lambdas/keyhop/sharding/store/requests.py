@@ -68,6 +68,30 @@ class Requests:
         """A request that may be repeated, and is while it is throttled or fails for the moment."""
         return self.patiently(lambda: self.once(operation, **parameters))
 
+    def update(
+        self,
+        table: str,
+        key: Mapping[str, Any],
+        update: str,
+        names: Mapping[str, str],
+        values: Mapping[str, Any] | None = None,
+        condition: str = "",
+        **more: Any,
+    ) -> None:
+        """One UpdateItem, by expressions; as `once`."""
+        if values:
+            more["ExpressionAttributeValues"] = values
+        if condition:
+            more["ConditionExpression"] = condition
+        self.once(
+            "update_item",
+            TableName=table,
+            Key=key,
+            UpdateExpression=update,
+            ExpressionAttributeNames=names,
+            **more,
+        )
+
     def read_metadata(self, **parameters: Any) -> dict[str, Any]:
         """GetItem of shard metadata, strongly consistent."""
         self.usage.count(metadata_reads=1)

@@ -83,13 +83,9 @@ class Traffic:
         """Forget all reports of these hours but the latest ones."""
         old = sorted(hours)[: max(0, len(hours) - kept)][:MOST_HOURS]
         if old:
-            self.requests.once(
-                "update_item",
-                TableName=self.table,
-                Key={self.partition: logical},
-                UpdateExpression="REMOVE " + ", ".join(f"traffic.#h{n}" for n in range(len(old))),
-                ExpressionAttributeNames={f"#h{n}": str(hour) for n, hour in enumerate(old)},
-            )
+            removed = ", ".join(f"traffic.#h{n}" for n in range(len(old)))
+            names = {f"#h{n}": str(hour) for n, hour in enumerate(old)}
+            self._update(logical, f"REMOVE {removed}", names)
 
     def _reported(self, logical: TypedValue, units: float) -> bool:
         """Whether a report of traffic has been taken; it must not hold a write up, nor fail it."""
@@ -106,16 +102,9 @@ class Traffic:
         return True
 
     def _added(self, logical: TypedValue, hour: str, units: TypedValue) -> bool:
+        there = "attribute_exists(traffic)"
         try:
-            self.requests.once(
-                "update_item",
-                TableName=self.table,
-                Key={self.partition: logical},
-                UpdateExpression="ADD traffic.#h :u",
-                ConditionExpression="attribute_exists(traffic)",
-                ExpressionAttributeNames={"#h": hour},
-                ExpressionAttributeValues={":u": units},
-            )
+            self._update(logical, "ADD traffic.#h :u", {"#h": hour}, {":u": units}, there)
         except ClientError as error:
             if error_code(error) not in (CONDITION_FAILED, "ValidationException"):
                 raise
@@ -123,15 +112,12 @@ class Traffic:
         return True
 
     def _begun(self, logical: TypedValue, hour: str, units: TypedValue) -> None:
-        self.requests.once(
-            "update_item",
-            TableName=self.table,
-            Key={self.partition: logical},
-            UpdateExpression="SET traffic = :t",
-            ConditionExpression="attribute_exists(#n) AND attribute_not_exists(traffic)",
-            ExpressionAttributeNames={"#n": "number_of_shards"},
-            ExpressionAttributeValues={":t": {"M": {hour: units}}},
-        )
+        absent = "attribute_exists(#n) AND attribute_not_exists(traffic)"
+        values = {":t": {"M": {hour: units}}}
+        self._update(logical, "SET traffic = :t", {"#n": "number_of_shards"}, values, absent)
+
+    def _update(self, logical: TypedValue, *expressions: Any) -> None:
+        self.requests.update(self.table, {self.partition: logical}, *expressions)
 
 
 def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float]:
