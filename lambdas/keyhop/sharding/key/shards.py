@@ -159,6 +159,8 @@ class Shards:
         """The next step of a change; of a drain's, only once its work is done."""
         if self.phase is Phase.REOPENING:
             return self.grown(self.readable, now)
+        if self.phase not in _FOLLOWING:
+            raise ValueError(f"nothing follows {self.phase} by itself")
         after = replace(self, last_updated=self._later(now), phase=_FOLLOWING[self.phase])
         if self.phase in (Phase.ANNOUNCED, Phase.CLOSING):
             return replace(after, writable=self.number)
