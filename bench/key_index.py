@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 from keyhop import __version__
 from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS, UNITS_PER_BLOCK, blocks_of
-from keyhop.dynamodb.schema import LEAST_SORT_KEY
+from keyhop.key_index.sentinel import LEAST_SORT_KEY
 from keyhop.key_index.collections import Spent
 from keyhop.key_index.keeper import WORKERS, keep
 from keyhop.key_index.sentinel import INDEX, MARKER

@@ -19,7 +19,7 @@ from keyhop.jobs.plan import plan_run
 from keyhop.jobs.request import parse
 from keyhop.jobs.runs import Execution, Runs
 from keyhop.jobs.work import GroupWork, scan_segments
-from keyhop.jobs.worker import now
+from keyhop.jobs.clock import now
 from keyhop.key_index.fleet import KeyIndexes
 from keyhop.storage.s3 import Bucket
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aws_lambda_powertools import Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
-from keyhop.dynamodb.usage import Tally, Usage
+from keyhop.dynamodb.usage import Usage
 
 UNKNOWN_REASON = "Unknown"
 
@@ -24,16 +24,16 @@ def count(metrics: Metrics, **values: float) -> None:
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
 
 
-def count_reads(metrics: Metrics, tally: Tally) -> None:
+def count_reads(metrics: Metrics, usage: Usage) -> None:
     """What reading has come to, with throttles by the service's reasons."""
     count(
         metrics,
-        ReadUnits=tally.units,
-        Requests=tally.requests,
-        Retries=tally.retries,
-        Throttles=sum(tally.throttles.values()),
+        ReadUnits=usage.read_units,
+        Requests=usage.requests,
+        Retries=usage.retries,
+        Throttles=sum(usage.throttles.values()),
     )
-    count_throttles(metrics, tally.throttles)
+    count_throttles(metrics, usage.throttles)
 
 
 def count_sharding(metrics: Metrics, usage: Usage) -> None:

@@ -11,7 +11,7 @@ from handlers import clean_up, finish_run, plan_run, scan_segments, settings, ve
 from keyhop.dynamodb.usage import Tally
 from keyhop.errors import GaveUp, KeysMissing
 from keyhop.jobs.failure import RunFailed
-from keyhop.jobs.request import InvalidInput
+from keyhop.checks import InvalidInput
 from keyhop.jobs.work import Worked
 from keyhop.keys.verify import Verdict
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from keyhop.cli import index_actions
 from keyhop.cli.options import positive, rate
-from keyhop.dynamodb.tables import DEFAULT_PATIENCE_SECONDS
+from keyhop.dynamodb.requester import DEFAULT_PATIENCE_SECONDS
 from keyhop.key_index.task import GRACE_SECONDS
 
 DEFAULT_WRITE_RATE = 1000.0
@@ -120,6 +120,10 @@ def _writing(parser: argparse.ArgumentParser) -> None:
         help="the sentinels' sort key, binary as base64 (default: that of the build, else the "
         "least one)",
     )
+    parser.add_argument(
+        "--output", metavar="DIR", help="keep the walks in DIR; such a walk can be resumed"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the walks in DIR")
     parser.add_argument(
         "--give-up-after",
         type=positive,

@@ -5,10 +5,10 @@ from typing import Any
 
 from keyhop.cli import keys_actions
 from keyhop.cli.options import positive, rate, share, whole
-from keyhop.dynamodb.tables import DEFAULT_PATIENCE_SECONDS
+from keyhop.dynamodb.requester import DEFAULT_PATIENCE_SECONDS
 from keyhop.jobs.estimate import DEFAULT_UNITS
 from keyhop.jobs.formats import FORMATS
-from keyhop.jobs.layout import MOST_WORKERS
+from keyhop.jobs.layout import MOST_THREADS
 from keyhop.scan.segments import MOST_SEGMENTS
 
 EPILOG = """\
@@ -60,7 +60,7 @@ def add_command(commands: Any) -> None:
         "--workers",
         type=whole(1, 256),
         metavar="N",
-        help=f"segments read at once (default: up to {MOST_WORKERS})",
+        help=f"segments read at once (default: up to {MOST_THREADS})",
     )
     reading.add_argument(
         "--max-read-rate",

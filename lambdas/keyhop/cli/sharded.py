@@ -3,30 +3,27 @@
 import argparse
 import base64
 import binascii
-from dataclasses import replace
 from typing import Any, Literal
 
-from keyhop.cli.logical import check_is_metadata
-from keyhop.cli.session import Stop
+from keyhop.cli.session import Stop, connection_of
 from keyhop.cli.shards_view import escaped, shown
-from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
-from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
-from keyhop.scan.reader import Stopped
 from keyhop.sharding.io.items import Schema, typed
 from keyhop.sharding.io.validation import schema_of
 from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.policy import Policy, Shrinking
 from keyhop.sharding.key.shards import Shards, from_item
+from keyhop.sharding.logical_keys import check_is_metadata
 from keyhop.sharding.manage import KeyShards, list_keys
 from keyhop.sharding.store.clock import Clock, SystemClock
 from keyhop.sharding.store.metadata import TOTAL_KEY
 from keyhop.sharding.store.traffic import traffic_of
 from keyhop.sharding.table import ShardedTable
 
-CONNECTIONS = 16
 LEAST_WAIT_SECONDS = 0.05
 
 
@@ -38,13 +35,13 @@ class Sharded:
     def __init__(self, options: argparse.Namespace, stop: Stop) -> None:
         self.options = options
         self.stop = stop
-        endpoint = Endpoint(options.region, options.profile, options.endpoint_url)
-        self.client: Client = dynamodb_client(endpoint, CONNECTIONS)
-        self.endpoint = replace(endpoint, region=self.client.region)
-        target = describe(self.client, self.endpoint, options.table)
+        connection = connection_of(options)
+        self.client = connection.client
+        self.endpoint = connection.endpoint
+        table = look_up(connection, options.table)
         separator = getattr(options, "separator", "_")
-        self.schema: Schema = schema_of(target.space, options.table, separator)
-        check_is_metadata(self.client, self.endpoint, options.metadata, target.space)
+        self.schema: Schema = schema_of(table.space, options.table, separator)
+        check_is_metadata(connection, options.metadata, table.space)
 
     def opened(self, placement: Placement, separator: str) -> ShardedTable:
         """The library's table, as all its users have agreed upon."""

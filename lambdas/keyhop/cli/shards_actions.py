@@ -28,9 +28,9 @@ from keyhop.cli.shards_view import (
 )
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, write_dollars
 from keyhop.dynamodb.client import explained
+from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.scan.reader import Stopped
 from keyhop.sharding.drain import Drain, DrainStep, Next
 from keyhop.sharding.io.items import typed, untyped
 from keyhop.sharding.key.shards import DRAINING, PASSING, Phase, Shards

@@ -6,6 +6,7 @@ format.
 """
 
 import base64
+import hashlib
 from collections.abc import Mapping
 from decimal import Context, Decimal
 from typing import Any, Literal
@@ -64,3 +65,16 @@ def _value_to_json(value: TypedValue) -> dict[str, str]:
 def _value_from_json(value: Mapping[str, str]) -> TypedValue:
     ((type_, content),) = value.items()
     return {type_: base64.b64decode(content) if type_ == "B" else content}
+
+
+def key_text(value: TypedValue) -> str:
+    """A typed value as text that tells it from all others."""
+    ((type_, content),) = _value_to_json(value).items()
+    return f"{type_}{content}"
+
+
+def digest(value: TypedValue) -> bytes:
+    """A typed value in 16 bytes; among ten billion the chance of any two alike is below 1e-18."""
+    ((_, content),) = value.items()
+    whole = content.encode() if isinstance(content, str) else bytes(content)
+    return hashlib.blake2b(whole, digest_size=16).digest()

@@ -11,7 +11,7 @@ from keyhop.errors import (
     TableNotFound,
 )
 from keyhop.jobs.finish import finish_run
-from keyhop.jobs.request import InvalidInput
+from keyhop.checks import InvalidInput
 from keyhop.jobs.work import Worked
 
 from testing.databases import Database

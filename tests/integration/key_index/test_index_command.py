@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from keyhop.cli import index_actions
-from keyhop.dynamodb.schema import LEAST_SORT_KEY
+from keyhop.key_index.sentinel import LEAST_SORT_KEY
 from keyhop.errors import CannotStart
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.registry import local_book
