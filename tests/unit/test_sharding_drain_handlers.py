@@ -15,7 +15,7 @@ from keyhop.sharding.drain import DrainStep, Next
 from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.manage import KeyShards
 
-from tests.unit.test_handlers import Context, metrics_in
+from tests.unit.invocations import Context, metrics_in
 from tests.unit.test_sharding_handlers import (
     MACHINE,
     SECRET,

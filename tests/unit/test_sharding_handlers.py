@@ -28,7 +28,7 @@ from keyhop.sharding.io.batch import BatchResult
 from keyhop.sharding.io.items import Schema
 from keyhop.sharding.key.names import Names
 
-from tests.unit.test_handlers import Context, metrics_in
+from tests.unit.invocations import Context, metrics_in
 
 SECRET = "/a/partition/key"
 SHARDED = {
