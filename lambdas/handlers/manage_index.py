@@ -45,11 +45,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         settings.deployment.runs.journal,
         settings.settle_seconds,
         execution.id,
+        lambda found: count(metrics, KeyIndexDrift=found),
     )
     state = life_cycle.step(event["step"], event.get("state") or {})
-    audit = state.get("result", {}).get("audit")
-    if audit is not None:
-        count(metrics, KeyIndexDrift=audit["drift"])
     logger.info(
         "stepped",
         action=event["action"],

@@ -14,15 +14,7 @@ from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import choose_threads
 from keyhop.jobs.model import RunPlan, Totals
-from keyhop.jobs.plan import (
-    OneProcess,
-    Place,
-    begin,
-    check_resumable,
-    check_same_settings,
-    run_plan,
-    timed_look,
-)
+from keyhop.jobs.plan import OneProcess, Place, begin, chosen, resumed
 from keyhop.jobs.request import Request
 from keyhop.jobs.slice import Sink
 from keyhop.jobs.task import Result, Task, TaskPlan, Tasks
@@ -65,17 +57,14 @@ class LocalJob:
         Raises CannotStart and its kin.
         """
         begun = self.journal.plan()
+        table = table or look_up(self.connection, self.request.table, self.patience)
         if begun is None:
-            table = table or look_up(self.connection, self.request.table, self.patience)
-            self.task = self.tasks[self.request.task](self.connection, self.request.options)
-            self._task_plan = self.task.plan(table, self.request)
+            self.task, self._task_plan = chosen(self.tasks, self.request, table, self.connection)
             source = self._task_plan.source
         else:
-            self.task = self.tasks[begun.task](self.connection, begun.options)
-            table = table or look_up(self.connection, self.request.table, self.patience)
-            source = self.task.view(table.source(begun.index))
-            check_resumable(self.journal, begun, source, self.place)
-            check_same_settings(self.request, begun, self.task.settings(), self.place)
+            self.task, source = resumed(
+                self.journal, begun, self.request, self.tasks, table, self.connection, self.place
+            )
         budget = Budget(self.request.max_read_rate, self.request.max_read_units)
         self.reader = PageReader(
             self.connection, source, budget, patience=self.patience, stop=self.stop
@@ -96,11 +85,9 @@ class LocalJob:
     def begin(self) -> None:
         """Take a first look and write the plan down; or check what an unfinished run has left."""
         if self._begun is None:
-            start, seconds = timed_look(
-                self.request, self.reader, self.task, self._task_plan, SPREAD
+            self.plan, start = begin(
+                self.journal, self.request, self.reader, self.task, self._task_plan, SPREAD
             )
-            self.plan = run_plan(self.request, self.reader, self._task_plan, start, SPREAD, seconds)
-            begin(self.journal, self.plan)
             self._start = start
             self.threads = start.layout.threads
         else:

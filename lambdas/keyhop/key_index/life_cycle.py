@@ -80,7 +80,8 @@ class LifeCycle:
     """One action on the key index of one table.
 
     journal_of: from a run to its files. settle_seconds: longer than a keeper can still be at work.
-    execution: what the walks are started by.
+    execution: what the walks are started by. drift: told of what an audit finds, also if the build
+    that it ends is refused.
     """
 
     order: Order
@@ -92,6 +93,7 @@ class LifeCycle:
     journal_of: Callable[[str], Journal]
     settle_seconds: int = 0
     execution: str = ""
+    drift: Callable[[int], None] = lambda found: None
 
     @property
     def sentinel(self) -> Sentinel:
@@ -197,6 +199,7 @@ class LifeCycle:
         report["keeper"] = self.keeper.follows(self.table)
         journal.keep(REPORT, report)
         self.registry.note_audit(report)
+        self.drift(report["drift"])
         result = {
             "table": order.table,
             "audit": without_examples(report),
