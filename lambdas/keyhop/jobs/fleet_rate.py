@@ -86,12 +86,10 @@ class MapLevels:
         return max(1, int(told["maxConcurrency"]) or running + waiting, running)
 
     def noted(self, slot: int) -> int | None:
-        """Levels.noted."""
         found = Journal(self._store).load(self._name(slot))
         return None if found is None else int(found["level"])
 
     def note(self, slot: int, level: int) -> int:
-        """Levels.note."""
         if self._store.create(self._name(slot), json.dumps({"level": level}).encode()):
             return level
         return self.noted(slot) or level

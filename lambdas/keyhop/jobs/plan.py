@@ -53,13 +53,11 @@ class OneProcess:
     format: Format = "text"
 
     def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
-        """Spread.wishes."""
         return Wishes(
             request.segments, request.threads, request.max_read_rate, request.verify_share
         )
 
     def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
-        """Spread.fleet."""
         return Fleet(layout.segments, 1, 1)
 
     def learnt(self, ledger: Ledger) -> None:

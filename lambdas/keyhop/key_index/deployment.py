@@ -83,26 +83,21 @@ class MappedKeeper:
     mappings_of: Mappings
 
     def attach(self, table: Table) -> bool:
-        """Keeper.attach."""
         return table.stream is not None and self.mappings_of.attach(table.stream)
 
     def check_may_detach(self, table: Table) -> None:
         """Keeper.check_may_detach: its mappings are ours."""
 
     def detach(self, table: Table) -> bool:
-        """Keeper.detach."""
         return self.mappings_of.detach(_stream_of(table))
 
     def follows(self, table: Table) -> bool:
-        """Keeper.follows."""
         return bool(self.mappings(table))
 
     def shares_stream(self, table: Table) -> bool:
-        """Keeper.shares_stream."""
         return table.stream is not None and bool(self.mappings_of.others(table.stream))
 
     def mappings(self, table: Table) -> int:
-        """Keeper.mappings."""
         return len(self.mappings_of.of_table(_stream_of(table)))
 
 

@@ -93,7 +93,6 @@ class WalkTask(ReadingTask):
         return replace(source, attributes=attributes, pairs=self.walk.kind == "audit")
 
     def start(self, reader: PageReader) -> None:
-        """Task.start."""
         self._reader = reader
         self._collections = Collections(
             self._connection,
@@ -119,7 +118,6 @@ class WalkTask(ReadingTask):
             self._book()
 
     def limit_writes(self, max_rate: float) -> None:
-        """Task.limit_writes."""
         self._collections.limit_writes(max_rate)
 
     def _visited(self, page: Page, found: Counter[str]) -> Page:
