@@ -24,10 +24,9 @@ from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import check_has_one, is_ready, status_of, table_with_index
 from keyhop.key_index.keeper import keep
 from keyhop.key_index.life_cycle import LifeCycle
-from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.registry import Registry, local_registry
 from keyhop.key_index.report import report_text
-from keyhop.key_index.request import Action, Order, parse_walk
+from keyhop.key_index.request import Action, Audit, Build, Order, Remove, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, WalkTask
 from keyhop.key_index.validation import check_place
@@ -125,16 +124,12 @@ class IndexCommand:
     def order(self, action: Action) -> Order:
         """The flags as an order."""
         options = self.options
-        return Order(
-            action,
-            options.table,
-            max_write_rate=options.max_write_rate,
-            max_read_rate=options.max_read_rate,
-            grace_seconds=getattr(options, "grace", GRACE_SECONDS),
-            plan_only=getattr(options, "plan", False),
-            repair=not getattr(options, "no_repair", False),
-            sweep=getattr(options, "sweep", False),
-        )
+        common = (options.table, options.max_write_rate, options.max_read_rate)
+        if action == "build":
+            return Build(*common, plan_only=options.plan)
+        if action == "audit":
+            return Audit(*common, grace_seconds=options.grace, repair=not options.no_repair)
+        return Remove(*common, sweep=options.sweep)
 
     def say(self, text: str) -> None:
         """Tell the person, on standard error."""
