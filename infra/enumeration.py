@@ -41,7 +41,7 @@ class Enumeration(Construct):
         tables = which_tables(config.tables)
         indexes = which_key_indexes(config)
         price = which_worker(config)
-        reserved = config.worker.reserved_concurrency
+        reserved = config.reserved_concurrency
         # A map of more children than the reservation serves would only be refused and asked again.
         most = {} if reserved is None else {"KEYHOP_MOST_WORKERS": str(reserved)}
 

@@ -14,8 +14,7 @@ from constructs import Construct
 
 from infra import LAMBDAS, layer
 from infra.config import Config
-from infra.config_sharding import travels
-from infra.config_tables import Table
+from infra.config_tables import Table, sharding_by_table
 from infra.permissions import acknowledge
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -59,7 +58,7 @@ def own_log_group(scope: Construct, construct_id: str, name: str, config: Config
         scope, construct_id, log_group_name=name, removal_policy=RemovalPolicy.DESTROY
     )
     # The construct takes only names (EIGHTEEN_MONTHS); what it makes takes days.
-    cast(logs.CfnLogGroup, group.node.default_child).retention_in_days = config.logs.retention_days
+    cast(logs.CfnLogGroup, group.node.default_child).retention_in_days = config.log_retention_days
     return group
 
 
@@ -76,14 +75,14 @@ def which_key_indexes(config: Config) -> dict[str, str]:
 
 def which_sharding(config: Config) -> dict[str, str]:
     """The environment's sharded tables, and how each is sharded."""
-    sharded = {table.given: table.sharding for table in config.tables if table.sharding is not None}
-    return {"KEYHOP_SHARDING": json.dumps(travels(sharded))} if sharded else {}
+    sharded = sharding_by_table(config.tables)
+    return {"KEYHOP_SHARDING": json.dumps(sharded)} if sharded else {}
 
 
 def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]:
     """The environment's worker, for its price; memory_mb: of another function than ScanSegments."""
     return {
-        "KEYHOP_WORKER_MEMORY_MB": str(memory_mb or config.worker.memory_mb),
+        "KEYHOP_WORKER_MEMORY_MB": str(memory_mb or config.worker_memory_mb),
         "KEYHOP_ARCHITECTURE": config.architecture,
     }
 
@@ -151,7 +150,7 @@ class Functions:
             tracing=lambda_.Tracing.ACTIVE,
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
-            application_log_level_v2=_application_log_level(config.logs.level),
+            application_log_level_v2=_application_log_level(config.log_level),
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             environment={**self._common_environment(), **environment},
         )
@@ -193,7 +192,7 @@ class Functions:
             "POWERTOOLS_SERVICE_NAME": SERVICE,
             # The stack's name, so that the dashboards of two deployments do not mix.
             "POWERTOOLS_METRICS_NAMESPACE": config.stack_name,
-            "POWERTOOLS_LOG_LEVEL": config.logs.level,
+            "POWERTOOLS_LOG_LEVEL": config.log_level,
         }
         if config.dynamodb_endpoint:
             environment["AWS_ENDPOINT_URL_DYNAMODB"] = config.dynamodb_endpoint

@@ -21,8 +21,8 @@ DISK_MB = 4096
 
 def worker_shape(config: Config, description: str, reserved: int | None = None) -> Shape:
     """Of a function that works on groups of segments."""
-    worker = config.worker
-    return Shape(description, worker.memory_mb, worker.timeout_seconds, DISK_MB, reserved)
+    memory, timeout = config.worker_memory_mb, config.worker_timeout_seconds
+    return Shape(description, memory, timeout, DISK_MB, reserved)
 
 
 class Job(Machine):

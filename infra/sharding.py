@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.config import Config
-from infra.config_sharding import Sharding
+from infra.config_tables import Sharding
 from infra.functions import Functions, Shape, which_sharding, which_tables
 from infra.machines import Machine
 from infra.permissions import Owner, acknowledge, allow, allow_describing, table_arn

@@ -176,6 +176,8 @@ def errors() -> list[str]:
                 said |= sentences(node.exc)
             elif isinstance(node, ast.Call) and called(node) in known | {"wrong", "wrong_in"}:
                 said |= sentences(node)
+            elif isinstance(node, ast.Call) and called(node) == "Must":
+                said |= {f"must be {one}" for one in texts(node.args[1])}
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "problems.append":
                 said |= {f"problem: {one}" for one in texts(node.args[0])}
     return sorted(said)
