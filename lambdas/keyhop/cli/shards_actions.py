@@ -64,8 +64,8 @@ def drain(options: argparse.Namespace) -> int:
     return _run(options, _drain)
 
 
-class Teller:
-    """Says on standard error what goes on: a line on a terminal, else one now and then."""
+class StatusLine:
+    """What goes on, on standard error: a line on a terminal, else one now and then."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -75,7 +75,7 @@ class Teller:
         self._said_at = float("-inf")
 
     @contextmanager
-    def at_work(self) -> Iterator["Teller"]:
+    def at_work(self) -> Iterator["StatusLine"]:
         """Show a line meanwhile, on a terminal."""
         if self._status is None or self._quiet:
             yield self
@@ -117,16 +117,16 @@ def _run(options: argparse.Namespace, work: Callable[[Sharded], int]) -> int:
 
 def _list(table: Sharded) -> int:
     options = table.options
-    found = [
+    rows = [
         (typed(one.key), one)
         for one in list_keys(table.to_look())
         if options.all or _is_worth_a_look(one.shards)
     ]
-    found.sort(key=lambda pair: (-pair[1].shards.number, shown(pair[0])))
+    rows.sort(key=lambda pair: (-pair[1].shards.number, shown(pair[0])))
     if options.json:
-        print(json.dumps([key_json(key, one) for key, one in found], indent=2))
+        print(json.dumps([key_json(key, one) for key, one in rows], indent=2))
         return DONE
-    if not found:
+    if not rows:
         what = (
             "is empty" if options.all else "has no key with more than one shard (--all: the rest)"
         )
@@ -135,7 +135,7 @@ def _list(table: Sharded) -> int:
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = UNLIMITED_WIDTH  # whoever reads a pipe wants the keys as a whole
-    console.print(keys_table(found, table.clock.time()))
+    console.print(keys_table(rows, table.clock.time()))
     return DONE
 
 
@@ -145,7 +145,7 @@ def _is_worth_a_look(shards: Shards) -> bool:
 
 def _show(table: Sharded) -> int:
     key = table.key()
-    one = table.found(key)
+    one = table.get(key)
     if table.options.json:
         print(json.dumps(key_json(key, one), indent=2))
         return DONE
@@ -169,21 +169,21 @@ def _add(table: Sharded) -> int:
     before = table.find(key)
     library = table.agreed(before.shards if before else None)
     wanted = (before.shards.number if before else 1) + options.count
-    teller = Teller(options.quiet)
-    with teller.at_work():
-        shards = _grown(table, library, key, wanted, teller)
-        teller.say(
+    status = StatusLine(options.quiet)
+    with status.at_work():
+        shards = _grown(table, library, key, wanted, status)
+        status.say(
             f"{shown(key)}: {shards_word(shards.number)} from now on. Readers read them at once; "
             f"writers use them after {shards.settle:g} s, when all readers know."
         )
         if not options.no_wait:
-            _wait_for_writers(table, library, key, wanted, teller)
-            teller.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
+            _wait_for_writers(table, library, key, wanted, status)
+            status.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
     return DONE
 
 
 def _grown(
-    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, teller: Teller
+    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
 ) -> Shards:
     """The metadata once it has `wanted` shards; somebody else may have added them."""
     while True:
@@ -203,14 +203,14 @@ def _grown(
                     f"{shown(key)} is being drained ({known.shards.phase}): let that end, or end "
                     f"it with keyhop shards drain --call-off."
                 ) from early
-            teller.now("early", f"waiting {early.seconds:.1f} s until the last change has settled")
+            status.now("early", f"waiting {early.seconds:.1f} s until the last change has settled")
             table.wait(early.seconds)
         except MetadataChanged:
             table.wait(0)
 
 
 def _wait_for_writers(
-    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, teller: Teller
+    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
 ) -> None:
     while True:
         known = library.metadata.of(key, fresh=True)
@@ -218,33 +218,33 @@ def _wait_for_writers(
         if known.shards.writable >= wanted or known.shards.number < wanted:
             return
         left = known.shards.settle - library.metadata.known_for(known)
-        teller.now("wait", f"waiting {max(0.0, left):.1f} s until writers use them")
+        status.now("wait", f"waiting {max(0.0, left):.1f} s until writers use them")
         table.wait(min(left, STEP_SECONDS))
 
 
 def _drain(table: Sharded) -> int:
     options = table.options
     key = table.key()
-    before = table.found(key).shards
+    before = table.get(key).shards
     library = table.agreed(before)
     work = Drain(library)
-    teller = Teller(options.quiet)
+    status = StatusLine(options.quiet)
     if options.call_off:
-        return _call_off(table, work, key, before, teller)
+        return _call_off(table, work, key, before, status)
     if before.phase not in DRAINING and before.number <= options.shards:
-        teller.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
+        status.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
         return DONE
     if before.phase in DRAINING and before.number != options.shards:
         raise CannotStart(
             f"{shown(key)} is being drained to {shards_word(before.number)}: go on with --shards "
             f"{before.number}, or end that with --call-off."
         )
-    teller.say(
+    status.say(
         f"Draining {shown(key)} to {shards_word(options.shards)}, with {before.settle:g} s for "
         f"each of four steps and more. Readers and writers go on."
     )
     began, moved, phase, begun = table.clock.monotonic(), 0, Phase.STEADY, False
-    with teller.at_work():
+    with status.at_work():
         while True:
             step = work.step(untyped(key), options.shards, STEP_SECONDS, begun=begun)
             begun = step.begun
@@ -258,17 +258,17 @@ def _drain(table: Sharded) -> int:
                 )
             if step.phase is not phase:
                 phase = step.phase
-                teller.say(f"  {phase}: {_phase_of(step)}", phase)
-            told = f"  {phase}: {moved:,} items moved"
+                status.say(f"  {phase}: {_phase_of(step)}", phase)
+            line = f"  {phase}: {moved:,} items moved"
             left = step.seconds if step.action is Next.WAIT else 0.0
             while left > STEP_SECONDS:
-                teller.now(phase, f"{told}; {left:.0f} s until the next step")
+                status.now(phase, f"{line}; {left:.0f} s until the next step")
                 table.wait(STEP_SECONDS)
                 left -= STEP_SECONDS
-            teller.now(phase, told)
+            status.now(phase, line)
             table.wait(left)
     units = library.usage.write_units
-    teller.say(
+    status.say(
         f"{shown(key)} has {shards_word(step.number)} now: {moved:,} items moved in "
         f"{duration(table.clock.monotonic() - began)}, for {units:,.0f} WRU: "
         f"${write_dollars(units):,.6f} (on demand, {PRICE_REGION}, {PRICE_DATE})"
@@ -281,21 +281,23 @@ def _phase_of(step: DrainStep) -> str:
     return phase_text(Shards(step.number, 0, (), writable, step.readable, step.phase))
 
 
-def _call_off(table: Sharded, work: Drain, key: TypedValue, before: Shards, teller: Teller) -> int:
+def _call_off(
+    table: Sharded, work: Drain, key: TypedValue, before: Shards, status: StatusLine
+) -> int:
     if before.phase not in DRAINING:
         raise CannotStart(f"No drain of {shown(key)} is under way ({before.phase}).")
-    with teller.at_work():
+    with status.at_work():
         while True:
             step = work.call_off(untyped(key))
             if step.action is Next.DONE:
                 break
-            teller.now("wait", f"waiting {step.seconds:.1f} s until the last step has settled")
+            status.now("wait", f"waiting {step.seconds:.1f} s until the last step has settled")
             table.wait(step.seconds)
-    one = table.found(key)
+    one = table.get(key)
     if one.shards.phase is Phase.STEADY and one.shards.number == before.number:
         raise GaveUp(
             f"Too late: the drain of {shown(key)} has ended, with {shards_word(before.number)}; "
             "keyhop shards add gives it more."
         )
-    teller.say(f"{shown(key)}: {one.shards.phase}: {phase_text(one.shards)}.")
+    status.say(f"{shown(key)}: {one.shards.phase}: {phase_text(one.shards)}.")
     return DONE
