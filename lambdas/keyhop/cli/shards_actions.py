@@ -44,26 +44,6 @@ LINE_SECONDS = 5.0
 UNLIMITED_WIDTH = 10_000
 
 
-def list_(options: argparse.Namespace) -> int:
-    """The keys of a table."""
-    return _run(options, _list)
-
-
-def show(options: argparse.Namespace) -> int:
-    """One key."""
-    return _run(options, _show)
-
-
-def add(options: argparse.Namespace) -> int:
-    """Add shards to a key."""
-    return _run(options, _add)
-
-
-def drain(options: argparse.Namespace) -> int:
-    """Move items off a key's last shards."""
-    return _run(options, _drain)
-
-
 class StatusLine:
     """What goes on, on standard error: a line on a terminal, else one now and then."""
 
@@ -99,23 +79,30 @@ class StatusLine:
             print(text, file=sys.stderr, flush=True)
 
 
-def _run(options: argparse.Namespace, work: Callable[[Sharded], int]) -> int:
-    with stop_on_signals() as stop:
-        table = Sharded(options, stop)
-        try:
-            return work(table)
-        except Stopped:
-            print(
-                "keyhop: Interrupted. Start the same command again to go on; keyhop shards show "
-                "tells where the key stands.",
-                file=sys.stderr,
-            )
-            return stop.status
-        except (BotoCoreError, ClientError) as error:
-            raise explained(error, table.endpoint, options.metadata) from error
+def _action(work: Callable[[Sharded], int]) -> Callable[[argparse.Namespace], int]:
+    """A command: work on the table that its options name, until it is done or interrupted."""
+
+    def run(options: argparse.Namespace) -> int:
+        with stop_on_signals() as stop:
+            table = Sharded(options, stop)
+            try:
+                return work(table)
+            except Stopped:
+                print(
+                    "keyhop: Interrupted. Start the same command again to go on; keyhop shards "
+                    "show tells where the key stands.",
+                    file=sys.stderr,
+                )
+                return stop.status
+            except (BotoCoreError, ClientError) as error:
+                raise explained(error, table.endpoint, options.metadata) from error
+
+    return run
 
 
-def _list(table: Sharded) -> int:
+@_action
+def list_(table: Sharded) -> int:
+    """The keys of a table."""
     options = table.options
     rows = [
         (typed(one.key), one)
@@ -143,7 +130,9 @@ def _is_worth_a_look(shards: Shards) -> bool:
     return shards.number > 1 or shards.readable > 1 or shards.phase is not Phase.STEADY
 
 
-def _show(table: Sharded) -> int:
+@_action
+def show(table: Sharded) -> int:
+    """One key."""
     key = table.key()
     one = table.get(key)
     if table.options.json:
@@ -163,7 +152,9 @@ def _encodable(text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _add(table: Sharded) -> int:
+@_action
+def add(table: Sharded) -> int:
+    """Add shards to a key."""
     options = table.options
     key = table.key()
     before = table.find(key)
@@ -222,7 +213,9 @@ def _wait_for_writers(
         table.wait(min(left, STEP_SECONDS))
 
 
-def _drain(table: Sharded) -> int:
+@_action
+def drain(table: Sharded) -> int:
+    """Move items off a key's last shards."""
     options = table.options
     key = table.key()
     before = table.get(key).shards
