@@ -146,8 +146,8 @@ def test_the_environment_makes_tables_that_the_library_takes(
     sharded_tables.warm.cache_clear()
     audit, _ = sharded_tables.warm("Audit", True)
     devices, _ = sharded_tables.warm("Devices", False)
-    assert (audit.placement.name, audit.policy.most) == ("append-only calculated jump", 64)
-    assert (devices.placement.name, devices.policy.most) == ("random modulo", 16)
+    assert (audit.placement.text("_"), audit.policy.most) == ("append-only calculated jump", 64)
+    assert (devices.placement.text("_"), devices.policy.most) == ("random modulo", 16)
     assert sharded_tables.warm("Audit", True)[0] is audit
     sharded_tables.warm.cache_clear()
 
@@ -328,7 +328,7 @@ def test_a_drain_ends_when_it_is_done_and_waits_otherwise():
 def test_what_the_choice_reads_is_what_the_function_answers():
     from handlers.move_shards import to_state
     from keyhop.sharding.drain import DrainStep, Next
-    from keyhop.sharding.shards import Phase
+    from keyhop.sharding.key.shards import Phase
 
     told = {action: to_state(DrainStep(action, Phase.MOVING, 1, 4, 0.2)) for action in Next}
     assert told[Next.DONE]["action"] == "done"

@@ -111,7 +111,7 @@ class Planner:
     def _estimate(self, request: Request, reader: PageReader, plan: TaskPlan) -> dict[str, Any]:
         allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
         one_worker = needs_memory(plan)
-        wishes = SPREAD.wishes(request, plan.source, one_worker)
+        wishes = SPREAD.wishes(request, plan.source.size_bytes, one_worker)
         found = estimate(reader, plan.method, plan.reason, wishes, allowance)
         fleet = SPREAD.fleet(found.layout, one_worker)
         at_once = workers_at_once(fleet.at_once, request.max_read_rate, self.most_workers)

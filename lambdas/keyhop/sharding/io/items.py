@@ -5,7 +5,7 @@ makes typed values of them. Only the partition key's value differs between the t
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 
 from keyhop.dynamodb.schema import KeyAttribute
-from keyhop.dynamodb.values import TypedValue
+from keyhop.dynamodb.values import TypedValue, canonical
 from keyhop.errors import CannotStart
-from keyhop.sharding.names import Names
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.store.requests import Requests
 
 FENCE = "keyhop_fence"
 """The attribute that says that an item was changed while its shard is being emptied."""
@@ -32,6 +33,16 @@ class Schema:
     partition: KeyAttribute
     sort: KeyAttribute
     names: Names
+
+    @property
+    def exists(self) -> "Clause":
+        """That the item is there."""
+        return Clause("attribute_exists(#kh_p)", {"#kh_p": self.partition.name})
+
+    @property
+    def absent(self) -> "Clause":
+        """That the item is not there."""
+        return Clause("attribute_not_exists(#kh_p)", {"#kh_p": self.partition.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +61,30 @@ class Clause:
     names: Mapping[str, str] | None = None
     values: Mapping[str, TypedValue] | None = None
 
-    def and_(self, other: str, names: Mapping[str, str]) -> "Clause":
+    def and_(self, other: "Clause") -> "Clause":
         """Both must hold."""
-        both = f"({self.condition}) AND {other}" if self.condition else other
-        return Clause(both, {**(self.names or {}), **names}, self.values)
+        both = f"({self.condition}) AND {other.condition}" if self.condition else other.condition
+        values = {**(self.values or {}), **(other.values or {})}
+        return Clause(both, {**(self.names or {}), **(other.names or {})}, values)
 
     def parameters(self) -> dict[str, Any]:
         """As request parameters."""
-        told: dict[str, Any] = {}
-        if self.condition:
-            told["ConditionExpression"] = self.condition
-        if self.names:
-            told["ExpressionAttributeNames"] = dict(self.names)
-        if self.values:
-            told["ExpressionAttributeValues"] = dict(self.values)
-        return told
+        parameters = {
+            "ConditionExpression": self.condition,
+            "ExpressionAttributeNames": self.names and dict(self.names),
+            "ExpressionAttributeValues": self.values and dict(self.values),
+        }
+        return {name: value for name, value in parameters.items() if value}
+
+    def checked(self, table: str, key: Mapping[str, TypedValue]) -> dict[str, dict[str, Any]]:
+        """As a part of a transaction that changes nothing."""
+        return {"ConditionCheck": {"TableName": table, "Key": key, **self.parameters()}}
 
 
 def typed(value: Any) -> dict[str, Any]:
     """A typed value of one in boto3's words. Raises TypeError as boto3 does, for a float say."""
-    told: dict[str, Any] = _plain(_TO_TYPED.serialize(value))
-    return told
+    serialized: dict[str, Any] = _plain(_TO_TYPED.serialize(value))
+    return serialized
 
 
 def untyped(value: TypedValue) -> Any:
@@ -104,12 +118,29 @@ def physical_key(schema: Schema, key: ItemKey, shard: int) -> dict[str, Any]:
     }
 
 
+def find_copies(
+    requests: Requests,
+    table: str,
+    schema: Schema,
+    key: ItemKey,
+    shards: Sequence[int],
+    consistent: bool = True,
+    **projection: Any,
+) -> dict[int, dict[str, Any]]:
+    """The item's copies by the shard, of these, in which each is. A projection has the key."""
+    keys = [physical_key(schema, key, shard) for shard in shards]
+    name = schema.partition.name
+    shard_of = {canonical(k[name]): shard for k, shard in zip(keys, shards, strict=True)}
+    items = requests.read_items(table, keys, consistent, **projection)
+    return {shard_of[canonical(item[name])]: item for item in items}
+
+
 def logical_item(schema: Schema, item: Mapping[str, Any], logical: TypedValue) -> dict[str, Any]:
     """A typed item as its user knows it: in boto3's words, with the logical key, no fence."""
-    told = {name: untyped(value) for name, value in item.items() if name != FENCE}
-    if schema.partition.name in told:
-        told[schema.partition.name] = untyped(logical)
-    return told
+    shown = {name: untyped(value) for name, value in item.items() if name != FENCE}
+    if schema.partition.name in shown:
+        shown[schema.partition.name] = untyped(logical)
+    return shown
 
 
 def clause_of(
@@ -118,16 +149,16 @@ def clause_of(
     values: Mapping[str, Any] | None,
 ) -> Clause:
     """A user's condition: a text, or boto3's `Attr(...)`."""
-    told = {name: typed(value) for name, value in (values or {}).items()}
+    given = typed_item(values or {})
     if isinstance(condition, ConditionBase):
         built = ConditionExpressionBuilder().build_expression(condition)
-        more = {name: typed(v) for name, v in built.attribute_value_placeholders.items()}
+        more = typed_item(built.attribute_value_placeholders)
         return Clause(
             built.condition_expression,
             {**(names or {}), **built.attribute_name_placeholders},
-            {**told, **more},
+            {**given, **more},
         )
-    return Clause(condition or "", names, told or None)
+    return Clause(condition or "", names, given)
 
 
 def with_fence(update: str) -> str:

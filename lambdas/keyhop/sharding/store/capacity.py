@@ -9,9 +9,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Endpoint, aws_client
-from keyhop.sharding.calls import Calls
+from keyhop.sharding.store.requests import Requests
 
-ASKED_AGAIN_SECONDS = 60.0
+REFRESH_SECONDS = 60.0
 """CloudWatch has a value for each minute."""
 MINUTES = 3
 STEP = 1.5
@@ -43,12 +43,12 @@ class Provisioned:
 class Capacity:
     """Provisioned write units of one table. cloudwatch: boto3's client, None if there is none."""
 
-    calls: Calls
+    requests: Requests
     table: str
     bounds: Provisioned | None = None
     cloudwatch: Any = None
-    _asked: float = float("-inf")
-    _told: tuple[float | None, float | None] = (None, None)
+    _refreshed: float = float("-inf")
+    _consumption: tuple[float | None, float | None] = (None, None)
     _raised: float = float("-inf")
     _lock: Lock = field(default_factory=Lock)
 
@@ -57,11 +57,11 @@ class Capacity:
         if self.cloudwatch is None:
             return None, None
         with self._lock:
-            now = self.calls.clock.monotonic()
-            if now - self._asked >= ASKED_AGAIN_SECONDS:
-                self._asked = now
-                self._told = self._ask()
-            return self._told
+            now = self.requests.clock.monotonic()
+            if now - self._refreshed >= REFRESH_SECONDS:
+                self._refreshed = now
+                self._consumption = self._read_cloudwatch()
+            return self._consumption
 
     def raise_if_allowed(self) -> None:
         """Raise the provisioned writes by a step, within the bounds; once in a minute.
@@ -72,19 +72,19 @@ class Capacity:
         if self.bounds is None:
             return
         with self._lock:
-            now = self.calls.clock.monotonic()
-            if now - self._raised < ASKED_AGAIN_SECONDS:
+            now = self.requests.clock.monotonic()
+            if now - self._raised < REFRESH_SECONDS:
                 return
             self._raised = now
         try:
-            table = self.calls.once("describe_table", TableName=self.table)["Table"]
+            table = self.requests.once("describe_table", TableName=self.table)["Table"]
             present = table.get("ProvisionedThroughput", {})
             write = int(present.get("WriteCapacityUnits", 0))
             if table["TableStatus"] != "ACTIVE" or not write or self._just_raised(present):
                 return
             wanted = self.bounds.raised(write)
             if wanted > write:
-                self.calls.once(
+                self.requests.once(
                     "update_table",
                     TableName=self.table,
                     ProvisionedThroughput={
@@ -101,10 +101,10 @@ class Capacity:
         if at is None:
             return False
         epoch = at.timestamp() if isinstance(at, datetime.datetime) else float(at)
-        return self.calls.clock.time() - epoch < ASKED_AGAIN_SECONDS
+        return self.requests.clock.time() - epoch < REFRESH_SECONDS
 
-    def _ask(self) -> tuple[float | None, float | None]:
-        until = datetime.datetime.fromtimestamp(self.calls.clock.time(), datetime.UTC)
+    def _read_cloudwatch(self) -> tuple[float | None, float | None]:
+        until = datetime.datetime.fromtimestamp(self.requests.clock.time(), datetime.UTC)
         since = until - datetime.timedelta(minutes=MINUTES)
         try:
             answer = self.cloudwatch.get_metric_data(

@@ -1,4 +1,4 @@
-"""What a sharded table is like, what may be asked of it, and single items looked for by readers."""
+"""What a sharded table must be like, and what a request to it may have."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,25 +9,22 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.client import Endpoint, explained
 from keyhop.dynamodb.schema import KeySpace, indexes_of
 from keyhop.dynamodb.values import TypedValue
-from keyhop.errors import CannotStart, GaveUp
-from keyhop.sharding import protocol
-from keyhop.sharding.calls import Again, Calls
-from keyhop.sharding.items import Clause, ItemKey, Schema, physical_key, typed
-from keyhop.sharding.names import Names
-from keyhop.sharding.parts import rank_of
-from keyhop.sharding.placement import Place
-from keyhop.sharding.reader import Reader
-from keyhop.sharding.shards import ATTRIBUTES, Shards
+from keyhop.errors import CannotStart
+from keyhop.sharding.io.items import Clause, Schema, typed
+from keyhop.sharding.io.query import rank_of
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import ATTRIBUTES
+from keyhop.sharding.store.requests import Requests
 
 
-def described(calls: Calls, endpoint: Endpoint, table: str) -> Mapping[str, Any]:
+def described(requests: Requests, endpoint: Endpoint, table: str) -> Mapping[str, Any]:
     """DescribeTable's `Table`; raises TableNotFound, NotPermitted, Unreachable and others."""
     try:
-        answer = calls.patiently(lambda: calls.client.describe_table(TableName=table))
+        answer = requests.patiently(lambda: requests.client.describe_table(TableName=table))
     except (ClientError, BotoCoreError) as error:
         raise explained(error, endpoint, table) from error
-    found: Mapping[str, Any] = answer["Table"]
-    return found
+    description: Mapping[str, Any] = answer["Table"]
+    return description
 
 
 def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
@@ -90,46 +87,13 @@ def ends_of(schema: Schema, between: Any) -> tuple[TypedValue | None, TypedValue
 
 def sort_value(schema: Schema, value: Any) -> TypedValue:
     """A sort key that a query is to begin or end at."""
-    told = typed(value)
-    if schema.sort.type not in told:
+    end = typed(value)
+    if schema.sort.type not in end:
         raise CannotStart(
             f"between has a value that is not of the type {schema.sort.type} of the sort key "
             f"{schema.sort.name}."
         )
-    return told
-
-
-def find(
-    reader: Reader, place: Place, key: ItemKey, consistent: bool, projection: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """An item, wherever it is; typed, with its physical key."""
-    calls = reader.calls
-    looks = 0
-
-    def attempt() -> dict[str, Any] | None:
-        nonlocal looks
-        known = reader.metadata.of(key.logical)
-        where = protocol.candidates(known.shards, reader.placement, place)
-        keys = [physical_key(reader.schema, key, shard) for shard in where]
-        items = calls.read_items(reader.table, keys, consistent, **projection)
-        if items:
-            return _believed(reader, items, known.shards)
-        if not consistent:
-            return None
-        if calls.clock.monotonic() >= known.expires:
-            raise Again  # it may be where this metadata does not know of
-        looks += 1
-        if len(where) > 1 and looks < 2:
-            raise Again  # it may have been moved from one shard to another between the reads
-        return None
-
-    try:
-        return calls.patiently(attempt)
-    except Again:
-        raise GaveUp(
-            "The shard metadata expires before an item can be read: the connection is too slow "
-            "for its settle_seconds."
-        ) from None
+    return end
 
 
 def projected(
@@ -138,30 +102,17 @@ def projected(
     """The parameters of a projection that has the partition key, which tells the shard."""
     if expression is None:
         return {}
-    asked = dict(names or {})
-    if not asks_for(partition, expression, names):
-        asked["#kh_p"] = partition
+    aliases = dict(names or {})
+    if not has_attribute(partition, expression, names):
+        aliases["#kh_p"] = partition
         expression = f"{expression}, #kh_p"
-    told: dict[str, Any] = {"ProjectionExpression": expression}
-    if asked:
-        told["ExpressionAttributeNames"] = asked
-    return told
+    parameters = {"ProjectionExpression": expression, "ExpressionAttributeNames": aliases}
+    return {name: value for name, value in parameters.items() if value}
 
 
-def asks_for(partition: str, expression: str | None, names: Mapping[str, str] | None) -> bool:
-    """Whether a projection has the partition key; None: it has everything."""
+def has_attribute(name: str, expression: str | None, names: Mapping[str, str] | None) -> bool:
+    """Whether a projection has an attribute; None: it has all."""
     if expression is None:
         return True
-    asked = [path.strip() for path in expression.split(",")]
-    return any((names or {}).get(path, path) == partition for path in asked)
-
-
-def _believed(reader: Reader, items: list[dict[str, Any]], shards: Shards) -> dict[str, Any]:
-    """Of copies that were being moved, the one that was read at the target."""
-    order = protocol.order_of_reading(shards, reader.placement)
-    name = reader.schema.partition.name
-    by_shard = {}
-    for item in items:
-        parsed = reader.schema.names.parsed(item[name])
-        by_shard[parsed[1] if parsed else 0] = item
-    return by_shard[protocol.newest_first(order, by_shard)[0]]
+    paths = [path.strip() for path in expression.split(",")]
+    return any((names or {}).get(path, path) == name for path in paths)

@@ -9,59 +9,57 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.values import TypedValue
-from keyhop.sharding import counts, policy
-from keyhop.sharding.calls import Calls, is_throttled
-from keyhop.sharding.metadata import Known, Lost, Metadata
-from keyhop.sharding.policy import Action, Cause, Decision, Heat, Policy
-from keyhop.sharding.provisioned import Capacity
-from keyhop.sharding.shards import PASSING, Phase
-from keyhop.sharding.traffic import name_of
+from keyhop.dynamodb.values import TypedValue, canonical
+from keyhop.sharding.key import policy
+from keyhop.sharding.key.policy import Action, Cause, Decision, Policy, RecentAttempts
+from keyhop.sharding.key.shards import PASSING, Phase
+from keyhop.sharding.store.capacity import Capacity
+from keyhop.sharding.store.metadata import KeyMetadata, Metadata, MetadataChanged
+from keyhop.sharding.store.requests import Requests, is_throttled
 
 logger = logging.getLogger(__name__)
 
-HOT_KEYS = 1_000
+MOST_KEYS = 1_000
 """Keys whose throttles are remembered at most."""
 PROBE_SECONDS = 1.0
 """Between two probes of one key."""
 
 
 @dataclass(slots=True)
-class _Hot:
+class _KeyState:
     """A key that was throttled. number: the shard count at which that was counted."""
 
-    heat: Heat
+    recent: RecentAttempts
     number: int
     busy: Lock = field(default_factory=Lock)
     probed: float = float("-inf")
-    cause: Cause = Cause.UNKNOWN
 
 
 @dataclass(slots=True)
-class Thermometer:
+class ThrottleTracker:
     """Counts the throttles of each key, and lets the hot ones grow; for any number of threads."""
 
-    calls: Calls
+    requests: Requests
     metadata: Metadata
     table: str
     capacity: Capacity
     policy: Policy
-    told_of_index: bool = False
-    _keys: "OrderedDict[Any, _Hot]" = field(default_factory=OrderedDict)
+    warned_of_index: bool = False
+    _keys: "OrderedDict[Any, _KeyState]" = field(default_factory=OrderedDict)
     _passing: tuple[Lock, ...] = field(default_factory=lambda: tuple(Lock() for _ in range(64)))
     _lock: Lock = field(default_factory=Lock)
 
     def accepted(self, logical: TypedValue) -> None:
         """A first attempt of a write has succeeded; only keys that were throttled are counted."""
-        hot = self._keys.get(name_of(logical))
-        if hot is not None:
+        state = self._keys.get(canonical(logical))
+        if state is not None:
             with self._lock:
-                hot.heat.note(self.calls.clock.monotonic(), throttled=False, first=True)
+                state.recent.note(self.requests.clock.monotonic(), throttled=False, first=True)
 
     def throttled(
         self,
         logical: TypedValue,
-        known: Known,
+        known: KeyMetadata,
         physical: Mapping[str, TypedValue],
         error: ClientError,
         first: bool,
@@ -70,51 +68,51 @@ class Thermometer:
 
         physical: the key of the item. first: whether it was the write's first attempt.
         """
-        hot = self._of(logical, known.shards.number)
-        cause = self._cause_of(error, hot, physical)
+        state = self._of(logical, known.shards.number)
+        cause = self._cause_of(error, state, physical)
         if cause is Cause.TABLE_TOO_SMALL:
             self.capacity.raise_if_allowed()
-        if cause is Cause.HOT_INDEX_KEY and not self.told_of_index:
-            self.told_of_index = True
+        if cause is Cause.HOT_INDEX_KEY and not self.warned_of_index:
+            self.warned_of_index = True
             logger.warning(
                 "a key of an index is hot: more shards of the table's key do not help, unless the "
                 "index's partition key carries the suffix too"
             )
         if cause is not Cause.HOT_KEY:
             return
-        self.calls.counts.add(counts.HOT_THROTTLES)
-        clock = self.calls.clock
+        self.requests.usage.count(hot_throttles=1)
+        clock = self.requests.clock
         with self._lock:
-            if hot.number != known.shards.number:
-                hot.heat.clear()
-                hot.number = known.shards.number
+            if state.number != known.shards.number:
+                state.recent.clear()
+                state.number = known.shards.number
             if self._is_on_its_way(known):
-                hot.heat.clear()  # what counts is whether the relief suffices
-            hot.heat.note(clock.monotonic(), throttled=True, first=first)
+                state.recent.clear()  # what counts is whether the relief suffices
+            state.recent.note(clock.monotonic(), throttled=True, first=first)
             decision = policy.decide(
                 self.policy,
                 known.shards,
-                hot.heat,
+                state.recent,
                 clock.time(),
                 self.metadata.known_for(known),
             )
         if decision.action is Action.AT_MAXIMUM:
-            self.calls.counts.add(counts.AT_MAXIMUM)
+            self.requests.usage.count(at_maximum=1)
         if decision.action not in (Action.GROW, Action.REOPEN):
             return
-        if not hot.busy.acquire(blocking=False):
+        if not state.busy.acquire(blocking=False):
             return
         try:
             self._change(logical, known, decision)
-        except Lost:
+        except MetadataChanged:
             pass  # what won is known now
         except (ClientError, BotoCoreError) as error:
             # Trouble with the metadata is not the write's, which backs off and goes on.
             logger.warning("no shards were added: %s", type(error).__name__)
         finally:
-            hot.busy.release()
+            state.busy.release()
 
-    def pass_on(self, logical: TypedValue, known: Known) -> Known:
+    def pass_on(self, logical: TypedValue, known: KeyMetadata) -> KeyMetadata:
         """End a phase for which nothing but time had to pass; returns what is known then.
 
         One thread does it, and nobody waits for it: the write goes on in the phase that there is.
@@ -125,13 +123,13 @@ class Thermometer:
             return known
         if known.shards.phase is Phase.OPENED and self._is_hot(logical):
             return known  # not enough: the next growth may begin from here
-        passing = self._passing[hash(name_of(logical)) % len(self._passing)]
+        passing = self._passing[hash(canonical(logical)) % len(self._passing)]
         if not passing.acquire(blocking=False):
             return known
         try:
-            after = known.shards.advanced(self.calls.clock.time())
+            after = known.shards.advanced(self.requests.clock.time())
             return self.metadata.change(logical, known, after, patiently=False)
-        except Lost as lost:
+        except MetadataChanged as lost:
             return lost.current
         except (ClientError, BotoCoreError) as error:
             logger.warning("the shards' phase goes on for now: %s", type(error).__name__)
@@ -140,55 +138,50 @@ class Thermometer:
             passing.release()
 
     def _is_hot(self, logical: TypedValue) -> bool:
-        hot = self._keys.get(name_of(logical))
-        return hot is not None and len(hot.heat.hits) >= self.policy.threshold
+        state = self._keys.get(canonical(logical))
+        return state is not None and len(state.recent.throttles) >= self.policy.threshold
 
-    def _is_on_its_way(self, known: Known) -> bool:
+    def _is_on_its_way(self, known: KeyMetadata) -> bool:
         """Whether not all writers use the new shards yet, or write new items at twice the cost."""
         placement = self.metadata.placement
         if known.shards.phase is Phase.OPENED and placement and placement.append_only:
             return self.metadata.known_for(known) < known.shards.settle / 2
         return known.shards.phase in PASSING
 
-    def _change(self, logical: TypedValue, known: Known, decision: Decision) -> None:
-        self.calls.clock.sleep(self.calls.chance.uniform(0, self.policy.spread))
+    def _change(self, logical: TypedValue, known: KeyMetadata, decision: Decision) -> None:
+        self.requests.clock.sleep(self.requests.chance.uniform(0, self.policy.spread))
         if self.metadata.of(logical).version != known.version:
             return  # somebody else was quicker
-        now = self.calls.clock.time()
+        now = self.requests.clock.time()
         if decision.action is Action.REOPEN:
             self.metadata.change(logical, known, known.shards.reopened(now), patiently=False)
             return
-        most = self.policy.most_in_all
-        added = decision.number - known.shards.number
-        if most is not None and not self.metadata.reserve(added, most):
-            self.calls.counts.add(counts.AT_MAXIMUM)
-            return
-        try:
-            after = known.shards.grown(decision.number, now)
-            self.metadata.change(logical, known, after, patiently=False)
-        except Lost:
-            if most is not None:
-                self.metadata.give_back(added)
-            raise
+        grown = self.metadata.grow(
+            logical, known, decision.number, self.policy.most_in_all, patiently=False
+        )
+        if grown is None:
+            self.requests.usage.count(at_maximum=1)
 
-    def _of(self, logical: TypedValue, number: int) -> _Hot:
-        name = name_of(logical)
+    def _of(self, logical: TypedValue, number: int) -> _KeyState:
+        name = canonical(logical)
         with self._lock:
-            hot = self._keys.get(name)
-            if hot is None:
-                hot = self._keys[name] = _Hot(Heat(self.policy.window), number)
-                if len(self._keys) > HOT_KEYS:
+            state = self._keys.get(name)
+            if state is None:
+                state = self._keys[name] = _KeyState(RecentAttempts(self.policy.window), number)
+                if len(self._keys) > MOST_KEYS:
                     self._keys.popitem(last=False)
-            return hot
+            return state
 
-    def _cause_of(self, error: ClientError, hot: _Hot, physical: Mapping[str, TypedValue]) -> Cause:
+    def _cause_of(
+        self, error: ClientError, state: _KeyState, physical: Mapping[str, TypedValue]
+    ) -> Cause:
         if policy.has_reasons(error.response):
             return policy.cause_of(error.response)
-        now = self.calls.clock.monotonic()
+        now = self.requests.clock.monotonic()
         with self._lock:
-            if now - hot.probed < PROBE_SECONDS:
+            if now - state.probed < PROBE_SECONDS:
                 return Cause.UNKNOWN  # one throttle is counted for each probe, not for each error
-            hot.probed = now
+            state.probed = now
         probed = self._probe(physical)
         if probed is None:
             return Cause.UNKNOWN
@@ -197,11 +190,11 @@ class Thermometer:
         return policy.cause_by_consumption(*self.capacity.consumption())
 
     def _probe(self, physical: Mapping[str, TypedValue]) -> ClientError | None:
-        """Ask for a throttle with its reason, by a write that can never change anything."""
-        self.calls.counts.add(counts.PROBES)
+        """Provoke a throttle with its reason, by a write that can never change anything."""
+        self.requests.usage.count(probes=1)
         name = next(iter(physical))
         try:
-            self.calls.once(
+            self.requests.once(
                 "delete_item",
                 TableName=self.table,
                 Key=dict(physical),

@@ -28,7 +28,8 @@ from typing import Any
 
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise
-from keyhop.sharding.names import MOST_SHARDS
+from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.sharding.key.placement import Placement
 
 ATTRIBUTES = frozenset(
     {
@@ -65,6 +66,17 @@ GROWING_FROM = frozenset({Phase.STEADY, Phase.OPENED, Phase.REOPENING})
 """From these a growth may begin; `opened` already goes by the count that `steady` will have."""
 PASSING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.HALTED, Phase.REOPENING})
 """Nothing but time must pass: whoever has seen the phase for long enough ends it."""
+
+
+_FOLLOWING = {
+    Phase.ANNOUNCED: Phase.OPENED,
+    Phase.OPENED: Phase.STEADY,
+    Phase.CLOSING: Phase.FENCED,
+    Phase.FENCED: Phase.MOVING,
+    Phase.MOVING: Phase.MOVED,
+    Phase.MOVED: Phase.STEADY,
+    Phase.HALTED: Phase.REOPENING,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,31 +157,17 @@ class Shards:
 
     def advanced(self, now: float) -> "Shards":
         """The next step of a change; of a drain's, only once its work is done."""
-        at = self._later(now)
-        match self.phase:
-            case Phase.ANNOUNCED:
-                return replace(self, last_updated=at, phase=Phase.OPENED, writable=self.number)
-            case Phase.OPENED:
-                return replace(self, last_updated=at, phase=Phase.STEADY)
-            case Phase.CLOSING:
-                return replace(self, last_updated=at, phase=Phase.FENCED, writable=self.number)
-            case Phase.FENCED:
-                return replace(self, last_updated=at, phase=Phase.MOVING)
-            case Phase.MOVING:
-                return replace(self, last_updated=at, phase=Phase.MOVED)
-            case Phase.MOVED:
-                return replace(
-                    self,
-                    last_updated=at,
-                    phase=Phase.STEADY,
-                    readable=self.number,
-                    placed_by=self._placed_after_a_drain(),
-                )
-            case Phase.HALTED:
-                return replace(self, last_updated=at, phase=Phase.REOPENING)
-            case Phase.REOPENING:
-                return self.grown(self.readable, now)
-        raise ValueError(f"nothing follows {self.phase} by itself")
+        if self.phase is Phase.REOPENING:
+            return self.grown(self.readable, now)
+        if self.phase not in _FOLLOWING:
+            raise ValueError(f"nothing follows {self.phase} by itself")
+        after = replace(self, last_updated=self._later(now), phase=_FOLLOWING[self.phase])
+        if self.phase in (Phase.ANNOUNCED, Phase.CLOSING):
+            return replace(after, writable=self.number)
+        if self.phase is Phase.MOVED:
+            placed_by = self._placed_after_a_drain()
+            return replace(after, readable=self.number, placed_by=placed_by)
+        return after
 
     def fenced_again(self, now: float) -> "Shards":
         """Something was found in a shard that had been emptied: move once more."""
@@ -188,8 +186,11 @@ class Shards:
         return max(math.ceil(now), self.last_updated + 1)
 
     def _placed_after_a_drain(self) -> frozenset[int]:
-        way = (self.placement or "").rpartition(" ")[0]  # without the separator
-        if not way.endswith("jump"):
+        try:
+            placement, _ = Placement.parse(self.placement or "")
+        except ValueError:  # somebody else's, or nobody's: all counts may have been used
+            return self.placed_by
+        if placement.hash != "jump":
             return self.placed_by
         # A jump hash that is at most M by a greater count is the same by M.
         return frozenset(count for count in self.placed_by if count <= self.number)

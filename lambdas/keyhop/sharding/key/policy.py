@@ -21,8 +21,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from keyhop.dynamodb.throttling import NO_REASON, reason_names
-from keyhop.sharding.names import MOST_SHARDS
-from keyhop.sharding.shards import DRAINING, Phase, Shards
+from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 
 PARTITION_WRITE_UNITS = 1_000.0
 """Write units that one partition serves in a second."""
@@ -33,15 +33,15 @@ ACCEPTED_BEFOREHAND = 4
 
 
 class Cause(StrEnum):
-    """Why a request was throttled."""
+    """Why a request was throttled; the gravest last."""
 
-    HOT_KEY = "hot key range of the table"
-    HOT_INDEX_KEY = "hot key range of an index"
-    TABLE_TOO_SMALL = "provisioned throughput of the table"
-    INDEX_TOO_SMALL = "provisioned throughput of an index"
-    OWN_CAP = "maximum on-demand throughput"
-    ACCOUNT_QUOTA = "account limit"
     UNKNOWN = "no reason given"
+    HOT_KEY = "hot key range of the table"
+    OWN_CAP = "maximum on-demand throughput"
+    INDEX_TOO_SMALL = "provisioned throughput of an index"
+    TABLE_TOO_SMALL = "provisioned throughput of the table"
+    HOT_INDEX_KEY = "hot key range of an index"
+    ACCOUNT_QUOTA = "account limit"
 
 
 _CAUSES = {
@@ -56,16 +56,6 @@ _CAUSES = {
 }
 """Reasons for reads are not here: they say nothing of a write, and are unknown to a writer."""
 
-_GRAVEST_LAST = (
-    Cause.UNKNOWN,
-    Cause.HOT_KEY,
-    Cause.OWN_CAP,
-    Cause.INDEX_TOO_SMALL,
-    Cause.TABLE_TOO_SMALL,
-    Cause.HOT_INDEX_KEY,
-    Cause.ACCOUNT_QUOTA,
-)
-
 
 def cause_of(response: Mapping[str, Any]) -> Cause:
     """Why a write was throttled, from a throttling error's response.
@@ -73,7 +63,7 @@ def cause_of(response: Mapping[str, Any]) -> Cause:
     Of several causes the one that more shards do not help against: they would be for nothing.
     """
     causes = {_CAUSES.get(name, Cause.UNKNOWN) for name in reason_names(response)}
-    return max(causes, key=_GRAVEST_LAST.index)
+    return max(causes, key=list(Cause).index)
 
 
 def has_reasons(response: Mapping[str, Any]) -> bool:
@@ -96,31 +86,31 @@ def cause_by_consumption(consumed: float | None, provisioned: float | None) -> C
 
 
 @dataclass(slots=True)
-class Heat:
+class RecentAttempts:
     """What one writer has seen of one key in the last `window` seconds, at one shard count.
 
     accepted, throttled: moments of first attempts; retries are not counted, they would make a
-    key look hotter than it is.
+    key look hotter than it is. throttles: of all attempts.
     """
 
     window: float
     accepted: deque[float] = field(default_factory=deque)
     throttled: deque[float] = field(default_factory=deque)
-    hits: deque[float] = field(default_factory=deque)
+    throttles: deque[float] = field(default_factory=deque)
 
     def note(self, at: float, *, throttled: bool, first: bool) -> None:
         """Count an attempt at moment `at`."""
         if throttled:
-            self.hits.append(at)
+            self.throttles.append(at)
         if first:
             (self.throttled if throttled else self.accepted).append(at)
-        for moments in (self.accepted, self.throttled, self.hits):
+        for moments in (self.accepted, self.throttled, self.throttles):
             while moments and moments[0] <= at - self.window:
                 moments.popleft()
 
     def clear(self) -> None:
         """Begin anew: with another number of shards nothing of it holds."""
-        for moments in (self.accepted, self.throttled, self.hits):
+        for moments in (self.accepted, self.throttled, self.throttles):
             moments.clear()
 
     @property
@@ -212,14 +202,16 @@ class Decision:
     number: int = 0
 
 
-def decide(policy: Policy, shards: Shards, heat: Heat, now: float, known_for: float) -> Decision:
-    """What a writer does that was told that this key is hot.
+def decide(
+    policy: Policy, shards: Shards, recent: RecentAttempts, now: float, known_for: float
+) -> Decision:
+    """What a writer does to whom the service says that this key is hot.
 
     now: epoch seconds. known_for: seconds for which the metadata has been as it is (protocol.py).
     """
-    hits = len(heat.hits)
-    if hits < policy.threshold:
-        return Decision(Action.WAIT, f"{hits} of {policy.threshold} throttles")
+    throttles = len(recent.throttles)
+    if throttles < policy.threshold:
+        return Decision(Action.WAIT, f"{throttles} of {policy.threshold} throttles")
     if known_for < shards.settle:
         return Decision(Action.WAIT, "the metadata is too new")
     if shards.phase in DRAINING:
@@ -231,9 +223,9 @@ def decide(policy: Policy, shards: Shards, heat: Heat, now: float, known_for: fl
         return Decision(Action.WAIT, "within the cooldown")
     if shards.number >= policy.most:
         return Decision(Action.AT_MAXIMUM, f"{shards.number} shards are the most allowed")
-    number = policy.growth.next_count(shards, now, heat.pressure)
+    number = policy.growth.next_count(shards, now, recent.pressure)
     number = min(policy.most, max(shards.number + 1, number))
-    return Decision(Action.GROW, f"{hits} throttles in {policy.window:g} s", number)
+    return Decision(Action.GROW, f"{throttles} throttles in {policy.window:g} s", number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +257,7 @@ def shrunk_count(
     number = max(1, math.ceil(peak / PARTITION_WRITE_UNITS))
     if number >= shards.number:
         return None
-    told = (
+    reason = (
         f"the busiest hour of {policy.quiet_hours:g} had {busiest / 3600:.0f} write units a second"
     )
-    return Decision(Action.WAIT, told, number)
+    return Decision(Action.WAIT, reason, number)

@@ -1,4 +1,4 @@
-"""A question, and the parts of its answer that the single shards give. Pure."""
+"""A query, and the parts of its answer that the single shards give. Pure."""
 
 import base64
 import hashlib
@@ -14,8 +14,8 @@ from keyhop.errors import CannotStart
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked for. after: go on behind this sort key. limit: items in all."""
+class Query:
+    """What to read of one key. after: go on behind this sort key. limit: items in all."""
 
     logical: TypedValue
     between: tuple[TypedValue | None, TypedValue | None] = (None, None)
@@ -41,8 +41,8 @@ class Backwards:
 
 
 @dataclass(slots=True)
-class Part:
-    """One shard's part of the result. held: items read and not yet given away, with their ranks.
+class ShardCursor:
+    """How far one shard has been read. items: read and not yet returned, with their ranks.
 
     after: up to where it has been read, None: not at all; reached: its rank. done: to its end.
     """
@@ -50,16 +50,24 @@ class Part:
     number: int
     after: TypedValue | None
     reached: Rank | None = None
-    held: "deque[tuple[Rank, dict[str, Any]]]" = field(default_factory=deque)
+    items: "deque[tuple[Rank, dict[str, Any]]]" = field(default_factory=deque)
     done: bool = False
 
     @property
-    def is_hungry(self) -> bool:
-        """Whether it must be read on before anything beyond `reached` is given away."""
-        return not self.held and not self.done
+    def needs_page(self) -> bool:
+        """Whether it must be read on before anything beyond `reached` is returned."""
+        return not self.items and not self.done
+
+    def is_behind(self, other: "ShardCursor") -> bool:
+        """Whether it was read less far; one that was not read at all is behind all others."""
+        if self.done:
+            return False
+        if self.reached is None or other.reached is None:
+            return self.reached is None and other.reached is not None
+        return bool(self.reached < other.reached)
 
 
-class Stale(Exception):
+class MetadataExpired(Exception):
     """The metadata may not be acted upon any more. cause: what the page failed of, if it did."""
 
     def __init__(self, cause: Exception | None = None) -> None:
@@ -82,19 +90,19 @@ def rank_of(value: TypedValue, descending: bool) -> Rank:
     return Backwards(whole) if descending else whole
 
 
-def token_of(question: Question, last: TypedValue) -> str:
+def token_of(query: Query, last: TypedValue) -> str:
     """A page token: go on behind `last`. It holds the sort key; whoever has it can read that."""
-    told = {"after": to_json({"s": last})["s"], "of": _digest(question)}
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+    token = {"after": to_json({"s": last})["s"], "of": _digest(query)}
+    return base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
 
 
-def after_token(question: Question, token: str) -> TypedValue:
+def after_token(query: Query, token: str) -> TypedValue:
     """Where a page token says to go on; raises CannotStart for one of another query."""
     try:
-        told = json.loads(base64.urlsafe_b64decode(token.encode()))
-        after = from_json({"s": told["after"]})["s"]
+        content = json.loads(base64.urlsafe_b64decode(token.encode()))
+        after = from_json({"s": content["after"]})["s"]
         rank_of(after, False)
-        same = told["of"] == _digest(question)
+        same = content["of"] == _digest(query)
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
         raise CannotStart("The page token is damaged: begin the query again without it.") from None
     if not same:
@@ -104,7 +112,7 @@ def after_token(question: Question, token: str) -> TypedValue:
     return after
 
 
-def _digest(question: Question) -> str:
-    low, high = (None if end is None else to_json({"s": end}) for end in question.between)
-    told = [to_json({"p": question.logical}), low, high, question.descending]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+def _digest(query: Query) -> str:
+    low, high = (None if end is None else to_json({"s": end}) for end in query.between)
+    identity = [to_json({"p": query.logical}), low, high, query.descending]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]

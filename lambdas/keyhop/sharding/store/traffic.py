@@ -7,16 +7,15 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.values import TypedValue
-from keyhop.sharding.calls import Calls, code_of
+from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.dynamodb.values import TypedValue, canonical
+from keyhop.sharding.store.requests import Requests
 
 REPORT_SECONDS = 60.0
 """How often a writer reports what it has written to a key."""
 HOURS_KEPT = 48
 MOST_HOURS = 72
 """With more of them in an item, a writer forgets the oldest."""
-
-_REFUSED = "ConditionalCheckFailedException"
 
 
 @dataclass(slots=True)
@@ -33,7 +32,7 @@ class Traffic:
     fails a write: what cannot be reported is added to the next report.
     """
 
-    calls: Calls
+    requests: Requests
     table: str
     partition: str
     most_keys: int
@@ -47,15 +46,15 @@ class Traffic:
         if len(hours) > MOST_HOURS:
             with self._lock:
                 if len(self._old_hours) < self.most_keys:
-                    self._old_hours[name_of(logical)] = hours[:-HOURS_KEPT]
+                    self._old_hours[canonical(logical)] = hours[:-HOURS_KEPT]
 
     def wrote(self, logical: TypedValue, units: float) -> None:
         """Remember what was written to a key of several shards, and report it from time to time.
 
         Shrinking goes by it.
         """
-        now = self.calls.clock.monotonic()
-        name = name_of(logical)
+        now = self.requests.clock.monotonic()
+        name = canonical(logical)
         with self._lock:
             traffic = self._waiting.get(name)
             if traffic is None:
@@ -84,22 +83,18 @@ class Traffic:
         """Forget all reports of these hours but the latest ones."""
         old = sorted(hours)[: max(0, len(hours) - kept)][:MOST_HOURS]
         if old:
-            self.calls.once(
-                "update_item",
-                TableName=self.table,
-                Key={self.partition: logical},
-                UpdateExpression="REMOVE " + ", ".join(f"traffic.#h{n}" for n in range(len(old))),
-                ExpressionAttributeNames={f"#h{n}": str(hour) for n, hour in enumerate(old)},
-            )
+            removed = ", ".join(f"traffic.#h{n}" for n in range(len(old)))
+            names = {f"#h{n}": str(hour) for n, hour in enumerate(old)}
+            self._update(logical, f"REMOVE {removed}", names)
 
     def _reported(self, logical: TypedValue, units: float) -> bool:
         """Whether a report of traffic has been taken; it must not hold a write up, nor fail it."""
-        hour = str(int(self.calls.clock.time() // 3600))
-        told = {"N": f"{units:.0f}"}
+        hour = str(int(self.requests.clock.time() // 3600))
+        written = {"N": f"{units:.0f}"}
         try:
-            if not self._added(logical, hour, told):
-                self._begun(logical, hour, told)
-            old = self._old_hours.pop(name_of(logical), ())
+            if not self._added(logical, hour, written):
+                self._begun(logical, hour, written)
+            old = self._old_hours.pop(canonical(logical), ())
             if old:
                 self.prune(logical, dict.fromkeys(map(int, old), 0.0), kept=0)
         except (ClientError, BotoCoreError):
@@ -107,41 +102,25 @@ class Traffic:
         return True
 
     def _added(self, logical: TypedValue, hour: str, units: TypedValue) -> bool:
+        there = "attribute_exists(traffic)"
         try:
-            self.calls.once(
-                "update_item",
-                TableName=self.table,
-                Key={self.partition: logical},
-                UpdateExpression="ADD traffic.#h :u",
-                ConditionExpression="attribute_exists(traffic)",
-                ExpressionAttributeNames={"#h": hour},
-                ExpressionAttributeValues={":u": units},
-            )
+            self._update(logical, "ADD traffic.#h :u", {"#h": hour}, {":u": units}, there)
         except ClientError as error:
-            if code_of(error) not in (_REFUSED, "ValidationException"):
+            if error_code(error) not in (CONDITION_FAILED, "ValidationException"):
                 raise
             return False
         return True
 
     def _begun(self, logical: TypedValue, hour: str, units: TypedValue) -> None:
-        self.calls.once(
-            "update_item",
-            TableName=self.table,
-            Key={self.partition: logical},
-            UpdateExpression="SET traffic = :t",
-            ConditionExpression="attribute_exists(#n) AND attribute_not_exists(traffic)",
-            ExpressionAttributeNames={"#n": "number_of_shards"},
-            ExpressionAttributeValues={":t": {"M": {hour: units}}},
-        )
+        absent = "attribute_exists(#n) AND attribute_not_exists(traffic)"
+        values = {":t": {"M": {hour: units}}}
+        self._update(logical, "SET traffic = :t", {"#n": "number_of_shards"}, values, absent)
+
+    def _update(self, logical: TypedValue, *expressions: Any) -> None:
+        self.requests.update(self.table, {self.partition: logical}, *expressions)
 
 
 def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float]:
     """Write units by epoch hour, as writers have reported them."""
     reported = item.get("traffic", {}).get("M", {})
     return {int(hour): float(units["N"]) for hour, units in reported.items()}
-
-
-def name_of(value: TypedValue) -> Any:
-    """A typed value as a dictionary's key."""
-    ((type_, content),) = value.items()
-    return type_, content

@@ -58,8 +58,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keyhop.sharding.placement import Hash, Place
-from keyhop.sharding.shards import Phase, Shards
+from keyhop.sharding.key.placement import Place, Placement
+from keyhop.sharding.key.shards import Phase, Shards
 
 CLOCK_MARGIN_SECONDS = 60.0
 """How far clocks may differ, and requests be late, for `last_updated` to be believed."""
@@ -75,30 +75,6 @@ class Order(StrEnum):
     ANY = "any"
     ASCENDING = "ascending"
     DESCENDING = "descending"
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """How all writers of a key choose shards; kept in the metadata.
-
-    calculated: an item has a place by its sort key; otherwise a new item may go anywhere.
-    append_only: no item is ever written twice, so nobody looks.
-    """
-
-    calculated: bool
-    hash: Hash = "jump"
-    append_only: bool = False
-
-    @property
-    def name(self) -> str:
-        """As the metadata has it."""
-        kind = f"calculated {self.hash}" if self.calculated else f"random {self.hash}"
-        return f"append-only {kind}" if self.append_only else kind
-
-    @property
-    def is_random(self) -> bool:
-        """Whether the shard of a new item is chosen by chance."""
-        return not self.calculated and self.append_only
 
 
 @dataclass(frozen=True, slots=True)
