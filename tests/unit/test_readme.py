@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from keyhop.jobs.costs import Worker, run_cost
-from keyhop.jobs.groups import Fleet, fleet_of, fleet_wishes
-from keyhop.jobs.layout import MOST_WORKERS, REQUESTS_PER_SECOND, layout_for_skip
+from keyhop.jobs.groups import Fleet, ManyWorkers
+from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, layout_for_skip
 from keyhop.jobs.work import FIRST_SLICE_SECONDS, LONGEST_SLICE_SECONDS
 from keyhop.scan.cost_simulation import Forecast
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 WORKER = Worker(1769, "arm64")
-REQUESTS_OF_A_WORKER = MOST_WORKERS * REQUESTS_PER_SECOND
+REQUESTS_OF_A_WORKER = MOST_THREADS * REQUESTS_PER_SECOND
 
 
 def slices(seconds: float) -> int:
