@@ -80,10 +80,6 @@ class SeenKeeper:
         """Keeper.detach: there is nothing to detach."""
         return True
 
-    def follows(self, table: Table) -> bool:
-        """Keeper.follows."""
-        return bool(self.keepers(table))
-
     def shares_stream(self, table: Table) -> bool:
         """Keeper.shares_stream."""
         return True

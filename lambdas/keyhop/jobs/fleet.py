@@ -3,7 +3,6 @@
 The states pass only names and counts; what is large, or holds keys, lies in the run's files.
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -107,9 +106,9 @@ class Planner:
             "threads": min(MOST_THREADS * at_once, found.layout.threads),
         }
         name = f"estimate-{self.execution.name}.json"
-        store = self.deployment.runs.store(self.execution.name)
-        store.replace(name, json.dumps(report).encode())
-        return {"planOnly": True, "estimate": {**report, "file": store.url(name)}}
+        journal = self.deployment.runs.journal(self.execution.name)
+        journal.keep(name, report)
+        return {"planOnly": True, "estimate": {**report, "file": journal.store.url(name)}}
 
     def _new(
         self, request: Request, reader: PageReader, task: Task, task_plan: TaskPlan
@@ -234,7 +233,7 @@ def groups_of(
     map_ = f"{execution.name}-{round_}"
     name = f"groups/{map_}.json"
     content = [{"group": group, "mayRead": units} for group, units in items.items()]
-    runs.store(run).replace(name, json.dumps(content).encode())
+    runs.journal(run).keep(name, content)
     return {
         "groups": {
             "map": map_,

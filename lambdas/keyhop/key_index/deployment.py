@@ -91,9 +91,6 @@ class MappedKeeper:
     def detach(self, table: Table) -> bool:
         return self.mappings_of.detach(_stream_of(table))
 
-    def follows(self, table: Table) -> bool:
-        return bool(self.mappings(table))
-
     def shares_stream(self, table: Table) -> bool:
         return table.stream is not None and bool(self.mappings_of.others(table.stream))
 

@@ -65,14 +65,11 @@ class Keeper(Protocol):
     def detach(self, table: Table) -> bool:
         """Make sure that it is not followed; False: not yet, so this is called again."""
 
-    def follows(self, table: Table) -> bool:
-        """Whether the table is followed."""
-
     def shares_stream(self, table: Table) -> bool:
         """Whether somebody else reads the table's stream."""
 
     def mappings(self, table: Table) -> int:
-        """How many mappings of the keeper there are."""
+        """How many mappings of keepers follow the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +193,7 @@ class LifeCycle:
         order = self.order
         journal = self.journal_of(state["audited"]["run"])
         report = self.report_of("audit", journal)
-        report["keeper"] = self.keeper.follows(self.table)
+        report["keeper"] = self.keeper.mappings(self.table) > 0
         journal.keep(REPORT, report)
         self.registry.note_audit(report)
         self.drift(report["drift"])
@@ -252,7 +249,7 @@ class LifeCycle:
 
     def walk(self, kind: Kind) -> Walk:
         """One of the walks; where nobody keeps the index there is nobody to wait for."""
-        grace = self.order.grace_seconds if self.keeper.follows(self.table) else 0.0
+        grace = self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
         return self.order.walk(kind, grace)
 
     def _wait(self, step: Step) -> dict[str, Any]:
