@@ -3,6 +3,7 @@
 import gzip
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.errors import AwsRefused, BrokenPromise, CannotStart, NotPermitted, StoreUnavailable
 from keyhop.jobs.journal import Journal
+from keyhop.retries import repeat
 from keyhop.storage import s3 as bucket_module
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
@@ -150,10 +152,10 @@ class Failing:
         self._failures = list(failures)
 
     def __getattr__(self, name: str) -> Any:
-        def call(**parameters: Any) -> Any:
+        def call(*place: Any, **parameters: Any) -> Any:
             if self._failures:
                 raise self._failures.pop(0)
-            return getattr(self._client, name)(**parameters)
+            return getattr(self._client, name)(*place, **parameters)
 
         return call
 
@@ -169,7 +171,7 @@ def test_a_conflict_of_conditional_puts_is_tried_again(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """409 ConditionalRequestConflict: another put of the name was under way; nobody has won."""
-    monkeypatch.setattr(bucket_module, "wait_random_exponential", lambda *limits: lambda state: 0)
+    monkeypatch.setattr(bucket_module, "repeat", partial(repeat, sleep=lambda seconds: None))
     conflict = refusal("ConditionalRequestConflict", 409)
     assert Bucket(Failing(s3, conflict, conflict), BUCKET, "").create("a", b"1")
     endless = [conflict] * 100
