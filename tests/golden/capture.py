@@ -36,7 +36,7 @@ from moto import mock_aws
 from infra.config import Config
 from infra.stack import KeyhopStack
 from testing.databases import BY_DAY, Database, keyhop
-from testing.key_index_tables import target_of
+from testing.key_index_tables import table_of
 from testing.servers import dynamodb_local
 from testing.standin.server import running
 from tests.golden.normal import dump, normal, pattern_of, shape, text
@@ -406,7 +406,7 @@ def index_machines(database: Database) -> dict[str, Any]:
 
 def harm(database: Database, table: str) -> None:
     """Two collections lose their sentinels, and there is one of no collection."""
-    sentinel = Sentinel.of(target_of(database, table).space)
+    sentinel = Sentinel.of(table_of(database, table).space)
     for name in ("k3", "k4"):
         key = sentinel.key_of({"pk": {"S": name}})
         database.client.delete_item(TableName=table, Key=key)
