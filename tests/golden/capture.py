@@ -26,9 +26,8 @@ import pytest
 from aws_cdk import App, assertions
 from keyhop.cli.main import parser
 from keyhop.errors import BudgetSpent
-from keyhop.jobs import work as working
-from keyhop.jobs.failure import RunFailed, clean_up
-from keyhop.jobs.runs import Runs
+from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.runs import Deployment, Runs
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
@@ -42,7 +41,7 @@ from testing.standin.server import running
 from tests.golden.normal import dump, normal, pattern_of, shape, text
 from tests.integration.fleet.test_logical import through
 from tests.integration.key_index.test_fleet import Machines
-from tests.machine import WORKER, Machine
+from tests.machine import Machine
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
@@ -332,9 +331,7 @@ def machine_on(database: Database, table: str) -> Iterator[Machine]:
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
         s3 = s3_client()
         s3.create_bucket(Bucket="results")
-        machine = Machine(Runs(s3, "results"), [table])
-        patch.setattr(working, "MapLevels", machine.map_levels)
-        yield machine
+        yield Machine(Deployment(Runs(s3, "results"), [table]))
 
 
 def objects(machine: Machine) -> dict[str, bytes]:
@@ -525,7 +522,7 @@ def fleet_run(machine: Machine, given: dict[str, Any]) -> None:
     except BudgetSpent as spent:
         state["failure"] = {"Error": "BudgetSpent", "Cause": str(spent)}
         with suppress(RunFailed):
-            clean_up(state, execution, "2026-11-21T10:00:00.000Z", machine.runs, WORKER)
+            machine.clean_up(state, execution, "2026-11-21T10:00:00.000Z")
 
 
 def resumed(name: str) -> tuple[int, str, list[str]]:
