@@ -197,7 +197,8 @@ def test_killed_at_random_moments_and_resumed_until_done(
     while not finished:
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
         try:
-            _, said = process.communicate(timeout=chance.uniform(0.5, 1.6))
+            # Longer each time, or on a busy machine none would live until it reads.
+            _, said = process.communicate(timeout=chance.uniform(0.5, 1.6) * 1.2**kills)
             assert process.returncode == 0, said
         except subprocess.TimeoutExpired:
             process.kill()
