@@ -47,7 +47,7 @@ def writer(setup: Setup, number: int, done: list[str], **settings: Any) -> Calla
     "settings",
     [
         {"placement": "random", "append_only": True},
-        {"placement": "calculated"},
+        pytest.param({"placement": "calculated"}, marks=pytest.mark.prove),
     ],
     ids=["random-append-only", "calculated"],
 )
