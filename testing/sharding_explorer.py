@@ -94,8 +94,8 @@ class Rules:
     checked: bool = True
     conditional: bool = True
     forgetful: bool = True
-    consulted: set[int] = field(default_factory=set)
-    _steps: dict[Any, Any] = field(default_factory=dict)
+    consulted: set[int] = field(default_factory=set, init=False)
+    _steps: dict[Any, Any] = field(default_factory=dict, init=False)
 
     def place(self, count: int) -> int:
         self.consulted.add(count)
@@ -144,10 +144,11 @@ class Rules:
         self, steps: Callable[[State, Any], Iterator[Any]], state: State, who: Any
     ) -> tuple[Any, ...]:
         """What somebody may do next, worked out once for all worlds in which he may."""
-        known = self._steps.get((state, who))
-        if known is None:
-            known = self._steps[state, who] = tuple(steps(state, who))
-        return known
+        case = (type(who), state, who)
+        following = self._steps.get(case)
+        if following is None:
+            following = self._steps[case] = tuple(steps(state, who))
+        return following
 
     def _may_advance(self, state: State) -> bool:
         if state.now + 1 >= len(self.path):
