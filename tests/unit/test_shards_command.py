@@ -142,14 +142,14 @@ def test_keys_as_they_are_given() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "ACTION"),
+        ([], "Missing command"),
         (["list"], "TABLE"),
         (["list", "T"], "--metadata"),
         (["show", "T", "--metadata", "m"], "KEY"),
         (["add", "T", "k", "--metadata", "m", "--count", "0"], "whole number from 1 to 999"),
-        (["drain", "T", "k", "--metadata", "m"], "one of the arguments --shards --call-off"),
+        (["drain", "T", "k", "--metadata", "m"], "give either --shards M or --call-off"),
         (["drain", "T", "k", "--metadata", "m", "--shards", "0"], "whole number from 1"),
-        (["drain", "T", "k", "--metadata", "m", "--shards", "1", "--call-off"], "not allowed with"),
+        (["drain", "T", "k", "--metadata", "m", "--shards", "1", "--call-off"], "give either"),
     ],
 )
 def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:

@@ -24,11 +24,12 @@ from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import check_has_one, is_ready, status_of, table_with_index
 from keyhop.key_index.keeper import keep
 from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.registry import Registry, local_registry
 from keyhop.key_index.report import report_text
 from keyhop.key_index.request import Action, Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import GRACE_SECONDS, Kind, WalkTask
+from keyhop.key_index.task import Kind, WalkTask
 from keyhop.key_index.validation import check_place
 from keyhop.storage.local import Directory
 from keyhop.streams.dead_letters import DeadLetters
@@ -61,8 +62,8 @@ class SeenKeeper:
         """Keeper.attach: there is nothing to attach."""
         return True
 
-    def detach(self, table: Table) -> bool:
-        """Keeper.detach: raises CannotStart if somebody keeps the index."""
+    def check_may_detach(self, table: Table) -> None:
+        """Keeper.check_may_detach."""
         keepers = self.keepers(table)
         if keepers:
             raise CannotStart(
@@ -75,6 +76,9 @@ class SeenKeeper:
                 "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
                 "know of none, give --no-keeper."
             )
+
+    def detach(self, table: Table) -> bool:
+        """Keeper.detach: there is nothing to detach."""
         return True
 
     def follows(self, table: Table) -> bool:
@@ -153,7 +157,7 @@ class IndexCommand:
                 for name, run in STATES.items():
                     if name in state:
                         kind: Kind = state[name]["walk"]["kind"]
-                        journals[run] = self._walk(kind, state[name])
+                        journals[run] = self._walk(kind, state[name], state.get("rounds", 1))
                         state[run] = {"run": run}
                         report = life_cycle.report_of(kind, journals[run])
                         reports[kind] = _added(reports.get(kind), report)
@@ -174,9 +178,10 @@ class IndexCommand:
             SETTLE_SECONDS,
         )
 
-    def _walk(self, kind: Kind, given: Mapping[str, Any]) -> Journal:
+    def _walk(self, kind: Kind, given: Mapping[str, Any], round_: int) -> Journal:
         """One walk, with progress; in a directory of its own it can be gone on with."""
-        path = self.options.output and Path(self.options.output) / kind
+        name = kind if round_ == 1 else f"{kind}-{round_}"
+        path = self.options.output and Path(self.options.output) / name
         journal = opened(path, self.options.resume) if path else nowhere()
         try:
             job = LocalJob(
@@ -188,7 +193,7 @@ class IndexCommand:
                 self.options.give_up_after,
                 Place(str(path), f"The run in {path}", "--"),
             )
-            if journal.is_finished():
+            if self.options.resume and journal.is_finished():
                 return journal
             job.prepare()
             job.begin()

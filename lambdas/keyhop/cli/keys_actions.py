@@ -15,8 +15,8 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.errors import CannotStart
-from keyhop.jobs.estimate import DEFAULT_UNITS, estimate
-from keyhop.jobs.layout import Wishes
+from keyhop.jobs.estimate import estimate
+from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
 from keyhop.jobs.request import Request
 from keyhop.key_index.belief import choose_source
 from keyhop.key_index.registry import local_registry

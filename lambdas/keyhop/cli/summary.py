@@ -119,8 +119,8 @@ def _how(logical: Mapping[str, Any]) -> str:
 def units_text(usage: Usage) -> str:
     """Read units, requests and dollars, with the date of the price."""
     return (
-        f"{usage.read_units:,.1f} RRU in {usage.requests:,} requests: ${read_dollars(usage.read_units):,.6f} "
-        f"(on demand, {PRICE_REGION}, {PRICE_DATE})"
+        f"{usage.read_units:,.1f} RRU in {usage.requests:,} requests: "
+        f"${read_dollars(usage.read_units):,.6f} (on demand, {PRICE_REGION}, {PRICE_DATE})"
     )
 
 

@@ -10,10 +10,9 @@ from keyhop.dynamodb.client import DynamoDB, Endpoint, explained, is_transient
 from keyhop.dynamodb.throttling import is_throttling, reason_names
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp
-from keyhop.retries import LONGEST_SECONDS, repeat
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS, LONGEST_SECONDS, repeat
 
 T = TypeVar("T")
-DEFAULT_PATIENCE_SECONDS = 300.0
 CONDITION_FAILED = "ConditionalCheckFailedException"
 WRITES = frozenset(
     {"put_item", "update_item", "delete_item", "batch_write_item", "transact_write_items"}

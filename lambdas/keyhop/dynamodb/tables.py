@@ -7,14 +7,15 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection, explained, is_transient
-from keyhop.dynamodb.requester import DEFAULT_PATIENCE_SECONDS, error_code, send
+from keyhop.dynamodb.requester import error_code, send
 from keyhop.dynamodb.schema import KeySpace, index_keyspace, indexes_of, table_keyspace
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.retries import repeat
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS, repeat
 
 READABLE = {"ACTIVE", "UPDATING"}
 FIRST_CONTACT_ATTEMPTS = 3
+CONTROL_PATIENCE_SECONDS = 30.0
 BUSY = "ResourceInUseException"
 
 
@@ -175,7 +176,7 @@ def request(
     connection: Connection,
     table: str,
     operation: str,
-    patience: float = DEFAULT_PATIENCE_SECONDS,
+    patience: float = CONTROL_PATIENCE_SECONDS,
     **parameters: Any,
 ) -> dict[str, Any]:
     """One request about a table as a whole, repeated while that can help.

@@ -9,6 +9,7 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
 from keyhop.jobs.layout import (
+    DEFAULT_UNITS,
     Cost,
     Layout,
     Method,
@@ -32,9 +33,6 @@ from keyhop.scan.statistics import (
     rough_interval,
     rough_keys,
 )
-
-DEFAULT_UNITS = 50.0
-"""Read units that a plan may spend."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ from keyhop.scan.statistics import Findings, Interval
 
 Method = Literal["skip", "scan", "index"]
 
+DEFAULT_UNITS = 50.0
+"""Read units that a plan may spend."""
+
 KEYS_PER_SEGMENT = 50
 UNITS_PER_SEGMENT = 12.5
 

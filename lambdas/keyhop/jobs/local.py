@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import DEFAULT_PATIENCE_SECONDS, Stopped
+from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.errors import RunConflict
 from keyhop.jobs.finish import conclude, recover
@@ -27,6 +27,7 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.slice import Sink
 from keyhop.jobs.task import Result, Task, TaskPlan, Tasks
 from keyhop.jobs.worker import GroupWorker, Output, Progress
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
@@ -105,7 +106,7 @@ class LocalJob:
         else:
             recover(self.journal, self._begun)
             self.plan = self._begun
-            wishes = SPREAD.wishes(self.request, self.reader.source, False)
+            wishes = SPREAD.wishes(self.request, 0, False)
             self.threads = choose_threads(wishes, self.plan.segments)
         self.progress = Progress(self.plan.segments)
         self.task.start(self.reader)

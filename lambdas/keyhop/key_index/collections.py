@@ -12,19 +12,13 @@ from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import (
-    CONDITION_FAILED,
-    DEFAULT_PATIENCE_SECONDS,
-    Requester,
-    error_code,
-    units_of,
-)
+from keyhop.dynamodb.requester import CONDITION_FAILED, Requester, error_code, units_of
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
 from keyhop.key_index.protocol import Seen
 from keyhop.key_index.sentinel import MARKER, Sentinel
-from keyhop.retries import FIRST_SECONDS
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS, FIRST_SECONDS
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import pause
 

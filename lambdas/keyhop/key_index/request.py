@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from keyhop.checks import STARTED_BY, Must, Truth, number, read, text, whole
 from keyhop.jobs.request import Request
-from keyhop.key_index.task import GRACE_SECONDS, LONGEST_GRACE_SECONDS, Kind, Walk
+from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.key_index.task import LONGEST_GRACE_SECONDS, Kind, Walk
 
 DEFAULT_WRITE_RATE = 1000.0
 """Write units a second: 500 sentinels."""
@@ -118,7 +119,11 @@ class WalkInput:
     walk: Annotated[
         Any,
         Must(
-            lambda value: isinstance(value, Mapping) and set(value) == set(Walk.__annotations__),
+            lambda value: (
+                isinstance(value, Mapping)
+                and set(value) == set(Walk.__annotations__)
+                and value["kind"] in SHAPES
+            ),
             "what the state machines of the key index make of their own inputs",
         ),
     ]

@@ -24,7 +24,7 @@ from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Options, ReadingTask, TaskPlan
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.protocol import Call
+from keyhop.key_index.protocol import GRACE_SECONDS, Call
 from keyhop.key_index.reconcile import reconcile
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.scan.rate_limit import Budget
@@ -32,9 +32,6 @@ from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
 Kind = Literal["build", "audit", "remove"]
-
-GRACE_SECONDS = 10.0
-"""How long the keeper may need for a write before its absence counts as drift."""
 
 MOST_GRACES = 50
 """Pages that are waited for, by one process: if more are wrong, no keeper is at work."""

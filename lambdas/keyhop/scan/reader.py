@@ -15,10 +15,11 @@ from keyhop.dynamodb.capacity import (
     UNITS_PER_BLOCK,
 )
 from keyhop.dynamodb.client import Connection, may_have_been_served
-from keyhop.dynamodb.requester import DEFAULT_PATIENCE_SECONDS, Requester, Stopped
+from keyhop.dynamodb.requester import Requester, Stopped
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, same_value
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.page_size import ItemSize
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.skip_scan import Page, collapse

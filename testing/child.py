@@ -1,4 +1,4 @@
-"""Run a server that ends with its parent: `python -m local.child COMMAND ...`.
+"""Run a server that ends with its parent: `python -m testing.child COMMAND ...`.
 
 The parent holds the other end of this process's standard input. When it goes, however it goes, the
 pipe closes, and the server is stopped, with all processes that it has started.
