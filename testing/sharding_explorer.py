@@ -4,7 +4,7 @@ A world is a value: what lies in which shard, in which phase the metadata is, wh
 stands. Each step is one request, as atomic as the service makes it. What the item should be is kept
 beside: each request that takes effect changes it, too.
 
-Worlds that cannot be told apart by what may follow are one:
+Worlds that differ in nothing that may follow are one:
 
 - Metadata is read together with the first request that it is for. Whoever reads it earlier may act
   on it only if it is still fresh by then, so he could as well have read it just before; and a read
@@ -200,9 +200,9 @@ class Rules:
             yield state, writer._replace(looked=looked), False
         if left:
             return
-        found = [shard for shard, is_there in writer.looked if is_there]
+        holders = [shard for shard, is_there in writer.looked if is_there]
         decide = protocol.step_of_put if act.startswith("put") else protocol.step_of_update
-        match decide(shards, self.placement, self.place, found):
+        match decide(shards, self.placement, self.place, holders):
             case Create(shard, unless):
                 elsewhere = any(state.copies[other - 1] is not None for other in unless)
                 if not (elsewhere and self.checked):
