@@ -19,6 +19,7 @@ from tests.integration.sharding.log import Log
 from tests.integration.sharding.tables import KEY, Setup, in_time, sharded
 
 SORTS = ("a", "b", "c", "d")
+LONG = (pytest.mark.prove, pytest.mark.timeout(600))
 QUICK = ("opened", "moving")
 """Phases in which writers also die in `make test`; in all others they do in `make prove`."""
 
@@ -298,9 +299,9 @@ def case(name: str, seconds: float, *marks: Any, **settings: Any) -> Any:
     ("seconds", "settings"),
     [
         case("calculated, shortly", 30.0, placement="calculated"),
-        case("calculated", 60.0, pytest.mark.prove, placement="calculated"),
-        case("random", 60.0, pytest.mark.prove, placement="random"),
-        case("append-only", 60.0, pytest.mark.prove, placement="random", append_only=True),
+        case("calculated", 60.0, *LONG, placement="calculated"),
+        case("random", 60.0, *LONG, placement="random"),
+        case("append-only", 60.0, *LONG, placement="random", append_only=True),
     ],
 )
 def test_readers_see_each_finished_write_once_while_shards_come_and_go(
