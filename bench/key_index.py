@@ -23,16 +23,15 @@ from unittest.mock import patch
 
 from keyhop import __version__
 from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS, UNITS_PER_BLOCK, blocks_of
-from keyhop.dynamodb.schema import LEAST_SORT_KEY
 from keyhop.key_index.collections import Spent
 from keyhop.key_index.keeper import WORKERS, keep
-from keyhop.key_index.sentinel import INDEX, MARKER
+from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER
 from keyhop.streams.event_source import SETTINGS
 
-from bench.report import DOCS, _markdown
+from bench.report import DOCS, markdown
 from local.cloud import Cloud, laptop_cloud
 from local.follow import Executions
-from local.pump import IDLE_SECONDS, Pump, pump_for
+from local.stream_bridge import IDLE_SECONDS, StreamBridge, bridge_for
 from testing.databases import Database, keyhop
 from testing.key_index_tables import STREAM, Stream, collections_of, drift
 
@@ -140,13 +139,14 @@ def measure() -> dict[str, Any]:
         results["singles"] = [alone.work(kind, SINGLES, batch=1) for kind in KINDS]
         results["alone"] = _fastest(lambda kind: alone.work(kind, BACKLOG, batch=BATCH))
         assert drift(database, ALONE, alone.collections.sentinel) == (set(), set())
-        with pump_for(cloud) as pump:
-            _say("key index: the deployed keeper")
-            deployed = Behind(database, pump)
-            results["deployed"] = _fastest(lambda kind: deployed.work(kind, BACKLOG))
-            assert pump.counts.failed == 0
-            _say("key index: delays")
-            results["delays"] = _delays(database, pump)
+        bridge = bridge_for(cloud)
+        _say("key index: the deployed keeper")
+        deployed = DeployedKeeper(database, bridge)
+        results["deployed"] = _fastest(lambda kind: deployed.work(kind, BACKLOG))
+        assert bridge.counts["failed"] == 0
+        _say("key index: delays")
+        with bridge.running():
+            results["delays"] = _delays(database)
         results["seconds"] = time.monotonic() - began
     return results
 
@@ -241,33 +241,31 @@ class Alone:
         return done
 
 
-class Behind:
-    """The deployed keeper, behind the pump."""
+class DeployedKeeper:
+    """The deployed keeper, at the end of the stream bridge."""
 
-    def __init__(self, database: Database, pump: Pump) -> None:
+    def __init__(self, database: Database, bridge: StreamBridge) -> None:
         self._database = database
-        self._pump = pump
-        pump.settle(SETTLE_SECONDS)
+        self._bridge = bridge
+        bridge.settle(SETTLE_SECONDS)
         for kind in KINDS:  # so that its processes are warm
             self.work(kind, WARM_UP)
 
     def work(self, kind: Kind, count: int) -> Work:
-        """Users write while the pump pauses; then the backlog is drained."""
-        self._pump.pause()
+        """Users write; then the backlog is drained."""
         _write(self._database, DEPLOYED, kind.requests(count))
         began = time.monotonic()
-        self._pump.resume()
-        self._pump.settle(SETTLE_SECONDS)
+        self._bridge.settle(SETTLE_SECONDS)
         return Work(kind, count, time.monotonic() - began)
 
 
-def _delays(database: Database, pump: Pump) -> list[float]:
+def _delays(database: Database) -> list[float]:
     """Seconds from the answer to a user's write of a new key to its row in the key index."""
     chance = Random(SEED)
     delays = []
     for number in range(DELAYS):
         partition = {"S": f"late{number:06}"}
-        time.sleep(chance.uniform(0, IDLE_SECONDS))  # the pump looks now and then
+        time.sleep(chance.uniform(0, IDLE_SECONDS))  # the bridge looks now and then
         database.client.put_item(TableName=DEPLOYED, Item={"pk": partition, "sk": {"S": "a"}})
         began = time.monotonic()
         while not database.client.query(
@@ -278,7 +276,6 @@ def _delays(database: Database, pump: Pump) -> list[float]:
         )["Count"]:
             time.sleep(LOOK_SECONDS)
         delays.append(time.monotonic() - began)
-    pump.settle(SETTLE_SECONDS)
     return delays
 
 
@@ -294,13 +291,13 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
         f"Made by `make bench` (this part alone: `python -m bench.key_index`) in one run of "
         f"{results['seconds']:.0f} seconds: keyhop {__version__}, Python "
         f"{platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, on which "
-        f"DynamoDB Local, the emulator with the deployed functions, the pump and all clients run "
+        f"DynamoDB Local, the emulator with the deployed functions, the bridge and all clients run "
         f"together. The machine's load of the last minute was {results['load']:.1f} when it "
         f"began: other work makes rates and delays worse, not units. Figures are comparable "
         f"within a run, not between machines."
     )
     yield from ("", "## How many writes a keeper sustains", "")
-    yield from _markdown(
+    yield from markdown(
         ("users' writes", "in one process: seconds", "writes/s", "deployed: seconds", "writes/s"),
         (
             (alone.kind.title, *_pace(alone), *_pace(deployed))
@@ -313,18 +310,18 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
         f"case: of a batch, each collection is worked once), and the time until it is drained, "
         f"with the records that the keeper's own writes leave; the faster of {ROUNDS} rounds. In "
         f"one process: one `keep` after the other, batches of {BATCH}, {WORKERS} threads, records "
-        f"read from the stream before; modifications are passed over. Deployed: from the moment "
-        f"when the pump is let go until nothing is left, under the mapping's settings ({LANES} "
-        f"batches at a time of a shard, of up to {BATCH}), with reading the stream, filtering, and "
-        f"calling the function through the emulator; the row of modifications shows what the pump "
-        f"alone takes. On AWS a function has a processor of its own, and a large table has many "
-        f"shards, each with its own keeper; that was not measured."
+        f"read from the stream before; modifications are passed over. Deployed: until nothing "
+        f"is left, one batch of up to {BATCH} at a time (the bridge has one lane, the mapping has "
+        f"{LANES} for a shard), with reading the stream, filtering, and calling the function "
+        f"through the emulator; the row of modifications shows what the bridge alone takes. On AWS "
+        f"a function has a processor of its own, and a large table has many shards, each with its "
+        f"own keeper; that was not measured."
     )
     yield from ("", "## What it adds to a user's write", "")
     yield from _costs(results)
     yield from ("", "## From a user's write to the row in the index", "")
     cuts = quantiles(results["delays"], n=20)
-    yield from _markdown(
+    yield from markdown(
         ("single writes of new keys", "p50", "p95", "longest"),
         [
             (
@@ -337,7 +334,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"One at a time, from the answer to the write until a query of the index finds the key. "
-        f"The pump looks at the stream every {1000 * IDLE_SECONDS:.0f} ms; Lambda polls a shard "
+        f"The bridge looks at the stream every {1000 * IDLE_SECONDS:.0f} ms; Lambda polls a shard "
         f"about four times a second (AWS documentation), so it may be some 100 ms more on AWS, "
         f"where it was not measured."
     )
@@ -364,7 +361,7 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
                 "yes" if charged == (reads, writes) else "**no**",
             )
         )
-    yield from _markdown(
+    yield from markdown(
         (
             "for each write",
             "one by one: reads / writes",
@@ -400,7 +397,7 @@ def _each(work: Work) -> tuple[str, str, str]:
 
 
 def _reading_lines(results: dict[str, Any]) -> Iterator[str]:
-    yield from _markdown(
+    yield from markdown(
         (f"{KEYS:,} keys x {ITEMS} items x {ITEM_BYTES} B", "requests", "RRU", "RRU/key", "s"),
         (
             (

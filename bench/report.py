@@ -48,7 +48,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
     yield from ("", "## The client", "", "CPU for one Scan request, microseconds:", "")
     yield from _client_table(results)
     yield from ("", "A million keys (1 x 150 B) from the stand-in server:", "")
-    yield from _markdown(
+    yield from markdown(
         ("keys", "requests", "RRU", "seconds", "peak memory MB"),
         (
             (
@@ -65,7 +65,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
 
 def _database_table(rows: list[dict[str, Any]]) -> Iterator[str]:
     headings = ("table", "way", "keys", "requests", "RRU", "RRU per key", "seconds")
-    yield from _markdown(
+    yield from markdown(
         (*headings, "CPU us per request", "peak MB"),
         (
             (
@@ -86,7 +86,7 @@ def _database_table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _simulator_table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    yield from _markdown(
+    yield from markdown(
         (
             "table",
             "keys",
@@ -119,7 +119,7 @@ def _ways(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _client_table(results: dict[str, Any]) -> Iterator[str]:
-    yield from _markdown(
+    yield from markdown(
         ("items a page", "boto3 client.scan", "keyhop", "ratio"),
         (
             (
@@ -148,7 +148,7 @@ def _expectations(results: dict[str, Any]) -> Iterator[str]:
         peak = row["megabytes"]
         what = f"peak memory, a million keys {row['way']}"
         rows.append(("client", what, "under 150 MB", f"{peak:.0f} MB", peak < 150))
-    yield from _markdown(
+    yield from markdown(
         ("where", "what", "expected", "measured", "kept"),
         ((*row[:4], "yes" if row[4] else "**no**") for row in rows),
         left=2,
@@ -196,9 +196,10 @@ def _checks(database: str, ways: dict[str, Any]) -> Iterator[tuple[str, str, str
         yield database, f"{title}: speed", "within 20 ms of published", measured, slower <= 20
 
 
-def _markdown(
+def markdown(
     headings: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
 ) -> Iterator[str]:
+    """A table's lines; the first `left` columns are aligned to the left."""
     yield "| " + " | ".join(headings) + " |"
     yield "|" + "|".join("---" if at < left else "---:" for at in range(len(headings))) + "|"
     for row in rows:

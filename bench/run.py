@@ -24,7 +24,7 @@ from bench import key_index, sharding
 from bench.client_cpu import client_cpu
 from bench.million import peak_megabytes
 from bench.report import write_report
-from local.flights import load
+from testing.databases import load
 from testing.servers import ROOT, dynalite, dynamodb_local, local_client
 from testing.simulator import (
     FullScanPolicy,

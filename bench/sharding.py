@@ -14,12 +14,12 @@ from typing import Any
 
 from keyhop import __version__
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
-from keyhop.sharding.shards import SETTLE_SECONDS
+from keyhop.sharding.key.shards import SETTLE_SECONDS
 
 from bench import sharding_burst as burst
 from bench import sharding_reads as reading
 from bench import sharding_writes as writing
-from bench.report import DOCS, _markdown
+from bench.report import DOCS, markdown
 from bench.sharding_burst import Outcome
 from bench.sharding_reads import Read
 from bench.sharding_writes import Cost
@@ -76,7 +76,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _writes(costs: list[Cost]) -> Iterator[str]:
-    yield from _markdown(
+    yield from markdown(
         (
             *("for each item", "requests", "of them metadata", "keys looked up", "moved"),
             *("RRU", "WRU", "client CPU"),
@@ -122,7 +122,7 @@ def _bursts(outcomes: list[Outcome]) -> Iterator[str]:
     def after(second: int | None, none: str) -> str:
         return none if second is None else f"{second} s"
 
-    yield from _markdown(
+    yield from markdown(
         (
             *("where", "written of wanted", "absorbed after", "throttles", "last throttle"),
             *("longest wait", "shards over time"),
@@ -180,7 +180,7 @@ def _dollars(costs: list[Cost]) -> Iterator[str]:
         reports = MILLION * min(1.0, 1 / (60 * rate))
         title = f"append-only, {rate:g} writes a second by each process and key"
         rows.append(_dollar_row(title, reads, MILLION * plain.write_units + reports))
-    yield from _markdown(("a million writes of up to 1 KB", "RRU", "WRU", "dollars"), rows)
+    yield from markdown(("a million writes of up to 1 KB", "RRU", "WRU", "dollars"), rows)
     yield ""
     yield (
         f"On demand, {PRICE_REGION}, {PRICE_DATE}, from the units above; reads of metadata are "
@@ -212,7 +212,7 @@ def _reads(reads: list[Read]) -> Iterator[str]:
         by_place.setdefault(where(read), {})[read.whole, read.consistent] = read
     for whole in (False, True):
         title = f"all {reading.ITEMS:,} items" if whole else f"`query(limit={reading.FEW})`"
-        yield from _markdown(
+        yield from markdown(
             (
                 *(title, "eventually: requests", "RRU", "latency"),
                 *("consistent: requests", "RRU", "latency"),

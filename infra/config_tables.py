@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from keyhop.checks import Must, Wrong, camel, names_of, one_of, text
 from keyhop.errors import CannotStart
-from keyhop.sharding.names import MOST_SHARDS, Names
-from keyhop.sharding.shards import ATTRIBUTES
+from keyhop.sharding.key.names import MOST_SHARDS, Names
+from keyhop.sharding.key.shards import ATTRIBUTES
 
 from infra.config_values import (
     ConfigError,

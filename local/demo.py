@@ -18,10 +18,11 @@ from rich.table import Table
 
 from local.cloud import Cloud, DeploymentError, laptop_cloud
 from local.demo_index import show_key_index
-from local.flights import TABLE, create_table, flights, load
+from local.flights import TABLE, create_table, flights
 from local.follow import Executions
 from local.show import follow, result_text
 from testing.baselines import Reading, full_scan, published
+from testing.databases import load
 from testing.servers import dynamodb_local, local_client
 
 ITEMS = 40_000
@@ -103,7 +104,7 @@ def _load(console: Console, url: str) -> None:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=ITEMS)
         items = islice(flights(), ITEMS)
-        load(client, items, progress=lambda loaded: bar.update(task, completed=loaded))
+        load(client, items, TABLE, progress=lambda loaded: bar.update(task, completed=loaded))
     console.print(
         f"Loaded {ITEMS:,} flights into the table {TABLE} in {time.monotonic() - began:.0f} s: "
         f"partition key tailnum, sort key departure."

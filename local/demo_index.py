@@ -14,8 +14,8 @@ from rich.table import Table
 from local.cloud import Cloud
 from local.flights import TABLE
 from local.follow import Ended, Executions
-from local.pump import pump_for
 from local.show import follow
+from local.stream_bridge import bridge_for
 from testing.servers import local_client
 
 BUILD = {"table": TABLE, "maxWriteRate": 20_000, "maxConcurrency": 2, "graceSeconds": 1}
@@ -31,16 +31,16 @@ def show_key_index(console: Console, cloud: Cloud, skipped: dict[str, Any]) -> b
 
     skipped: the result of the skip-scan of the same table.
     """
-    with pump_for(cloud) as pump:
-        console.print(f"\nStarting BuildKeyIndex with {json.dumps(BUILD)},", markup=False)
-        console.print("while aircraft come and go, whose records the keeper follows ...")
-        with _aircraft_come_and_go(cloud) as counts:
-            built = _done(console, cloud, "BuildKeyIndexArn", BUILD)
-        if built is None:
-            return False
-        pump.settle(SETTLE_SECONDS)
-        _print_built(console, built, counts, pump.counts.delivered)
-        read = _done(console, cloud, "StateMachineArn", READ)
+    bridge = bridge_for(cloud)
+    console.print(f"\nStarting BuildKeyIndex with {json.dumps(BUILD)},", markup=False)
+    console.print("while aircraft come and go, whose records the keeper follows ...")
+    with bridge.running(), _aircraft_come_and_go(cloud) as counts:
+        built = _done(console, cloud, "BuildKeyIndexArn", BUILD)
+    if built is None:
+        return False
+    bridge.settle(SETTLE_SECONDS)
+    _print_built(console, built, counts, bridge.counts["delivered"])
+    read = _done(console, cloud, "StateMachineArn", READ)
     if read is None:
         return False
     expected = skipped["keys"] + counts["came"] - counts["went"]

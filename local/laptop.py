@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -12,7 +13,7 @@ from rich.console import Console
 from local.cloud import Cloud, DeploymentError, laptop_cloud
 from local.demo import load_and_deploy
 from local.flights import TABLE
-from local.pump import Pump, pump_for
+from local.stream_bridge import IDLE_SECONDS, bridge_for
 
 
 def main() -> int:
@@ -24,27 +25,29 @@ def main() -> int:
         except DeploymentError as error:
             console.print(str(error), markup=False)
             return 1
-        with pump_for(cloud) as pump:
-            console.print(_told(cloud), markup=False)
-            _toggle_with_usr1(console, pump)
-            while True:
-                signal.pause()
+        console.print(_what_to_do(cloud), markup=False)
+        _carry_records(console, cloud)
+    return 0
 
 
-def _toggle_with_usr1(console: Console, pump: Pump) -> None:
-    """SIGUSR1 halts the pump, and lets it go on: to see what an audit finds meanwhile."""
+def _carry_records(console: Console, cloud: Cloud) -> None:
+    """Until Ctrl-C. SIGUSR1 halts it, or lets it go on: to see what an audit finds meanwhile."""
     halted = False
 
     def toggle(_number: int, _frame: FrameType | None) -> None:
         nonlocal halted
         halted = not halted
-        (pump.pause if halted else pump.resume)()
-        console.print(f"The stream pump is {'halted' if halted else 'at work'}.")
+        console.print(f"The stream is {'halted' if halted else 'carried on'}.")
 
     signal.signal(signal.SIGUSR1, toggle)
+    bridge = bridge_for(cloud)
+    while True:
+        time.sleep(IDLE_SECONDS)
+        if not halted:
+            bridge.look()
 
 
-def _told(cloud: Cloud) -> str:
+def _what_to_do(cloud: Cloud) -> str:
     exports = "\n".join(f"export {name}={value}" for name, value in cloud.exports.items())
     machine, bucket = cloud.outputs["StateMachineArn"], cloud.outputs["ResultsBucketName"]
     execution = f"{machine.replace(':stateMachine:', ':execution:')}:first"

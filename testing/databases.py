@@ -3,17 +3,19 @@
 import io
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from keyhop.cli.main import main
 from keyhop.dynamodb.values import Key, from_json
 
-from local.flights import load
 from testing.servers import local_client
 
 EXTREMES: dict[str, list[Any]] = {
@@ -43,6 +45,10 @@ EXTREMES: dict[str, list[Any]] = {
 }
 """Sort keys at and around the ends of their types."""
 
+
+BATCH = 25
+THREADS = 4
+"""Batches under way at once; DynamoDB Local gains nothing from more."""
 
 BY_DAY: dict[str, Any] = {
     "AttributeDefinitions": [{"AttributeName": "day", "AttributeType": "S"}],
@@ -169,6 +175,35 @@ class Database:
         path = folder / "report.json"
         result = self.keys(table, "--report", str(path), *arguments)
         return result.status, json.loads(path.read_bytes()) | {"out": result.keys}
+
+
+def load(
+    client: Any,
+    items: Iterable[dict[str, Any]],
+    table: str,
+    progress: Callable[[int], None] = lambda loaded: None,
+) -> int:
+    """Write items in batches, several at once; returns how many. Keys must not repeat."""
+    loaded = 0
+    with ThreadPoolExecutor(THREADS) as pool:
+        rest = iter(items)
+        batches = iter(lambda: list(islice(rest, BATCH)), [])
+        while wave := list(islice(batches, 64)):
+            for written in pool.map(lambda batch: _write(client, table, batch), wave):
+                loaded += written
+            progress(loaded)
+    return loaded
+
+
+def _write(client: Any, table: str, batch: list[dict[str, Any]]) -> int:
+    waiting = {table: [{"PutRequest": {"Item": item}} for item in batch]}
+    pause = 0.05
+    while waiting:
+        waiting = client.batch_write_item(RequestItems=waiting).get("UnprocessedItems") or {}
+        if waiting:
+            time.sleep(pause)
+            pause = min(2.0, 2 * pause)
+    return len(batch)
 
 
 def hashable(keys: Iterable[Key]) -> list[Any]:

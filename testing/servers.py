@@ -16,7 +16,7 @@ from botocore.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 DYNAMODB_LOCAL = ROOT / ".cache" / "dynamodb-local"
-ON_LOOPBACK = ROOT / "local" / "dynamodb-local.xml"
+ON_LOOPBACK = ROOT / "testing" / "dynamodb-local.xml"
 DYNALITE = ROOT / "node_modules" / "dynalite" / "cli.js"
 START_SECONDS = 60.0
 HEAP = "1g"
@@ -77,7 +77,7 @@ def running(
     """A server that listens on `port`; yields its address. Ends with the block or this process."""
     with tempfile.TemporaryFile() as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "local.child", *command],
+            [sys.executable, "-m", "testing.child", *command],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,

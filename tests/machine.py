@@ -13,13 +13,13 @@ from typing import Any
 from keyhop.dynamodb.usage import Tally
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.check import verify_run
+from keyhop.jobs.clock import now
 from keyhop.jobs.costs import Worker
 from keyhop.jobs.finish import finish_run
 from keyhop.jobs.plan import plan_run
 from keyhop.jobs.request import parse
 from keyhop.jobs.runs import Execution, Runs
 from keyhop.jobs.work import GroupWork, scan_segments
-from keyhop.jobs.worker import now
 from keyhop.key_index.fleet import KeyIndexes
 from keyhop.storage.s3 import Bucket
 

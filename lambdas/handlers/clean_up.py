@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.jobs.failure import RunFailed, clean_up
 from keyhop.jobs.runs import Execution
 
-from handlers.settings import CleanUpSettings, runs_in
+from handlers.settings import CleanUpSettings
 from handlers.telemetry import count, function_tracer
 
 logger = Logger()
@@ -24,7 +24,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Fails with RunFailed on purpose: so ends the execution, with a cause for people."""
     settings = CleanUpSettings.from_env(os.environ)
     execution = Execution.from_context(event["execution"])
-    runs = runs_in(settings.bucket)
+    runs = settings.deployment.runs
     try:
         clean_up(event["state"], execution, event["entered"], runs, settings.worker)
     except RunFailed as failed:

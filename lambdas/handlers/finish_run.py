@@ -5,13 +5,10 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.dynamodb.values import KeyType
-from keyhop.jobs.finish import finish_run
+from keyhop.jobs.fleet import finish_run
 from keyhop.jobs.runs import Execution
-from keyhop.keys.logical import Parse
-from keyhop.sharding.names import Names
 
-from handlers.settings import FinishSettings, runs_in
+from handlers.settings import FinishSettings
 from handlers.telemetry import count, function_tracer
 
 logger = Logger()
@@ -26,17 +23,17 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the state of ScanGroups to the state for a check, another round, or the end."""
     settings = FinishSettings.from_env(os.environ)
     execution = Execution.from_context(event["execution"])
-    runs = runs_in(settings.bucket)
-    remaining = context.get_remaining_time_in_millis() / 1000
-    state = finish_run(event["state"], execution, runs, settings.worker, parser, remaining)
+    state = finish_run(
+        event["state"],
+        execution,
+        settings.deployment,
+        settings.tasks,
+        settings.worker,
+        context.get_remaining_time_in_millis() / 1000,
+    )
     if state["next"] != "scan":
-        told = state["result"]
+        result = state["result"]
         count(metrics, RunsFinished=1)
-        count(metrics, RunSeconds=told["seconds"], RunDollars=told["cost"]["total"])
+        count(metrics, RunSeconds=result["seconds"], RunDollars=result["cost"]["total"])
     logger.info("summed up", run=state["run"], following=state["next"])
     return state
-
-
-def parser(type_: KeyType, separator: str) -> Parse:
-    """Reads physical keys, for a run that lists logical ones."""
-    return Names(type_, separator).parsed

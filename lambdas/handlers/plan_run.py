@@ -5,17 +5,21 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.dynamodb.usage import Tally
-from keyhop.jobs.plan import plan_run
-from keyhop.jobs.request import parse
+from keyhop.dynamodb.usage import Usage
+from keyhop.jobs.fleet import Planner
 from keyhop.jobs.runs import Execution
+from keyhop.key_index.request import parse_walk
+from keyhop.keys.request import parse
 
-from handlers.settings import PlanSettings, key_indexes_of, runs_in
+from handlers.settings import PlanSettings
 from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
 metrics = Metrics()
 tracer = function_tracer()
+
+PARSERS = {"keys": parse, "key_index": parse_walk}
+"""By the task of the state machine: what reads its input."""
 
 
 @logger.inject_lambda_context
@@ -24,23 +28,20 @@ tracer = function_tracer()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the execution's input to the state for ScanGroups, or for the end."""
     settings = PlanSettings.from_env(os.environ)
-    execution = Execution.from_context(event["execution"])
-    request = parse(event["input"])
-    runs = runs_in(settings.bucket)
-    tally = Tally()
+    request = PARSERS[event.get("task", "keys")](event["input"])
+    usage = Usage()
+    planner = Planner(
+        Execution.from_context(event["execution"]),
+        settings.deployment,
+        settings.tasks,
+        settings.worker,
+        usage,
+        settings.most_workers,
+    )
     try:
-        state = plan_run(
-            request,
-            execution,
-            runs,
-            settings.tables,
-            settings.worker,
-            tally,
-            settings.most_workers,
-            key_indexes_of(runs, settings.places).source,
-        )
+        state = planner.plan_run(request)
     finally:
-        count_reads(metrics, tally)
+        count_reads(metrics, usage)
     count(metrics, RunsPlanned=1)
     logger.info("planned", run=state.get("run"), table=request.table, plan=state.get("plan"))
     return state

@@ -5,10 +5,11 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
+from keyhop.jobs.model import usage_json
 from keyhop.jobs.work import GroupWork, scan_segments
 
-from handlers.settings import ScanSettings, key_indexes_of, runs_in
+from handlers.settings import ScanSettings
 from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
@@ -24,22 +25,20 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     settings = ScanSettings.from_env(os.environ)
     work = GroupWork.from_state(event)
     logger.append_keys(run=work.run, group=work.group)
-    tally = Tally()
-    runs = runs_in(settings.bucket)
+    usage = Usage()
     try:
-        worked = scan_segments(
+        result = scan_segments(
             work,
-            runs,
-            settings.tables,
+            settings.deployment,
+            settings.tasks,
             context.get_remaining_time_in_millis() / 1000,
             context.aws_request_id,
-            tally,
-            walks=key_indexes_of(runs, settings.places).walker,
+            usage,
         )
     finally:
-        count_reads(metrics, tally)
-    count(metrics, KeysFound=worked.keys, Slices=worked.commits)
+        count_reads(metrics, usage)
+    count(metrics, KeysFound=result.keys, Slices=result.commits)
     if work.max_read_rate is not None:
         count(metrics, ReadBudget=work.max_read_rate)
-    logger.info("worked", done=worked.done, keys=worked.keys, **tally.to_json())
-    return worked.to_state()
+    logger.info("worked", done=result.done, keys=result.keys, **usage_json(usage))
+    return result.to_state()

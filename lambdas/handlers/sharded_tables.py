@@ -10,12 +10,11 @@ from typing import Any
 from aws_lambda_powertools.metrics import Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.client import Client, Endpoint, is_transient
+from keyhop.dynamodb.client import DynamoDB, Endpoint, connect, is_transient
 from keyhop.errors import GaveUp
-from keyhop.jobs.request import allowed
-from keyhop.jobs.runs import dynamodb_for
-from keyhop.sharding.policy import Policy
-from keyhop.sharding.provisioned import cloudwatch_of
+from keyhop.jobs.request import allowed, table_region
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.store.capacity import cloudwatch_of
 from keyhop.sharding.table import CONNECTIONS, ShardedTable, explained_to_user
 
 from handlers.settings import ShardingSettings
@@ -37,8 +36,7 @@ class OutOfTime(BotoCoreError):  # type: ignore[misc]
 class TimedClient:
     """Keyhop's client, until `ends_at` (of time.monotonic)."""
 
-    def __init__(self, client: Client) -> None:
-        self.region = client.region
+    def __init__(self, client: DynamoDB) -> None:
         self.ends_at = float("inf")
         self._client = client
 
@@ -83,7 +81,7 @@ def at_work(
         told = explained_to_user(error, table)
         raise (GaveUp(str(told)) if is_transient(error) else told) from error
     finally:
-        count_sharding(metrics, table.counts.take())
+        count_sharding(metrics, table.usage.take())
 
 
 @lru_cache(maxsize=64)
@@ -91,8 +89,8 @@ def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
     """The table and its client: a process is warm for many invocations."""
     settings = ShardingSettings.from_env(os.environ)
     sharded = settings.sharded[name]
-    client, endpoint = dynamodb_for(name, settings.tables, CONNECTIONS)
-    timed = TimedClient(client)
+    connection = connect(Endpoint(region=table_region(name)), CONNECTIONS)
+    timed = TimedClient(connection.client)
     table = ShardedTable(
         name,
         metadata=sharded.metadata,
@@ -101,7 +99,7 @@ def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
         append_only=sharded.append_only,
         separator=sharded.separator,
         policy=Policy(most=sharded.most_shards),
-        endpoint=endpoint,
+        endpoint=connection.endpoint,
         client=timed,
         cloudwatch=cloudwatch_of(Endpoint()) if writes else None,
     )

@@ -4,16 +4,7 @@ from collections.abc import Mapping
 
 from aws_lambda_powertools import Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
-from keyhop.dynamodb.usage import Tally
-from keyhop.sharding.counts import (
-    AT_MAXIMUM,
-    HOT_THROTTLES,
-    MOVES,
-    RACES_LOST,
-    SHARDS_ADDED,
-    SHARDS_REMOVED,
-    Counts,
-)
+from keyhop.dynamodb.usage import Usage
 
 UNKNOWN_REASON = "Unknown"
 
@@ -33,31 +24,31 @@ def count(metrics: Metrics, **values: float) -> None:
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
 
 
-def count_reads(metrics: Metrics, tally: Tally) -> None:
+def count_reads(metrics: Metrics, usage: Usage) -> None:
     """What reading has come to, with throttles by the service's reasons."""
     count(
         metrics,
-        ReadUnits=tally.units,
-        Requests=tally.requests,
-        Retries=tally.retries,
-        Throttles=sum(tally.throttles.values()),
+        ReadUnits=usage.read_units,
+        Requests=usage.requests,
+        Retries=usage.retries,
+        Throttles=sum(usage.throttles.values()),
     )
-    count_throttles(metrics, tally.throttles)
+    count_throttles(metrics, usage.throttles)
 
 
-def count_sharding(metrics: Metrics, counts: Counts) -> None:
+def count_sharding(metrics: Metrics, usage: Usage) -> None:
     """What the calls of a sharded table have come to, with throttles by the service's reasons."""
-    tally = counts.tally
+    counters = usage.counters
     count(
         metrics,
-        ShardsAdded=tally[SHARDS_ADDED],
-        ShardsRemoved=tally[SHARDS_REMOVED],
-        RacesLost=tally[RACES_LOST],
-        HotKeyThrottles=tally[HOT_THROTTLES],
-        KeysAtMaximum=tally[AT_MAXIMUM],
-        ItemsMoved=tally[MOVES],
+        ShardsAdded=counters["shards_added"],
+        ShardsRemoved=counters["shards_removed"],
+        RacesLost=counters["races_lost"],
+        HotKeyThrottles=counters["hot_throttles"],
+        KeysAtMaximum=counters["at_maximum"],
+        ItemsMoved=counters["moves"],
     )
-    count_throttles(metrics, counts.throttles)
+    count_throttles(metrics, usage.throttles)
 
 
 def count_throttles(metrics: Metrics, throttles: Mapping[str, int]) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeysMissing
-from keyhop.jobs.check import verify_run
+from keyhop.keys.check import verify_run
 
-from handlers.settings import VerifySettings, runs_in
+from handlers.settings import VerifySettings
 from handlers.telemetry import count, count_reads, function_tracer
 
 logger = Logger()
@@ -23,21 +23,21 @@ tracer = function_tracer()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the state of FinishRun to itself with the check's result, or to another turn."""
     settings = VerifySettings.from_env(os.environ)
-    tally = Tally()
+    usage = Usage()
     try:
         state, verdict = verify_run(
             event,
-            runs_in(settings.bucket),
-            settings.tables,
+            settings.deployment,
+            settings.tasks,
             settings.worker,
             context.get_remaining_time_in_millis() / 1000,
-            tally,
+            usage,
         )
     except KeysMissing as error:
         count(metrics, KeysMissing=error.missing)
         raise
     finally:
-        count_reads(metrics, tally)
+        count_reads(metrics, usage)
     if verdict.is_whole:
         count(metrics, KeysMissing=0)
     logger.info("checked", run=state["run"], segments=verdict.segments, drawn=verdict.drawn)

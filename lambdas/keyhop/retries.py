@@ -10,6 +10,8 @@ T = TypeVar("T")
 
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 20.0
+DEFAULT_PATIENCE_SECONDS = 300.0
+"""How long failures are borne while nothing succeeds."""
 
 
 def repeat(

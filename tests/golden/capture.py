@@ -21,8 +21,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-from keyhop.cli.main import parser
+from keyhop.cli.main import command
 from keyhop.errors import BudgetSpent
 from keyhop.jobs import work as working
 from keyhop.jobs.failure import RunFailed, clean_up
@@ -133,29 +134,26 @@ def identities_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def options() -> dict[str, Any]:
     """Each command's options and arguments, whatever library parses them."""
-    return {command: dict(sorted(found)) for command, found in options_of(parser(), "keyhop")}
+    return {name: dict(sorted(found)) for name, found in options_of(command, "keyhop")}
 
 
-def options_of(
-    command: argparse.ArgumentParser, name: str
-) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """The adapter: all that knows argparse."""
+def options_of(group: click.Command, name: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """The adapter: all that knows click."""
     found = []
-    for action in command._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for child, sub in action.choices.items():
-                yield from options_of(sub, f"{name} {child}")
-        elif not isinstance(action, argparse._HelpAction):
-            default = None if action.default == argparse.SUPPRESS else action.default
-            told = {
-                "options": sorted(action.option_strings),
-                "default": default,
-                "choices": list(action.choices) if action.choices else None,
-                "required": action.required,
-                "is_flag": action.nargs == 0,
-            }
-            found.append((max(action.option_strings, key=len, default=action.dest), told))
+    for parameter in group.params:
+        info = parameter.to_info_dict()
+        names = parameter.opts if isinstance(parameter, click.Option) else []
+        description = {
+            "options": sorted(names),
+            "default": info["default"],
+            "choices": info["type"].get("choices"),
+            "required": parameter.required,
+            "is_flag": info.get("is_flag", False),
+        }
+        found.append((max(names, key=len, default=parameter.name), description))
     yield name, found
+    for child, sub in getattr(group, "commands", {}).items():
+        yield from options_of(sub, f"{name} {child}")
 
 
 # --- sentences of errors

@@ -356,7 +356,7 @@ def test_a_drain_ends_when_it_is_done_and_waits_otherwise():
 def test_what_the_choice_reads_is_what_the_function_answers():
     from handlers.move_shards import to_state
     from keyhop.sharding.drain import DrainStep, Next
-    from keyhop.sharding.shards import Phase
+    from keyhop.sharding.key.shards import Phase
 
     answers = {action: to_state(DrainStep(action, Phase.MOVING, 1, 4, 0.2)) for action in Next}
     assert answers[Next.DONE]["action"] == "done"

@@ -13,6 +13,7 @@ import pytest
 from keyhop import __version__
 
 from testing.databases import Database, keyhop
+from testing.marks import prove
 from testing.standin.engine import Refused
 from testing.standin.server import StandIn
 
@@ -30,9 +31,9 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--max-read-rate", "0"], "'0' is not a number above 0"),
         (["keys", "T", "--max-read-units", "nan"], "is not a number above 0"),
         (["keys", "T", "--verify", "1.5"], "'1.5' is not a share"),
-        (["keys", "T", "--method", "magic"], "invalid choice: 'magic'"),
-        (["keys", "T", "--format", "xml"], "invalid choice: 'xml'"),
-        (["keys", "T", "--colour"], "unrecognized arguments: --colour"),
+        (["keys", "T", "--method", "magic"], "'magic' is not one of 'auto', 'skip', 'scan'"),
+        (["keys", "T", "--format", "xml"], "'xml' is not one of 'text', 'jsonl', 'csv', 'json'"),
+        (["keys", "T", "--colour"], "No such option '--colour'"),
         (["keys", "T", "--resume"], "--resume needs --output"),
         (["keys", "T", "--format", "json"], "--format json is for --plan"),
         (["keys", "T", "--plan", "--format", "csv"], "--plan prints text"),
@@ -52,7 +53,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", *ANYWHERE], "Nothing answers at http://127.0.0.1:9"),
         (["keys", "T", "--profile", "no-such-profile", *ANYWHERE], "'no-such-profile'"),
         (["nonsense"], "nonsense"),
-        ([], "COMMAND"),
+        ([], "Missing command"),
     ],
 )
 def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:
@@ -174,11 +175,11 @@ def test_a_plan_of_a_table_without_a_sort_key(database: Database, table_name: st
     assert told["keys"]["high"] >= 800
 
 
-@pytest.mark.parametrize("allowed", [5, 50, 200])
+@pytest.mark.parametrize("allowed", [5, prove(50), 200])
 def test_a_plan_keeps_within_its_allowance(
     strict: Database, stand_in: StandIn, table_name: str, allowed: int
 ) -> None:
-    strict.collections(table_name, [1, 3, 200] * 120, filling=3_000)
+    strict.collections(table_name, [1, 3, 200] * 30, filling=3_000)
     before = stand_in.units
     plan = strict_plan(strict, table_name, "--max-read-units", str(allowed))
     assert stand_in.units - before <= allowed
@@ -211,7 +212,7 @@ def test_a_plan_tells_what_auto_would_take_whatever_is_asked(
     assert json.loads(result.out)["method"] == "skip"
 
 
-@pytest.mark.parametrize("items", [1, 2, 5, 10])
+@pytest.mark.parametrize("items", [1, prove(2), 5, prove(10)])
 def test_a_plan_of_small_collections_is_close(
     strict: Database, table_name: str, tmp_path: Path, items: int
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 
-from local.flights import load
+from testing.databases import load
 from tests.live.fixtures import INDEX, Fixture
 from tests.live.report import Refused
 from tests.live.ways import Ways

@@ -1,7 +1,8 @@
 """The input of an execution: what is taken, and what is said of the rest."""
 
 import pytest
-from keyhop.jobs.request import FIELDS, RUN_ID, InvalidInput, Request, allowed, parse, table_region
+from keyhop.checks import InvalidInput
+from keyhop.jobs.request import FIELDS, RUN_ID, Request, allowed, parse, table_region
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from handlers import clean_up, finish_run, plan_run, scan_segments, settings, verify_run
+from keyhop.checks import InvalidInput
 from keyhop.dynamodb.usage import Tally
 from keyhop.errors import GaveUp, KeysMissing
 from keyhop.jobs.failure import RunFailed
-from keyhop.jobs.request import InvalidInput
 from keyhop.jobs.work import Worked
 from keyhop.keys.verify import Verdict
 

@@ -4,12 +4,13 @@ import argparse
 import io
 import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from keyhop.cli import shards_actions, shards_view
 from keyhop.cli.session import Stop
-from keyhop.cli.sharded import Sharded, agreement
+from keyhop.cli.sharded import Sharded
 from keyhop.cli.shards_actions import Teller
 from keyhop.cli.shards_view import (
     escaped,
@@ -22,11 +23,11 @@ from keyhop.cli.shards_view import (
 )
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import CannotStart
-from keyhop.sharding.items import Schema
+from keyhop.sharding.io.items import Schema
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 from keyhop.sharding.manage import KeyShards
-from keyhop.sharding.names import Names
-from keyhop.sharding.protocol import Placement
-from keyhop.sharding.shards import DRAINING, Phase, Shards
 from rich.console import Console
 
 from testing.databases import keyhop
@@ -107,12 +108,12 @@ def test_the_placement_is_taken_from_the_metadata(
     calculated: bool, hash_: str, append_only: bool
 ) -> None:
     placement = Placement(calculated, hash_, append_only)  # type: ignore[arg-type]
-    assert agreement(f"{placement.name} --") == (placement, "--")
+    assert Placement.parse(placement.text("--")) == (placement, "--")
 
 
 def test_a_placement_of_a_later_version_is_refused() -> None:
     with pytest.raises(CannotStart, match="'by moonlight _', which this version does not know"):
-        agreement("by moonlight _")
+        Sharded.agreed(Sharded.__new__(Sharded), replace(GROWN, placement="by moonlight _"))
 
 
 def parsed(type_: str, text: str, base64: bool = False):
@@ -141,14 +142,14 @@ def test_keys_as_they_are_given() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "ACTION"),
+        ([], "Missing command"),
         (["list"], "TABLE"),
         (["list", "T"], "--metadata"),
         (["show", "T", "--metadata", "m"], "KEY"),
         (["add", "T", "k", "--metadata", "m", "--count", "0"], "whole number from 1 to 999"),
-        (["drain", "T", "k", "--metadata", "m"], "one of the arguments --shards --call-off"),
+        (["drain", "T", "k", "--metadata", "m"], "give either --shards M or --call-off"),
         (["drain", "T", "k", "--metadata", "m", "--shards", "0"], "whole number from 1"),
-        (["drain", "T", "k", "--metadata", "m", "--shards", "1", "--call-off"], "not allowed with"),
+        (["drain", "T", "k", "--metadata", "m", "--shards", "1", "--call-off"], "give either"),
     ],
 )
 def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:

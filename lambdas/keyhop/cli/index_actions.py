@@ -2,109 +2,138 @@
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.progress import Display
-from keyhop.cli.session import Limits, Stop, reader_of, stop_on_signals
+from keyhop.cli.session import Stop, connection_of, stop_on_signals
 from keyhop.cli.summary import check_report_path, write_report
-from keyhop.dynamodb.client import DynamoDB, Endpoint, aws_client, dynamodb_client
-from keyhop.dynamodb.tables import DEFAULT_PATIENCE_SECONDS
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.client import Connection, aws_client
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart
-from keyhop.jobs.estimate import estimate
-from keyhop.jobs.layout import MOST_WORKERS, Choice, Wishes
-from keyhop.jobs.worker import Progress, now
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import LocalJob, nowhere, opened
+from keyhop.jobs.plan import Place
+from keyhop.key_index.belief import why_not
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.index import (
-    TableState,
-    check_can_have_one,
-    check_has_one,
-    look_up,
-    step_towards_built,
-    step_towards_removed,
-)
-from keyhop.key_index.local_walk import Pass, target_of_walk, writes_of
-from keyhop.key_index.registry import Book, local_book, why_not
-from keyhop.key_index.report import build_cost, report_text, walk_report
+from keyhop.key_index.index import check_has_one, is_ready, status_of, table_with_index
+from keyhop.key_index.keeper import keep
+from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.key_index.registry import Registry, local_registry
+from keyhop.key_index.report import report_text
+from keyhop.key_index.request import Action, Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import GRACE_SECONDS, Walk
-from keyhop.key_index.validation import check_all_were_free, check_items, check_place
-from keyhop.scan.reader import PageReader, Stopped
-from keyhop.streams.dead_letters import Failures
+from keyhop.key_index.task import Kind, WalkTask
+from keyhop.key_index.validation import check_place
+from keyhop.storage.local import Directory
+from keyhop.streams.dead_letters import DeadLetters
 from keyhop.streams.event_source import keepers_of
 
 POLL_SECONDS = 2.0
-CONNECTIONS = 2 * MOST_WORKERS
+LOCAL_POLL_SECONDS = 0.2
+SETTLE_SECONDS = 0
+"""A keeper that has to be waited for is not detached from here: the command refuses it."""
+
+STATES = {"walk": "walked", "audit": "audited"}
+"""Of each job that a step names: where the next step finds its run."""
+
+Keepers = Callable[[Table], list[str] | None]
+"""Names of keepers that follow a table; None if that cannot be seen."""
 
 
-class Table:
-    """The table of one command, with its client, its state and its book."""
+@dataclass(frozen=True, slots=True)
+class SeenKeeper:
+    """A keeper of some deployment, which the command only looks at (life_cycle.Keeper).
 
-    def __init__(self, options: argparse.Namespace, stop: Stop) -> None:
-        self.options = options
-        self.stop = stop
-        endpoint = Endpoint(options.region, options.profile, options.endpoint_url)
-        self.client: DynamoDB = dynamodb_client(endpoint, CONNECTIONS)
-        self.endpoint = replace(endpoint, region=self.client.region)
-        self.name: str = options.table
-        self.state: TableState = look_up(self.client, self.endpoint, self.name)
-        self.book: Book = local_book(self.state.name, self.state.identity)
-        self.setup = self.book.setup()
+    believes_none: the user knows of none where it cannot be seen.
+    """
 
-    def sentinel(self) -> Sentinel:
+    turns_stream_on: ClassVar[bool] = False
+    keepers: Keepers
+    believes_none: bool = False
+
+    def attach(self, table: Table) -> bool:
+        """Keeper.attach: there is nothing to attach."""
+        return True
+
+    def check_may_detach(self, table: Table) -> None:
+        """Keeper.check_may_detach."""
+        keepers = self.keepers(table)
+        if keepers:
+            raise CannotStart(
+                f"A keeper follows the table's stream and would put the sentinels back: "
+                f"{', '.join(keepers)}. Start the state machine RemoveKeyIndex of its deployment."
+            )
+        if keepers is None and not self.believes_none:
+            raise CannotStart(
+                "It cannot be seen from here whether a keeper follows the table's stream, which "
+                "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
+                "know of none, give --no-keeper."
+            )
+
+    def detach(self, table: Table) -> bool:
+        """Keeper.detach: there is nothing to detach."""
+        return True
+
+    def follows(self, table: Table) -> bool:
+        """Keeper.follows."""
+        return bool(self.keepers(table))
+
+    def shares_stream(self, table: Table) -> bool:
+        """Keeper.shares_stream."""
+        return True
+
+    def mappings(self, table: Table) -> int:
+        """Keeper.mappings."""
+        return len(self.keepers(table) or ())
+
+
+@dataclass(slots=True)
+class IndexCommand:
+    """One command on the key index of one table."""
+
+    options: argparse.Namespace
+    stop: Stop
+    connection: Connection = field(init=False)
+    table: Table = field(init=False)
+    registry: Registry = field(init=False)
+    said: str = ""
+
+    def __post_init__(self) -> None:
+        self.connection = connection_of(self.options)
+        self.table = table_with_index(self.connection, self.options.table)
+        self.registry = local_registry(self.table)
+
+    def sentinel(self, table: Table) -> Sentinel:
         """Where sentinels are, or are to be."""
         place = getattr(self.options, "sentinel", None)
-        known = (self.setup or {}).get("sentinel")
+        known = (self.registry.setup() or {}).get("sentinel")
         if place is None and known is not None:
             return Sentinel.from_json(known)
-        return Sentinel.of(self.state.space, place)
+        return Sentinel.of(table.space, place)
 
-    def checked_sentinel(self) -> Sentinel:
-        """The same; raises CannotStart if the index was built with another one."""
-        sentinel = self.sentinel()
-        check_place(self.client, self.endpoint, self.state, self.name, sentinel)
-        return sentinel
-
-    @property
-    def keepers(self) -> list[str] | None:
+    def keepers(self, table: Table) -> list[str] | None:
         """Keepers that follow the table; None if that cannot be seen."""
-        return keepers_of(self.state.stream, self.endpoint)
+        return keepers_of(table.stream, self.connection.endpoint)
 
-    def walk(self, walk: Walk, sentinel: Sentinel) -> dict[str, Any]:
-        """Walk over the table, with progress."""
-        reader = self.reader(walk, sentinel)
-        done = Pass(walk, reader, self.collections(walk, sentinel), self._wishes())
-        display: list[Display] = []
-
-        def follow(progress: Progress) -> Callable[[], None]:
-            display.append(Display(reader, progress, self.options.quiet))
-            return display[0].update
-
-        try:
-            return done.run(follow)
-        finally:
-            for shown in display:
-                shown.close()
-
-    def reader(self, walk: Walk, sentinel: Sentinel) -> PageReader:
-        """Reads pages for a walk."""
-        target = target_of_walk(self.client, self.endpoint, self.name, sentinel, walk)
-        limits = Limits(self.options.max_read_rate, None, self.options.give_up_after)
-        return reader_of(self.client, target, self.endpoint, limits, self.stop)
-
-    def collections(self, walk: Walk, sentinel: Sentinel) -> Collections:
-        """Calls on single collections."""
-        return Collections(
-            self.client,
-            self.name,
-            sentinel,
-            writes=writes_of(walk),
-            endpoint=self.endpoint,
-            patience=getattr(self.options, "give_up_after", DEFAULT_PATIENCE_SECONDS),
-            stop=self.stop.event,
+    def order(self, action: Action) -> Order:
+        """The flags as an order."""
+        options = self.options
+        return Order(
+            action,
+            options.table,
+            max_write_rate=options.max_write_rate,
+            max_read_rate=options.max_read_rate,
+            grace_seconds=getattr(options, "grace", GRACE_SECONDS),
+            plan_only=getattr(options, "plan", False),
+            repair=not getattr(options, "no_repair", False),
+            sweep=getattr(options, "sweep", False),
         )
 
     def say(self, text: str) -> None:
@@ -112,21 +141,87 @@ class Table:
         if not self.options.quiet:
             print(text, file=sys.stderr)
 
-    def wait_for(self, step: Callable[..., Any]) -> TableState:
-        """Repeat a step until nothing is left to do."""
-        said = ""
-        while True:
-            state, told = step(self.client, self.endpoint, self.name, False)
-            if told.done:
-                return state  # type: ignore[no-any-return]
-            if told.says != said:
-                self.say(f"{told.says} ...")
-                said = told.says
-            if self.stop.event.wait(0.2 if self.endpoint.is_loopback else POLL_SECONDS):
-                raise Stopped
+    def run(self, action: Action) -> tuple[Mapping[str, Any], dict[str, dict[str, Any]]]:
+        """The steps of an action, to their end; its result, and a report of each walk."""
+        reports: dict[str, dict[str, Any]] = {}
+        journals: dict[str, Journal] = {}
+        state: dict[str, Any] = {}
+        step, following = "prepare", "prepare"
+        while following != "end":
+            life_cycle = self.life_cycle(action, journals)
+            state |= life_cycle.step(step, state)
+            following = state["next"]
+            if following == "wait":
+                self._wait(state["says"])
+            elif following == "walk":
+                for name, run in STATES.items():
+                    if name in state:
+                        kind: Kind = state[name]["walk"]["kind"]
+                        journals[run] = self._walk(kind, state[name], state.get("rounds", 1))
+                        state[run] = {"run": run}
+                        report = life_cycle.report_of(kind, journals[run])
+                        reports[kind] = _added(reports.get(kind), report)
+            step = "finish" if following in ("walk", "finish") or "rounds" in state else step
+        return state["result"], reports
 
-    def _wishes(self) -> Wishes:
-        return Wishes(max_rate=self.options.max_read_rate)
+    def life_cycle(self, action: Action, journals: Mapping[str, Journal]) -> LifeCycle:
+        """The life cycle of the table, as it is now."""
+        self.table = table_with_index(self.connection, self.options.table)
+        return LifeCycle(
+            self.order(action),
+            self.connection,
+            self.table,
+            self.sentinel,
+            self.registry,
+            SeenKeeper(self.keepers, getattr(self.options, "no_keeper", False)),
+            lambda run: journals[run],
+            SETTLE_SECONDS,
+        )
+
+    def _walk(self, kind: Kind, given: Mapping[str, Any], round_: int) -> Journal:
+        """One walk, with progress; in a directory of its own it can be gone on with."""
+        name = kind if round_ == 1 else f"{kind}-{round_}"
+        path = self.options.output and Path(self.options.output) / name
+        journal = opened(path, self.options.resume) if path else nowhere()
+        try:
+            job = LocalJob(
+                parse_walk(given),
+                {"key_index": partial(WalkTask, sentinel=self.sentinel(self.table))},
+                self.connection,
+                journal,
+                self.stop.event,
+                self.options.give_up_after,
+                Place(str(path), f"The run in {path}", "--"),
+            )
+            if self.options.resume and journal.is_finished():
+                return journal
+            job.prepare()
+            job.begin()
+            with Display(job.reader, job.progress, self.options.quiet) as display:
+                if not job.work(display.update):
+                    raise Stopped
+            job.finish()
+            return journal
+        finally:
+            if isinstance(journal.store, Directory):
+                journal.store.unlock()
+
+    def _wait(self, says: str) -> None:
+        if says != self.said:
+            self.say(f"{says} ...")
+            self.said = says
+        local = self.connection.endpoint.is_loopback
+        if self.stop.event.wait(LOCAL_POLL_SECONDS if local else POLL_SECONDS):
+            raise Stopped
+
+
+def _added(before: Mapping[str, Any] | None, report: dict[str, Any]) -> dict[str, Any]:
+    """A walk that took several rounds: what all of them came to."""
+    if before is None:
+        return report
+    sums = ("deleted", "collections", "requests", "strong_reads")
+    figures = ("read_units", "write_units", "dollars", "seconds")
+    return {**report, **{name: round(before[name] + report[name], 9) for name in sums + figures}}
 
 
 def build(options: argparse.Namespace) -> int:
@@ -154,199 +249,138 @@ def reconcile(options: argparse.Namespace) -> int:
     return _run(options, _reconcile)
 
 
-def _run(options: argparse.Namespace, work: Callable[[Table], int]) -> int:
+def _run(options: argparse.Namespace, work: Callable[[IndexCommand], int]) -> int:
     if options.report:
         check_report_path(options.report)
     with stop_on_signals() as stop:
         try:
-            return work(Table(options, stop))
+            return work(IndexCommand(options, stop))
         except Stopped:
             print("keyhop: Interrupted. Start the same command again.", file=sys.stderr)
             return stop.status
 
 
-def _build(table: Table) -> int:
-    options = table.options
-    check_can_have_one(table.state)
-    sentinel = table.checked_sentinel()
-    walk = Walk("build", max_write_rate=options.max_write_rate)
-    if options.plan:
-        return _plan(table, table.reader(walk, sentinel))
-    if table.state.index is None:
-        check_items(table.client, table.endpoint, table.name, sentinel)
-    table.book.check_writable()
-    table.book.note_setup(table.state.shape(), sentinel)
-    table.wait_for(step_towards_built)
-    built = table.walk(walk, sentinel)
-    table.say(report_text(table.name, built))
-    check_all_were_free(built)
-    grace = GRACE_SECONDS if table.keepers else 0.0
-    audited = table.walk(Walk("audit", grace_seconds=grace), sentinel)
-    result = _noted(table, audited, {"build": built, "audit": audited})
-    if not table.keepers:
-        table.say(
+def _build(command: IndexCommand) -> int:
+    if command.options.plan:
+        return _plan(command)
+    _, reports = command.run("build")
+    command.say(report_text(command.table.name, reports["build"]))
+    result = _audited(command, reports["audit"], reports)
+    if not command.keepers(command.table):
+        command.say(
             "No keeper that can be seen from here follows the table's stream, so the index is true "
             "as of now: deploy one with keyIndex (README), or audit before you read it."
         )
     return result
 
 
-def _plan(table: Table, reader: PageReader) -> int:
-    found = estimate(reader, Choice("skip", "a build walks by hops"), Wishes())
-    cost = build_cost(found.findings.keys.mean, found.costs["skip"].units.mean)
-    told = {
-        "table": table.name,
-        "keys": found.to_json()["keys"],
-        **cost,
-        "seconds_of_writing": round(cost["write_units"] / table.options.max_write_rate, 1),
-    }
-    if table.options.report:
-        write_report(table.options.report, told)
-    keys = told["keys"]
+def _plan(command: IndexCommand) -> int:
+    life_cycle = command.life_cycle("build", {})
+    estimate = life_cycle.step("prepare", {})["estimate"]
+    spent = estimate.pop("spent")["read_units"]
+    estimate["seconds_of_writing"] = estimate.pop("secondsOfWriting")
+    if command.options.report:
+        write_report(command.options.report, estimate)
+    keys = estimate["keys"]
     print(
-        f"{table.name}: about {keys['estimate']:,} keys ({keys['low']:,} to "
-        f"{keys['high'] or '?'}); a build would write {cost['write_units']:,.0f} WRU and read "
-        f"{cost['read_units']:,.0f} RRU, its audit included: ${cost['dollars']:,.4f} "
-        f"({cost['price']}), and write for {told['seconds_of_writing']:,.0f} s. Looked at for "
-        f"{found.spent_units:g} RRU."
+        f"{command.table.name}: about {keys['estimate']:,} keys ({keys['low']:,} to "
+        f"{keys['high'] or '?'}); a build would write {estimate['write_units']:,.0f} WRU and read "
+        f"{estimate['read_units']:,.0f} RRU, its audit included: ${estimate['dollars']:,.4f} "
+        f"({estimate['price']}), and write for {estimate['seconds_of_writing']:,.0f} s. Looked at "
+        f"for {spent:g} RRU."
     )
     return DONE
 
 
-def _audit(table: Table) -> int:
-    options = table.options
-    check_has_one(table.state)
-    grace = options.grace if table.keepers else 0.0  # without a keeper there is nobody to wait for
-    walk = Walk("audit", not options.no_repair, grace, options.max_write_rate)
-    table.book.check_writable()
-    audited = table.walk(walk, table.checked_sentinel())
-    return _noted(table, audited, audited)
+def _audit(command: IndexCommand) -> int:
+    _, reports = command.run("audit")
+    return _audited(command, reports["audit"], reports["audit"])
 
 
-def _noted(table: Table, audited: dict[str, Any], report: dict[str, Any]) -> int:
-    audited["keeper"] = bool(table.keepers)
-    table.say(report_text(table.name, audited))
-    if table.options.report:
-        write_report(table.options.report, report)
-    table.book.note_audit(audited)
-    return DRIFT_FOUND if audited["drift"] else DONE
+def _audited(command: IndexCommand, audit: dict[str, Any], report: Mapping[str, Any]) -> int:
+    audit["keeper"] = bool(command.keepers(command.table))
+    command.say(report_text(command.table.name, audit))
+    if command.options.report:
+        write_report(command.options.report, report)
+    return DRIFT_FOUND if audit["drift"] else DONE
 
 
-def _remove(table: Table) -> int:
-    options = table.options
-    _check_nobody_keeps(table)
-    table.book.void_audit()  # first of all: from now on the index holds less than the table
-    removed = _emptied(table)
-    if table.state.is_index_ready:
-        table.book.note_emptied()
-    state = table.wait_for(step_towards_removed)
-    before = (table.setup or {}).get("before")
-    table.book.forget()
-    removed["as_before"] = before is None or state.shape() == before
-    if options.report:
-        write_report(options.report, removed)
-    table.say(report_text(table.name, removed))
-    table.say(f"The index {INDEX} is gone, and no sentinel is left.")
+def _remove(command: IndexCommand) -> int:
+    result, reports = command.run("remove")
+    if "skipped" in result:
+        raise CannotStart(
+            f"Table {command.table.bare_name!r} has no key index, and none is on record here. If "
+            f"sentinels may be left in it, give --sweep: that reads each collection, for about 1.5 "
+            f"RRU a key."
+        )
+    removed = reports.get("remove") or {"kind": "remove", **result}
+    removed["as_before"] = result["as_before"]
+    if command.options.report:
+        write_report(command.options.report, removed)
+    if "remove" in reports:
+        command.say(report_text(command.table.name, removed))
+    command.say(f"The index {INDEX} is gone, and no sentinel is left.")
     return DONE
 
 
-def _emptied(table: Table) -> dict[str, Any]:
-    """Delete all sentinels; what both walks came to: the second one proves the first."""
-    state = table.state
-    sentinel = table.checked_sentinel()
-    walk = Walk("remove", max_write_rate=table.options.max_write_rate)
-    is_emptied = bool((table.setup or {}).get("emptied"))
-    if is_emptied and state.index in (None, "DELETING"):
-        return walk_report(walk, Tally(), 0.0, now(), {})  # an earlier removal had come so far
-    if state.index == "DELETING":  # by somebody else: sentinels are still there
-        state = table.wait_for(step_towards_removed)
-    elif state.index is None and table.setup is None and not table.options.sweep:
-        raise CannotStart(
-            f"Table {state.name!r} has no key index, and none is on record here. If sentinels may "
-            f"be left in it, give --sweep: that reads each collection, for about 1.5 RRU a key."
-        )
-    elif state.index is not None:
-        check_has_one(state)
-    removed = table.walk(walk, sentinel)
-    if state.index is None:
-        return removed
-    again = table.walk(walk, sentinel)
-    if again["deleted"]:
-        raise CannotStart(
-            "Sentinels were put while they were being deleted: somebody else is building or "
-            "keeping the index; end that, and start again."
-        )
-    for name in ("requests", "read_units", "write_units", "dollars", "seconds"):
-        removed[name] = round(removed[name] + again[name], 9)
-    return removed
-
-
-def _check_nobody_keeps(table: Table) -> None:
-    keepers = table.keepers
-    if keepers:
-        raise CannotStart(
-            f"A keeper follows the table's stream and would put the sentinels back: "
-            f"{', '.join(keepers)}. Start the state machine RemoveKeyIndex of its deployment."
-        )
-    if keepers is None and not table.options.no_keeper:
-        raise CannotStart(
-            "It cannot be seen from here whether a keeper follows the table's stream, which would "
-            "put the sentinels back: allow lambda:ListEventSourceMappings, or, if you know of "
-            "none, give --no-keeper."
-        )
-
-
-def _reconcile(table: Table) -> int:
-    options = table.options
-    check_has_one(table.state)
-    failures = Failures(
-        aws_client("sqs", table.endpoint),
-        aws_client("dynamodbstreams", table.endpoint),
+def _reconcile(command: IndexCommand) -> int:
+    options, table = command.options, command.table
+    check_has_one(table)
+    sentinel = command.sentinel(table)
+    check_place(command.connection, table, sentinel)
+    endpoint = command.connection.endpoint
+    collections = Collections(command.connection, table.name, sentinel, stop=command.stop.event)
+    letters = DeadLetters(
+        aws_client("sqs", endpoint),
+        aws_client("dynamodbstreams", endpoint),
         options.queue,
-        table.state.name,
+        table.bare_name,
     )
-    collections = table.collections(Walk("audit"), table.checked_sentinel())
-    done = failures.work(collections, options.discard_old)
+    done = letters.work(
+        lambda records, on_failure: keep(records, collections, on_failure), options.discard_old
+    )
     if options.report:
         write_report(options.report, done.to_json())
-    table.say(done.text(table.name))
+    command.say(done.text(table.name))
     return DONE if done.is_clear else FAILED
 
 
-def _status(table: Table) -> int:
-    state = table.state
-    audited = table.book.audit()
-    keepers = table.keepers
-    why = why_not(audited) if state.is_index_ready else "there is no ACTIVE key index"
-    told = {
-        "table": state.name,
-        "index": state.index,
-        "rows_reported": state.index_rows,
-        "stream": state.stream,
+def _status(command: IndexCommand) -> int:
+    table = command.table
+    audit = command.registry.audit()
+    keepers = command.keepers(table)
+    why = why_not(audit) if is_ready(table) else "there is no ACTIVE key index"
+    index = table.index(INDEX)
+    rows = 0 if index is None else int(index.get("ItemCount", 0))
+    report = {
+        "table": table.bare_name,
+        "index": status_of(table),
+        "rows_reported": rows,
+        "stream": table.stream,
         "keepers": keepers,
-        "audit": audited,
+        "audit": audit,
         "auto_uses_it": why is None,
     }
-    if table.options.report:
-        write_report(table.options.report, told)
+    if command.options.report:
+        write_report(command.options.report, report)
     followed = "not to be seen from here" if keepers is None else ", ".join(keepers) or "none"
-    rows = f", {state.index_rows:,} rows as of some hours ago" if state.index else ""
+    some = f", {rows:,} rows as of some hours ago" if index else ""
     lines = [
-        state.name,
-        f"  index     {INDEX}: {state.index or 'there is none'}{rows}",
-        f"  stream    {f'on, {state.stream_view}' if state.stream else 'off'}",
+        table.bare_name,
+        f"  index     {INDEX}: {status_of(table) or 'there is none'}{some}",
+        f"  stream    {f'on, {table.stream_view}' if table.stream else 'off'}",
         f"  keeper    {followed}",
-        f"  audit     {_audit_text(audited)}",
+        f"  audit     {_audit_text(audit)}",
         f"  auto      {'reads it' if why is None else f'does not read it: {why}'}",
     ]
     print("\n".join(lines))
     return DONE
 
 
-def _audit_text(audited: dict[str, Any] | None) -> str:
-    if audited is None:
+def _audit_text(audit: Mapping[str, Any] | None) -> str:
+    if audit is None:
         return "none on record here"
     return (
-        f"{audited['ended']}: {audited['collections']:,} collections, missing "
-        f"{audited['missing']:,}, surplus {audited['surplus']:,}, occupied {audited['occupied']:,}"
+        f"{audit['ended']}: {audit['collections']:,} collections, missing "
+        f"{audit['missing']:,}, surplus {audit['surplus']:,}, occupied {audit['occupied']:,}"
     )

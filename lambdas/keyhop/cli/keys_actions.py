@@ -7,55 +7,67 @@ import tempfile
 from pathlib import Path
 
 from keyhop.cli.exit_status import DONE
-from keyhop.cli.local_runner import Job
-from keyhop.cli.logical import Folds, asked
+from keyhop.cli.local_runner import KeysRun
 from keyhop.cli.plan_view import plan_text
-from keyhop.cli.session import Limits, connect, reader_of, stop_on_signals
+from keyhop.cli.session import Stop, connection_of, stop_on_signals
 from keyhop.cli.summary import check_report_path
-from keyhop.dynamodb.client import DynamoDB, Endpoint
-from keyhop.dynamodb.tables import Target
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.errors import CannotStart
-from keyhop.jobs.estimate import DEFAULT_UNITS, estimate
-from keyhop.jobs.journal import RunLog
-from keyhop.jobs.layout import Choice, Wishes, choose_method
+from keyhop.jobs.estimate import estimate
+from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
+from keyhop.jobs.request import Request
 from keyhop.key_index.belief import choose_source
-from keyhop.key_index.registry import local_book
-from keyhop.scan.reader import PageReader, Stopped
-from keyhop.storage.local import Directory
+from keyhop.key_index.registry import local_registry
+from keyhop.keys.request import keys_options, wanted_options
+from keyhop.keys.task import choose_method
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
 
 
 def run(options: argparse.Namespace) -> int:
     """The command; returns its exit status, or raises a KeyhopError."""
     _check(options)
-    endpoint = Endpoint(options.region, options.profile, options.endpoint_url)
-    limits = Limits(options.max_read_rate, options.max_read_units, options.give_up_after)
-    wishes = Wishes(options.segments, options.workers, options.max_read_rate, options.verify)
+    request = request_of(options)
     # Until here there is nothing to end cleanly: signals end it at once.
-    client, target, endpoint = connect(
-        endpoint, options.table, options.index, options.workers or 0, options.give_up_after
-    )
-    target, choice = _chosen(options, client, endpoint, target)
+    connection = connection_of(options, options.workers or 0)
+    table = look_up(connection, options.table, options.give_up_after)
+    if options.plan:
+        with stop_on_signals() as stop:
+            return _show_plan(options, connection, table, stop)
     with stop_on_signals() as stop:
-        if options.plan:
-            unlimited = Limits(limits.max_rate, None, limits.patience)
-            reader = reader_of(client, target, endpoint, unlimited, stop)
-            try:
-                by_itself = choose_method(target.space, target.index, "auto")
-                return _show_plan(options, reader, by_itself, wishes)
-            except Stopped:
-                return stop.status
-        reader = reader_of(client, target, endpoint, limits, stop)
-        folds = Folds(client, endpoint)
-        wanted = asked(options)
-        if wanted is not None:
-            folds.check(target.space, wanted)
-        job = Job(options, reader, choice, wishes, stop, folds)
+        job = KeysRun(options, request, connection, table, stop, believe)
         if options.output:
-            return job.run(lambda: job.to_directory(Path(options.output)))
+            return job.into(Path(options.output))
         if options.verify or options.metadata:
             with tempfile.TemporaryDirectory(prefix="keyhop-") as folder:
-                return job.run(lambda: job.to_directory(Path(folder), copy=True))
-        return job.run(job.to_stdout)
+                return job.into(Path(folder), copy=True)
+        return job.to_stdout()
+
+
+def request_of(options: argparse.Namespace) -> Request:
+    """The flags as a job."""
+    logical = (options.logical, options.separator, options.metadata)
+    return Request(
+        table=options.table,
+        task="keys",
+        options=keys_options(*logical),
+        wanted=wanted_options(*logical),
+        index=options.index,
+        method=options.method,
+        segments=options.segments,
+        threads=options.workers,
+        max_read_rate=options.max_read_rate,
+        max_read_units=options.max_read_units,
+        format=None if options.format == "json" else options.format,
+        verify_share=options.verify,
+    )
+
+
+def believe(connection: Connection, table: Table, method: str) -> tuple[Source | None, str]:
+    """Whether the keys are read from the key index, by what this user has on record."""
+    return choose_source(table, method, local_registry)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -86,41 +98,33 @@ def _check(options: argparse.Namespace) -> None:
         raise CannotStart(
             "--verify does not work with --index: an index is read through by plain Scans anyway."
         )
-    if options.report:
-        check_report_path(options.report)
-
-
-def _chosen(
-    options: argparse.Namespace, client: DynamoDB, endpoint: Endpoint, target: Target
-) -> tuple[Target, Choice]:
-    """What to read, and how: the key index where that is asked for, or `auto` finds it good."""
     if options.method == "index" and options.index:
         raise CannotStart("--method index reads the key index: leave --index out.")
     if options.method == "index" and options.verify:
         raise CannotStart(
             "--verify does not work with --method index: keyhop index audit checks all of it."
         )
-    if options.index or options.plan or options.verify or options.method in ("skip", "scan"):
-        return target, choose_method(target.space, target.index, options.method)
-    asked = options.method
-    if options.resume:
-        plan = RunLog(Directory(Path(options.output))).plan()
-        if plan is not None and plan.method != "index":
-            return target, choose_method(target.space, None, asked)
-        asked = asked if plan is None else "index"
-    return choose_source(
-        client,
-        endpoint,
-        target,
-        asked,
-        lambda state: local_book(state.name, state.identity),
-    )
+    if options.report:
+        check_report_path(options.report)
 
 
 def _show_plan(
-    options: argparse.Namespace, reader: PageReader, choice: Choice, wishes: Wishes
+    options: argparse.Namespace, connection: Connection, table: Table, stop: Stop
 ) -> int:
-    found = estimate(reader, choice, wishes, options.max_read_units or DEFAULT_UNITS)
+    source = table.source(options.index)
+    reader = PageReader(
+        connection,
+        source,
+        Budget(options.max_read_rate),
+        patience=options.give_up_after,
+        stop=stop.event,
+    )
+    method, reason = choose_method(source.space, source.index, "auto")
+    wishes = Wishes(options.segments, options.workers, options.max_read_rate)
+    try:
+        found = estimate(reader, method, reason, wishes, options.max_read_units or DEFAULT_UNITS)
+    except Stopped:
+        return stop.status
     if options.format == "json":
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:

@@ -27,7 +27,7 @@ def plan_text(estimate: Estimate) -> str:
     for name, cost in estimate.costs.items():
         more = ">= " if cost.at_least else ""
         table.add_row(
-            NAMES[name] + (" <- auto" if name == estimate.choice.method else ""),
+            NAMES[name] + (" <- auto" if name == estimate.method else ""),
             more + _units(cost),
             f"{more}${read_dollars(cost.units.mean):,.6f}",
             f"{more}{cost.requests:,.0f}",
@@ -40,8 +40,8 @@ def plan_text(estimate: Estimate) -> str:
     console.print(table)
     console.print()
     console.print(
-        f"{estimate.choice.method}: {estimate.choice.reason}; "
-        f"{estimate.layout.segments:,} segments, {estimate.layout.workers} at once."
+        f"{estimate.method}: {estimate.reason}; "
+        f"{estimate.layout.segments:,} segments, {estimate.layout.threads} at once."
     )
     console.print(
         f"This plan read {estimate.spent_units:,.1f} RRU in {estimate.spent_requests:,} requests. "

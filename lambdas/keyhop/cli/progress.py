@@ -27,10 +27,16 @@ class Display:
         self._terminal = sys.stderr.isatty()
         self._began = time.monotonic()
         self._shown = self._began
-        self._units_at_begin = reader.tally.units
+        self._units_at_begin = reader.usage.read_units
         self._ended_at_begin = progress.ended
         self._bar: Bar | None = None
         self._task: TaskID | None = None
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def update(self) -> None:
         """Show how far the run is, if it is time to."""
@@ -56,7 +62,7 @@ class Display:
     def line(self, now: float) -> str:
         """Where the run stands, in one line."""
         elapsed = max(1e-9, now - self._began)
-        units = self._reader.tally.units
+        units = self._reader.usage.read_units
         rate = (units - self._units_at_begin) / elapsed
         parts = [
             f"{self._progress.keys:,} keys",
@@ -64,7 +70,7 @@ class Display:
             f"{rate:,.0f} RRU/s",
             f"{self._progress.ended:,} of {self._progress.segments:,} segments",
         ]
-        throttles = sum(self._reader.tally.throttles.values())
+        throttles = sum(self._reader.usage.throttles.values())
         if throttles:
             parts.append(f"throttled {throttles:,} times")
         left = self._seconds_left(elapsed)

@@ -1,20 +1,18 @@
-"""What the reading commands share: a client, a table, a reader, and a clean end on Ctrl-C."""
+"""What the commands share: a connection, and a clean end on Ctrl-C."""
 
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Event
 from types import FrameType
+from typing import Any
 
 from keyhop.cli.exit_status import INTERRUPTED, TERMINATED
-from keyhop.dynamodb.client import DynamoDB, Endpoint, dynamodb_client
-from keyhop.dynamodb.tables import Target, describe
-from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import PageReader
+from keyhop.dynamodb.client import Connection, Endpoint, connect
 
-SURVEY_CONNECTIONS = 16
+CONNECTIONS = 16
 """Connections kept open at least; the first look at a table uses up to eight at once."""
 
 
@@ -45,33 +43,7 @@ def stop_on_signals() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the user allows: read units a second, read units in all, seconds of failure."""
-
-    max_rate: float | None
-    max_units: float | None
-    patience: float
-
-
-def connect(
-    endpoint: Endpoint, table: str, index: str | None, workers: int, patience: float
-) -> tuple[DynamoDB, Target, Endpoint]:
-    """A client for `workers` threads, the table that it finds, and the endpoint with its region."""
-    client = dynamodb_client(endpoint, max(SURVEY_CONNECTIONS, workers))
-    found = replace(endpoint, region=client.region)
-    return client, describe(client, found, table, index, patience), found
-
-
-def reader_of(
-    client: DynamoDB, target: Target, endpoint: Endpoint, limits: Limits, stop: Stop
-) -> PageReader:
-    """A reader within the user's limits."""
-    return PageReader(
-        client,
-        target,
-        Budget(limits.max_rate, limits.max_units),
-        endpoint=endpoint,
-        patience=limits.patience,
-        stop=stop.event,
-    )
+def connection_of(options: Any, threads: int = 0) -> Connection:
+    """Where the options say that the table is; for so many threads."""
+    endpoint = Endpoint(options.region, options.profile, options.endpoint_url)
+    return connect(endpoint, max(CONNECTIONS, threads))

@@ -28,14 +28,14 @@ from keyhop.cli.shards_view import (
 )
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, write_dollars
 from keyhop.dynamodb.client import explained
+from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.scan.reader import Stopped
 from keyhop.sharding.drain import Drain, DrainStep, Next
-from keyhop.sharding.items import typed, untyped
+from keyhop.sharding.io.items import typed, untyped
+from keyhop.sharding.key.shards import DRAINING, PASSING, Phase, Shards
 from keyhop.sharding.manage import TooEarly, add_shards, list_keys
-from keyhop.sharding.metadata import Lost
-from keyhop.sharding.shards import DRAINING, PASSING, Phase, Shards
+from keyhop.sharding.store.metadata import MetadataChanged
 from keyhop.sharding.table import ShardedTable
 
 STEP_SECONDS = 1.0
@@ -205,7 +205,7 @@ def _grown(
                 ) from early
             teller.now("early", f"waiting {early.seconds:.1f} s until the last change has settled")
             table.wait(early.seconds)
-        except Lost:
+        except MetadataChanged:
             table.wait(0)
 
 
@@ -214,7 +214,7 @@ def _wait_for_writers(
 ) -> None:
     while True:
         known = library.metadata.of(key, fresh=True)
-        known = library.writer.thermometer.pass_on(key, known)
+        known = library.writer.throttle_tracker.pass_on(key, known)
         if known.shards.writable >= wanted or known.shards.number < wanted:
             return
         left = known.shards.settle - library.metadata.known_for(known)
@@ -267,7 +267,7 @@ def _drain(table: Sharded) -> int:
                 left -= STEP_SECONDS
             teller.now(phase, told)
             table.wait(left)
-    units = library.counts.write_units
+    units = library.usage.write_units
     teller.say(
         f"{shown(key)} has {shards_word(step.number)} now: {moved:,} items moved in "
         f"{duration(table.clock.monotonic() - began)}, for {units:,.0f} WRU: "

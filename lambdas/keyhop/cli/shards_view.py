@@ -14,8 +14,8 @@ from rich.text import Text
 
 from keyhop.cli.progress import duration
 from keyhop.dynamodb.values import TypedValue
+from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.manage import KeyShards
-from keyhop.sharding.shards import Phase, Shards
 
 MOST_BAR = 40
 BAR, ASCII_BAR = "\u2587", "#"

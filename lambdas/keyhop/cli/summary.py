@@ -4,66 +4,77 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from keyhop import __version__
-from keyhop.cli.logical import how
 from keyhop.cli.progress import duration
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import CannotStart
-from keyhop.jobs.layout import Choice
-from keyhop.jobs.model import price
+from keyhop.jobs.local import LocalJob
+from keyhop.jobs.model import NO_PROGRESS, price, usage_json
 from keyhop.keys.verify import Verdict
 
 
 @dataclass(slots=True)
 class Summary:
-    """The figures of a run. checking: what --verify read, on top of `tally`.
+    """The figures of a run. checking: what --verify read, on top of `usage`.
 
-    logical: of a run that lists logical keys: how they were told, physical_keys, and, once it is
-    finished, `folded`, how many of those were shards; until then `keys` are physical ones too.
+    fold: how logical keys are told, of a run that lists them. logical: that, physical_keys, and
+    `folded`, how many of those were shards, once it is finished; until then `keys` are physical.
     """
 
     table: str
     index: str | None
-    choice: Choice
-    tally: Tally
+    fold: Mapping[str, Any] | None = None
+    method: str = ""
+    reason: str = ""
+    usage: Usage = field(default_factory=Usage)
     segments: int = 0
-    workers: int = 0
+    threads: int = 0
     keys: int = 0
     seconds: float = 0.0
     finished: bool = False
     output: str | None = None
     error: str | None = None
     verdict: Verdict | None = None
-    checking: Tally | None = None
+    checking: Usage | None = None
     logical: Mapping[str, Any] | None = None
+
+    def follow(self, job: LocalJob) -> None:
+        """Take over what is known of a run so far."""
+        self.usage = job.reader.usage
+        self.index = job.reader.source.index
+        self.method, self.reason = job.how
+        if job.is_begun:
+            self.segments, self.threads = job.plan.segments, job.threads
+            self.keys = job.progress.keys
 
     def to_json(self) -> dict[str, Any]:
         """The --report."""
         report: dict[str, Any] = {
             "table": self.table,
             "index": self.index,
-            "method": self.choice.method,
-            "reason": self.choice.reason,
+            "method": self.method,
+            "reason": self.reason,
             "segments": self.segments,
-            "workers": self.workers,
+            "workers": self.threads,
             "keys": self.keys,
-            **self.tally.to_json(),
-            **price(self.tally.units),
+            **usage_json(self.usage),
+            **price(self.usage.read_units),
             "seconds": round(self.seconds, 3),
             "finished": self.finished,
             "output": self.output,
             "error": self.error,
             "software_version": __version__,
         }
-        if self.logical is not None:
-            report["logical"] = dict(self.logical)
+        logical = self.logical or self.fold
+        if logical is not None:
+            report["logical"] = dict(logical)
         if self.verdict is not None and self.checking is not None:
-            report["verify"] = {**self.verdict.to_json(), **self.checking.to_json()}
+            report["verify"] = {**self.verdict.to_json(), **usage_json(self.checking)}
         return report
 
     def text(self) -> str:
@@ -72,18 +83,18 @@ class Summary:
         so_far = "" if self.finished else " so far"
         lines = [
             f"{self.keys:,} {self._kind}keys of {name}{so_far}, in {duration_exact(self.seconds)}",
-            f"  method    {self.choice.method}: {self.choice.reason}",
-            f"  read      {units_text(self.tally)}",
-            f"  spread    {self.segments:,} segments, {self.workers} at once",
+            f"  method    {self.method}: {self.reason}",
+            f"  read      {units_text(self.usage)}",
+            f"  spread    {self.segments:,} segments, {self.threads} at once",
         ]
         if self.logical is not None and "folded" in self.logical:
-            told = f"{self.logical['folded']:,} of {self.logical['physical_keys']:,} physical keys"
-            lines.append(f"  folded    {told}: {how(self.logical)}")
-        if self.tally.throttles:
-            reasons = ", ".join(f"{n:,} x {why}" for why, n in self.tally.throttles.most_common())
+            folded = f"{self.logical['folded']:,} of {self.logical['physical_keys']:,}"
+            lines.append(f"  folded    {folded} physical keys: {_how(self.logical)}")
+        if self.usage.throttles:
+            reasons = ", ".join(f"{n:,} x {why}" for why, n in self.usage.throttles.most_common())
             lines.append(f"  throttled {reasons}")
-        if self.tally.no_progress:
-            lines.append(f"  hops without progress: {self.tally.no_progress:,}")
+        if self.usage.counters[NO_PROGRESS]:
+            lines.append(f"  hops without progress: {self.usage.counters[NO_PROGRESS]:,}")
         if self.output:
             lines.append(f"  keys in   {self.output}")
         if self.verdict is not None and self.checking is not None:
@@ -93,15 +104,23 @@ class Summary:
     @property
     def _kind(self) -> str:
         if self.logical is None:
-            return ""
+            return "" if self.fold is None else "physical "
         return "logical " if "folded" in self.logical else "physical "
 
 
-def units_text(tally: Tally) -> str:
+def _how(logical: Mapping[str, Any]) -> str:
+    """Which keys are folded, in words."""
+    suffix = f"{logical['separator']}1 to {logical['separator']}1000"
+    if logical["metadata"] is None:
+        return f"every key that ends in {suffix} is taken for a shard"
+    return f"those that end in {suffix} and that {logical['metadata']} knows as shards"
+
+
+def units_text(usage: Usage) -> str:
     """Read units, requests and dollars, with the date of the price."""
     return (
-        f"{tally.units:,.1f} RRU in {tally.requests:,} requests: ${read_dollars(tally.units):,.6f} "
-        f"(on demand, {PRICE_REGION}, {PRICE_DATE})"
+        f"{usage.read_units:,.1f} RRU in {usage.requests:,} requests: "
+        f"${read_dollars(usage.read_units):,.6f} (on demand, {PRICE_REGION}, {PRICE_DATE})"
     )
 
 
@@ -110,7 +129,7 @@ def duration_exact(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 90 else duration(seconds)
 
 
-def _verdict_lines(verdict: Verdict, checking: Tally) -> list[str]:
+def _verdict_lines(verdict: Verdict, checking: Usage) -> list[str]:
     lines = [
         f"  checked   {verdict.share:.1%} of the hash space ({verdict.segments:,} segments, "
         f"{verdict.keys:,} keys), for {units_text(checking)}",

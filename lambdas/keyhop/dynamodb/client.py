@@ -2,12 +2,14 @@
 
 The low-level client, tuned: no parameter validation (Keyhop builds the parameters), one attempt
 (Keyhop retries itself, so that it sees each throttle), a fixed user agent; and Scan, which is sent
-in great number, takes a shorter way to the wire (wire.py). The figures are in docs/benchmark.md.
+in great number, takes a shorter way (transport.py). The figures are in docs/benchmark.md.
 """
 
 import os
 import re
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -100,6 +102,21 @@ class Endpoint:
             return host == "localhost"
 
 
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client, and where it talks to, for messages. clock: seconds of some clock."""
+
+    client: DynamoDB
+    endpoint: Endpoint = Endpoint()
+    clock: Callable[[], float] = time.monotonic
+
+
+def connect(endpoint: Endpoint, connections: int = 16) -> Connection:
+    """A connection with a pool of `connections`; raises CannotStart or NoCredentials."""
+    client = dynamodb_client(endpoint, connections)
+    return Connection(client, replace(endpoint, region=client.region))
+
+
 def dynamodb_client(endpoint: Endpoint, connections: int = 16) -> "Client":
     """A tuned client with a pool of `connections`; make it before the threads that share it.
 
@@ -173,7 +190,9 @@ class Client:
         return page
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Any other operation, by boto3's name for it."""
+        """Any operation, by boto3's name for it."""
+        if operation == "scan":
+            return self.scan(**parameters)
         if self._wire is not None and operation in ITEM_CALLS:
             return self._wire.call(operation, **parameters)
         answer: dict[str, Any] = getattr(self._client, operation)(**parameters)

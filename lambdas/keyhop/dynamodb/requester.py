@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -10,9 +10,9 @@ from keyhop.dynamodb.client import DynamoDB, Endpoint, explained, is_transient
 from keyhop.dynamodb.throttling import is_throttling, reason_names
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp
-from keyhop.retries import LONGEST_SECONDS, repeat
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS, LONGEST_SECONDS, repeat
 
-DEFAULT_PATIENCE_SECONDS = 300.0
+T = TypeVar("T")
 CONDITION_FAILED = "ConditionalCheckFailedException"
 WRITES = frozenset(
     {"put_item", "update_item", "delete_item", "batch_write_item", "transact_write_items"}
@@ -75,10 +75,13 @@ class Requester:
         self._on_throttle = on_throttle
         self._clock = clock
 
-    def once(self, operation: str, least_units: float = 0.0, **parameters: Any) -> dict[str, Any]:
-        """One request, by boto3's name for it; counted. Raises what boto3's client raises.
+    def once(
+        self, operation: str, least_units: float = 0.0, **parameters: Any
+    ) -> tuple[dict[str, Any], float]:
+        """One request, by boto3's name for it, counted; and its units.
 
         least_units: what the service charges at least; local databases report less.
+        Raises what boto3's client raises.
         """
         try:
             answer: dict[str, Any] = send(self.client, operation, parameters)
@@ -90,19 +93,19 @@ class Requester:
         units = max(least_units, units_of(answer))
         kind = "write_units" if operation in WRITES else "read_units"
         self.usage.count(requests=1, **{kind: units})
-        return answer
+        return answer, units
 
     def call(self, operation: str, least_units: float = 0.0, **parameters: Any) -> dict[str, Any]:
         """A request that may be repeated, and is. Raises as `patiently`."""
-        answer: dict[str, Any] = self.patiently(
-            lambda: self.once(operation, least_units, **parameters)
-        )
-        return answer
+        return self.patiently(lambda: self.once(operation, least_units, **parameters))[0]
 
-    def patiently(self, attempt: Callable[[], Any]) -> Any:
+    def patiently(
+        self, attempt: Callable[[], T], pause: Callable[[float], None] | None = None
+    ) -> T:
         """Repeat a whole attempt while it is throttled, or fails for the moment.
 
-        Raises GaveUp, what `explained` makes of a refusal, and a condition that failed as it is.
+        pause: waits in this call, in place of the usual. Raises GaveUp, what `explained` makes of a
+        refusal, and a condition that failed as it is.
         """
         try:
             return repeat(
@@ -110,7 +113,7 @@ class Requester:
                 is_transient,
                 longest=self._longest_wait,
                 failed=self._failed,
-                sleep=self._pause,
+                sleep=pause or self._pause,
             )
         except ClientError as error:
             if error_code(error) == CONDITION_FAILED:

@@ -1,4 +1,4 @@
-"""Key schemas, and the greatest and the least sort keys."""
+"""Key schemas, and the greatest sort keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,9 @@ GREATEST_SORT_KEY: dict[str, TypedValue] = {
     "B": {"B": b"\xff" * 1024},
 }
 
-LEAST_SORT_KEY: dict[str, TypedValue] = {
-    "S": {"S": "!keyhop"},
-    "N": {"N": "-9.9999999999999999999999999999999999999E+125"},
-    "B": {"B": b"\x00keyhop"},
-}
-"""Where a sentinel goes. Other sort keys may still sort before those of S and B; that is borne."""
+
+MARKER = "keyhop"
+"""The attribute, a number, by which a sentinel is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +64,11 @@ def table_keyspace(description: Mapping[str, Any]) -> KeySpace:
     return KeySpace((partition,), sort)
 
 
-def index_keyspace(description: Mapping[str, Any], index: str) -> KeySpace | None:
-    """The key space of an index, from DescribeTable's `Table`; None if there is no such index."""
+def index_keyspace(description: Mapping[str, Any], entry: Mapping[str, Any]) -> KeySpace:
+    """The key space of an index, from DescribeTable's `Table` and the entry of the index in it."""
     types = _types(description)
-    for entry in indexes_of(description):
-        if entry["IndexName"] == index:
-            hashes = [e["AttributeName"] for e in entry["KeySchema"] if e["KeyType"] == "HASH"]
-            return KeySpace(tuple(KeyAttribute(name, types[name]) for name in hashes))
-    return None
+    hashes = [e["AttributeName"] for e in entry["KeySchema"] if e["KeyType"] == "HASH"]
+    return KeySpace(tuple(KeyAttribute(name, types[name]) for name in hashes))
 
 
 def indexes_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:

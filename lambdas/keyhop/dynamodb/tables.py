@@ -1,37 +1,33 @@
-"""What is to be enumerated: a table or an index, as DescribeTable tells it."""
+"""Tables as DescribeTable tells of them, and what of a table a job reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_after_delay,
-    wait_random_exponential,
-)
 
-from keyhop.dynamodb.client import DynamoDB, Endpoint, explained, is_transient
+from keyhop.dynamodb.client import Connection, explained, is_transient
+from keyhop.dynamodb.requester import error_code, send
 from keyhop.dynamodb.schema import KeySpace, index_keyspace, indexes_of, table_keyspace
+from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.key_index.sentinel import INDEX, Sentinel
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS, repeat
 
 READABLE = {"ACTIVE", "UPDATING"}
 FIRST_CONTACT_ATTEMPTS = 3
-DEFAULT_PATIENCE_SECONDS = 300.0
+CONTROL_PATIENCE_SECONDS = 30.0
+BUSY = "ResourceInUseException"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A table, or one of its indexes.
+class Source:
+    """What a job reads: a table or one of its indexes, and what of its items.
 
     identity: the table's ARN and creation; another table under the same name has another identity.
     item_count, size_bytes: as the service reports them, up to six hours old, 0 on a new table.
-    sentinel: what to look for in a page of the table; of an index, the only rows that count.
-    has_key_index: whether the table has an index of the key index's name.
+    attributes: what pages bring of each item beside its partition key. only: attributes that a row
+    must have to count. pairs: each page shows of each collection two items at least, if it has
+    them: what is cut off before that comes again with the next page.
     """
 
     name: str
@@ -41,8 +37,9 @@ class Target:
     space: KeySpace
     item_count: int
     size_bytes: int
-    sentinel: Sentinel | None = None
-    has_key_index: bool = False
+    attributes: tuple[str, ...] = ()
+    only: Key | None = None
+    pairs: bool = False
 
     @property
     def mean_item_bytes(self) -> float | None:
@@ -55,73 +52,154 @@ class Target:
         return f"{self.name}/{self.index}" if self.index else self.name
 
 
-def describe(
-    client: DynamoDB,
-    endpoint: Endpoint,
-    table: str,
-    index: str | None = None,
-    patience: float = DEFAULT_PATIENCE_SECONDS,
-) -> Target:
-    """Look the table up.
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, by DescribeTable's `Table`. name: as requests name it, a name or an ARN."""
+
+    name: str
+    description: Mapping[str, Any]
+
+    @property
+    def bare_name(self) -> str:
+        """Its name, also where requests give its ARN."""
+        return str(self.description["TableName"])
+
+    @property
+    def status(self) -> str:
+        """TableStatus."""
+        return str(self.description.get("TableStatus", "ACTIVE"))
+
+    @property
+    def arn(self) -> str:
+        """Its ARN."""
+        return str(self.description.get("TableArn", ""))
+
+    @property
+    def identity(self) -> str:
+        """Tells it from another table that had or will have its name."""
+        created = self.description.get("CreationDateTime")
+        own = self.description.get("TableId") or str(created and created.timestamp())
+        return f"{self.arn}#{own}"
+
+    @property
+    def space(self) -> KeySpace:
+        """Its keys."""
+        return table_keyspace(self.description)
+
+    @property
+    def stream(self) -> str | None:
+        """The ARN of its stream, if that is on."""
+        return self.description.get("LatestStreamArn") if self._stream_is_on else None
+
+    @property
+    def stream_view(self) -> str | None:
+        """What the stream's records hold, if it is on."""
+        return self._stream.get("StreamViewType") if self._stream_is_on else None
+
+    @property
+    def throughput(self) -> dict[str, int] | None:
+        """Capacity units, by the names of requests; None for a table on demand."""
+        billing = self.description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+        if billing == "PAY_PER_REQUEST":
+            return None
+        given = self.description.get("ProvisionedThroughput", {})
+        names = ("ReadCapacityUnits", "WriteCapacityUnits")
+        return {name: max(1, given.get(name, 1)) for name in names}
+
+    def index(self, name: str) -> Mapping[str, Any] | None:
+        """The description of one of its indexes; None if there is none of that name."""
+        return next((e for e in indexes_of(self.description) if e["IndexName"] == name), None)
+
+    @property
+    def global_indexes(self) -> tuple[str, ...]:
+        """Names of its global indexes."""
+        entries = self.description.get("GlobalSecondaryIndexes", ())
+        return tuple(entry["IndexName"] for entry in entries)
+
+    def source(self, index: str | None = None) -> Source:
+        """The table, or one of its indexes, to be read; raises IndexNotFound or CannotStart."""
+        if self.status not in READABLE:
+            raise CannotStart(
+                f"Table {self.bare_name!r} is {self.status}: wait until it is ACTIVE."
+            )
+        source = Source(
+            name=self.name,
+            index=None,
+            arn=self.arn,
+            identity=self.identity,
+            space=self.space,
+            item_count=int(self.description.get("ItemCount", 0)),
+            size_bytes=int(self.description.get("TableSizeBytes", 0)),
+        )
+        return source if index is None else self._index_source(source, index)
+
+    def _index_source(self, source: Source, index: str) -> Source:
+        entry = self.index(index)
+        if entry is None:
+            known = ", ".join(entry["IndexName"] for entry in indexes_of(self.description))
+            raise IndexNotFound(
+                f"Table {self.bare_name!r} has no index {index!r}: "
+                + (f"its indexes are {known}." if known else "it has none.")
+            )
+        if entry.get("Backfilling") or entry.get("IndexStatus", "ACTIVE") not in READABLE:
+            raise CannotStart(f"Index {index!r} is being built: wait until it is ACTIVE.")
+        return replace(
+            source,
+            index=index,
+            space=index_keyspace(self.description, entry),
+            item_count=int(entry.get("ItemCount", 0)),
+            size_bytes=int(entry.get("IndexSizeBytes", 0)),
+        )
+
+    @property
+    def _stream(self) -> Mapping[str, Any]:
+        return self.description.get("StreamSpecification") or {}
+
+    @property
+    def _stream_is_on(self) -> bool:
+        return bool(self._stream.get("StreamEnabled"))
+
+
+def look_up(
+    connection: Connection, table: str, patience: float = DEFAULT_PATIENCE_SECONDS
+) -> Table:
+    """Describe a table.
 
     This is the first contact, so without any answer it is tried a few times only: a wrong endpoint
     should be told at once. Throttling and 5xx are answers: they are borne for `patience` seconds.
-    Raises TableNotFound, IndexNotFound, CannotStart, NoCredentials, NotPermitted,
-    Unreachable.
+    Raises TableNotFound, NoCredentials, NotPermitted, Unreachable and others.
     """
-    retrying = Retrying(
-        retry=retry_if_exception(is_transient),
-        wait=wait_random_exponential(0.1, 2.0),
-        stop=lambda state: (
-            stop_after_delay(patience)(state)
-            if _answered(state)
-            else stop_after_attempt(FIRST_CONTACT_ATTEMPTS)(state)
-        ),
-        reraise=True,
-    )
+    return Table(table, request(connection, table, "describe_table", patience)["Table"])
+
+
+def request(
+    connection: Connection,
+    table: str,
+    operation: str,
+    patience: float = CONTROL_PATIENCE_SECONDS,
+    **parameters: Any,
+) -> dict[str, Any]:
+    """One request about a table as a whole, repeated while that can help.
+
+    Raises what `explained` makes of a refusal; but that the table is busy (BUSY) as it is.
+    """
+    clock = connection.clock
+    began = clock()
+
+    def is_enough(error: BaseException, attempts: int) -> bool:
+        if isinstance(error, ClientError):
+            return clock() - began >= patience
+        return attempts >= FIRST_CONTACT_ATTEMPTS
+
     try:
-        description = retrying(client.describe_table, TableName=table)["Table"]
+        return repeat(
+            lambda: send(connection.client, operation, {"TableName": table, **parameters}),
+            is_transient,
+            first=0.1,
+            longest=2.0,
+            is_enough=is_enough,
+        )
     except (BotoCoreError, ClientError) as error:
-        raise explained(error, endpoint, table) from error
-    return target_of(description, table, index)
-
-
-def _answered(state: RetryCallState) -> bool:
-    return state.outcome is not None and isinstance(state.outcome.exception(), ClientError)
-
-
-def target_of(description: Mapping[str, Any], table: str, index: str | None = None) -> Target:
-    """The target in DescribeTable's `Table`; raises IndexNotFound or CannotStart.
-
-    table: as the user wrote it, a name or an ARN: requests use the same.
-    """
-    name = description["TableName"]
-    status = description.get("TableStatus", "ACTIVE")
-    if status not in READABLE:
-        raise CannotStart(f"Table {name!r} is {status}: wait until it is ACTIVE.")
-    counted = description
-    space = table_keyspace(description)
-    if index is not None:
-        found = index_keyspace(description, index)
-        if found is None:
-            known = ", ".join(entry["IndexName"] for entry in indexes_of(description))
-            raise IndexNotFound(
-                f"Table {name!r} has no index {index!r}: "
-                + (f"its indexes are {known}." if known else "it has none.")
-            )
-        space = found
-        counted = next(e for e in indexes_of(description) if e["IndexName"] == index)
-        if counted.get("Backfilling") or counted.get("IndexStatus", "ACTIVE") not in READABLE:
-            raise CannotStart(f"Index {index!r} is being built: wait until it is ACTIVE.")
-    created = description.get("CreationDateTime")
-    identity = description.get("TableId") or str(created and created.timestamp())
-    return Target(
-        name=table,
-        index=index,
-        arn=description.get("TableArn", ""),
-        identity=f"{description.get('TableArn', '')}#{identity}",
-        space=space,
-        item_count=int(counted.get("ItemCount", 0)),
-        size_bytes=int(counted.get("TableSizeBytes", counted.get("IndexSizeBytes", 0))),
-        has_key_index=any(entry["IndexName"] == INDEX for entry in indexes_of(description)),
-    )
+        if error_code(error) == BUSY:
+            raise
+        raise explained(error, connection.endpoint, table) from error

@@ -57,7 +57,7 @@ class EndedSegments:
             self.add(commit)
             yield commit
 
-    def check_whole(self) -> None:
+    def check_complete(self) -> None:
         """Raises BrokenPromise unless every segment was ended exactly once."""
         wrong = [segment for segment, times in enumerate(self.times) if times != 1]
         if wrong:

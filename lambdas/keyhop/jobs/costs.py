@@ -76,10 +76,10 @@ def check_cost(worker: Worker, read_units: float, seconds: float, invocations: i
 
 
 def with_check(
-    summary: Mapping[str, Any], told: Mapping[str, Any], dollars: float
+    summary: Mapping[str, Any], verdict: Mapping[str, Any], dollars: float
 ) -> dict[str, Any]:
     """A manifest or a result, with what a check of the run has found and cost."""
     cost = dict(summary["cost"])
     run_alone = cost["total"] - cost.pop("verify", 0.0)
     cost |= {"verify": dollars, "total": round(run_alone + dollars, 9)}
-    return {**summary, "verify": dict(told), "cost": cost}
+    return {**summary, "verify": dict(verdict), "cost": cost}

@@ -14,7 +14,7 @@ from keyhop.dynamodb.values import Key, to_json
 CACHE_KIB = 32 * 1024
 
 
-class SeenKeys:
+class KnownKeys:
     """Which keys have been met. Not for several threads at once."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class SeenKeys:
         self._db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
-        self._db.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+        self._db.execute("CREATE TABLE known (digest BLOB PRIMARY KEY) WITHOUT ROWID")
         # One transaction for all: nobody else sees the file, and nothing is ever taken back.
         self._db.execute("BEGIN")
 
@@ -34,7 +34,7 @@ class SeenKeys:
     def _add(self, key: Key) -> bool:
         text = json.dumps(to_json(key), sort_keys=True)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        added = self._db.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,))
+        added = self._db.execute("INSERT OR IGNORE INTO known VALUES (?)", (digest,))
         return added.rowcount == 1
 
     def close(self) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
 from keyhop.jobs.layout import (
-    Choice,
+    DEFAULT_UNITS,
     Cost,
     Layout,
+    Method,
     Wishes,
     layout_for_scan,
     layout_for_skip,
@@ -33,9 +34,6 @@ from keyhop.scan.statistics import (
     rough_keys,
 )
 
-DEFAULT_UNITS = 50.0
-"""Read units that a plan may spend."""
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -47,7 +45,8 @@ class Estimate:
 
     table: str
     index: str | None
-    choice: Choice
+    method: Method
+    reason: str
     findings: Findings
     layout: Layout
     costs: dict[str, Cost]
@@ -61,10 +60,10 @@ class Estimate:
         return {
             "table": self.table,
             "index": self.index,
-            "method": self.choice.method,
-            "reason": self.choice.reason,
+            "method": self.method,
+            "reason": self.reason,
             "segments": self.layout.segments,
-            "workers": self.layout.workers,
+            "workers": self.layout.threads,
             "keys": {
                 "estimate": round(keys.mean),
                 "low": round(keys.low),
@@ -84,14 +83,15 @@ class Estimate:
 
 def estimate(
     reader: PageReader,
-    choice: Choice,
+    method: Method,
+    reason: str,
     wishes: Wishes,
     allowance: float = DEFAULT_UNITS,
     progress: Callable[[int], None] = lambda samples: None,
 ) -> Estimate:
     """Sample the table for at most `allowance` read units, and reckon what a run would cost."""
-    target = reader.target
-    ledger = Ledger.for_table(target.mean_item_bytes)
+    source = reader.source
+    ledger = Ledger.for_table(source.mean_item_bytes)
     chance = random.Random()
     survey = Survey(reader, ledger, allowance, chance)
     opening = survey.open(cautious=True)
@@ -100,13 +100,13 @@ def estimate(
     by_looks: Interval | None = None
     if not whole:
         looks = survey.look_around()
-        rough = rough_keys(looks, target.item_count)
+        rough = rough_keys(looks, source.item_count)
         samples = survey.sample(rough, progress)
         if survey.unfinished:
             # Segments were larger than thought, and those that the allowance saw to their end are
             # the small ones: the others hold at least what was seen of them.
             seen = [*looks, *samples, *survey.unfinished]
-            rough = rough_keys(seen, target.item_count)
+            rough = rough_keys(seen, source.item_count)
             by_looks = rough_interval(seen, rough, len(opening.keys))
         if not samples:
             samples = [look for look in looks if look.whole][:1]
@@ -119,28 +119,29 @@ def estimate(
     )
     if samples and by_looks is not None:
         findings = replace(findings, keys=by_looks)
-    scan_layout = layout_for_scan(target.size_bytes or None, wishes)
+    scan_layout = layout_for_scan(source.size_bytes or None, wishes)
     layout = scan_layout
     costs = {}
-    if target.space.sort is not None:
+    if source.space.sort is not None:
         skip_layout = Layout(1, 1)
         if not whole:
             skip_layout = layout_for_skip(findings.keys.mean, findings.skip, wishes)
         costs["skip"] = skip_cost(findings, skip_layout, wishes.max_rate)
-        if choice.method == "skip":
+        if method == "skip":
             layout = skip_layout
-    costs["scan"] = scan_cost(findings, target.size_bytes, scan_layout, wishes.max_rate)
-    if target.space.sort is not None:
+    costs["scan"] = scan_cost(findings, source.size_bytes, scan_layout, wishes.max_rate)
+    if source.space.sort is not None:
         costs["published"] = published_cost(findings, wishes.max_rate)
     return Estimate(
-        table=target.name,
-        index=target.index,
-        choice=choice,
+        table=source.name,
+        index=source.index,
+        method=method,
+        reason=reason,
         findings=findings,
         layout=layout,
         costs=costs,
-        spent_units=reader.tally.units,
-        spent_requests=reader.tally.requests,
+        spent_units=reader.usage.read_units,
+        spent_requests=reader.usage.requests,
         sampled=whole or bool(samples),
     )
 
@@ -150,7 +151,7 @@ def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
     keys = len(opening.keys)
     return Findings(
         keys=Interval(keys, keys, keys),
-        skip=Forecast(reader.tally.units / max(1, keys), reader.tally.requests / max(1, keys)),
+        skip=Forecast(reader.usage.read_units / max(1, keys), reader.usage.requests / max(1, keys)),
         published_units_per_key=UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES),
         item_bytes=mean,
         latency=reader.latency,
@@ -161,7 +162,7 @@ def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
 def _reported(reader: PageReader, opening: Opening, mean: float) -> Findings:
     """No segment could be sampled: as many keys as the table is said to have items, at most."""
     found = len(opening.keys)
-    most = float(reader.target.item_count) if reader.target.item_count > found else math.inf
+    most = float(reader.source.item_count) if reader.source.item_count > found else math.inf
     per_key = UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES)
     return Findings(
         keys=Interval(found if math.isinf(most) else most, found, most),

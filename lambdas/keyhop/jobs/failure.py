@@ -7,8 +7,9 @@ from typing import Any
 
 from keyhop.errors import KeyhopError
 from keyhop.jobs.costs import Worker
-from keyhop.jobs.finish import note_progress
-from keyhop.jobs.runs import Execution, Runs, load
+from keyhop.jobs.fleet import note_progress
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.runs import Execution, Runs
 from keyhop.storage.s3 import Bucket
 
 FAILURES = "failures"
@@ -25,7 +26,7 @@ ADVICE = {
     "BudgetSpent": "To go on, with twice as much: {resume}.",
     "KeysMissing": (
         "If the table was written to meanwhile they may be new; without a sort key that cannot be "
-        "told. Else do not use the result, and report it. To check once more: {resume}."
+        "exception. Else do not use the result, and report it. To check once more: {resume}."
     ),
     "SegmentsTooLarge": (
         "All keys were found, and the manifest is there; only the check failed. Check with a "
@@ -55,7 +56,7 @@ def clean_up(
         raise RunFailed(_message(state, execution, runs, worker))
     store = runs.store(state["run"])
     for name in store.sizes(FAILURES):
-        if (load(store, name) or {}).get("execution") == execution.id:
+        if (Journal(store).load(name) or {}).get("execution") == execution.id:
             store.delete(name)
 
 
@@ -95,7 +96,7 @@ def _first_cause(
     """Where, what and why; of a failed map, what the first of its groups has noted."""
     if failure.get("Error") == TOLERANCE_EXCEEDED:
         for name in sorted(store.sizes(FAILURES)):
-            noted = load(store, name)
+            noted = Journal(store).load(name)
             if noted and noted.get("execution") == execution.id:
                 group = noted["item"]["group"]
                 return (f"Group {group} failed. ", *_cause(noted["failure"]))
@@ -106,9 +107,9 @@ def _cause(failure: Mapping[str, Any]) -> tuple[str, str]:
     """The error and its sentence: Lambda wraps an exception into JSON."""
     name, cause = str(failure.get("Error", "")), str(failure.get("Cause", ""))
     try:
-        told = json.loads(cause)
+        exception = json.loads(cause)
     except ValueError:
         return name, cause
-    if isinstance(told, dict) and "errorMessage" in told:
-        return str(told.get("errorType") or name), str(told["errorMessage"])
+    if isinstance(exception, dict) and "errorMessage" in exception:
+        return str(exception.get("errorType") or name), str(exception["errorMessage"])
     return name, cause

@@ -11,7 +11,7 @@ from keyhop.jobs.layout import (
     Layout,
     Method,
     Wishes,
-    choose_workers,
+    choose_threads,
     layout_for_scan,
     layout_for_skip,
 )
@@ -42,7 +42,7 @@ def prepare(
 ) -> Start:
     """Choose the layout and make a ledger for it; see `_look`."""
     start = _look(reader, method, wishes, allowance)
-    start.ledger.share(start.layout.workers)
+    start.ledger.share(start.layout.threads)
     return start
 
 
@@ -52,31 +52,31 @@ def _look(reader: PageReader, method: Method, wishes: Wishes, allowance: float) 
     Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is
     read whole by the former, as far as `allowance` read units go.
     """
-    ledger = Ledger.for_table(reader.target.mean_item_bytes)
+    ledger = Ledger.for_table(reader.source.mean_item_bytes)
     if method != "skip":
         return _look_for_scan(reader, ledger, wishes)
     return _look_for_skip(reader, ledger, wishes, allowance)
 
 
 def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
-    target = reader.target
+    source = reader.source
     if (
         wishes.segments is None
         and wishes.verify_share is None
-        and target.size_bytes <= SCAN_BYTES_PER_SEGMENT
+        and source.size_bytes <= SCAN_BYTES_PER_SEGMENT
     ):
         first_page = Survey(reader, ledger, math.inf, random.Random()).open_scan()
-        if first_page.position is None or target.size_bytes:
+        if first_page.position is None or source.size_bytes:
             return Start(Layout(1, 1), ledger, first_page)
-    return Start(layout_for_scan(target.size_bytes or None, wishes), ledger)
+    return Start(layout_for_scan(source.size_bytes or None, wishes), ledger)
 
 
 def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes, allowance: float) -> Start:
     if wishes.segments is not None:
         # Whoever fixes the segments is taken to want them of the size that a plan gives them.
         seconds_alone = wishes.segments * KEYS_PER_SEGMENT / REQUESTS_PER_SECOND
-        workers = choose_workers(wishes, wishes.segments, seconds_alone)
-        return Start(Layout(wishes.segments, workers), ledger)
+        threads = choose_threads(wishes, wishes.segments, seconds_alone)
+        return Start(Layout(wishes.segments, threads), ledger)
     chance = random.Random()
     opening: Opening | None = None
     if wishes.verify_share is None:
@@ -84,9 +84,9 @@ def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes, allowance
         if opening.is_enough:
             return Start(Layout(1, 1), ledger, opening)
     looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
-    keys = rough_keys(looks, reader.target.item_count)
+    keys = rough_keys(looks, reader.source.item_count)
     seen = [collection for look in looks for collection in look.collections]
     layout = layout_for_skip(keys, forecast(seen, ledger.size.mean, chance), wishes)
     if layout.segments < SEGMENTS_IN_DOUBT and not (looks and looks[0].whole):
-        layout = Layout(SEGMENTS_IN_DOUBT, choose_workers(wishes, SEGMENTS_IN_DOUBT))
+        layout = Layout(SEGMENTS_IN_DOUBT, choose_threads(wishes, SEGMENTS_IN_DOUBT))
     return Start(layout, ledger, opening if layout.segments == 1 else None)

@@ -1,4 +1,4 @@
-"""One worker's share of a read rate that holds for a whole fleet.
+"""One worker's share of the rates that hold for a whole fleet.
 
 A worker's share is the rate over the *level*: how many workers the run's distributed map may run at
 once, or runs. Somebody may change it with UpdateMapRun at any moment. So it is looked at anew in
@@ -24,8 +24,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import is_transient
 from keyhop.errors import AwsRefused, GaveUp, StoreUnavailable
-from keyhop.jobs.runs import load
-from keyhop.storage.s3 import Bucket
+from keyhop.jobs.journal import Journal
+from keyhop.storage.store import Store
 
 SLOT_SECONDS = 10.0
 CLOCKS_DIFFER_SECONDS = 1.0
@@ -36,7 +36,7 @@ SMALLEST_PART = 1 / 64
 class Levels(Protocol):
     """What is known of the level."""
 
-    def asked(self) -> int | None:
+    def current(self) -> int | None:
         """As Step Functions says now; None if it does not, for the moment."""
 
     def noted(self, slot: int) -> int | None:
@@ -52,7 +52,7 @@ class MapLevels:
     name: tells this map from others of the run.
     """
 
-    def __init__(self, execution: str, name: str, store: Bucket) -> None:
+    def __init__(self, execution: str, name: str, store: Store) -> None:
         self._execution = execution
         self._folder = f"levels/{name}"
         self._store = store
@@ -66,8 +66,8 @@ class MapLevels:
             ),
         )
 
-    def asked(self) -> int | None:
-        """Levels.asked; raises AwsRefused if asking again does not help."""
+    def current(self) -> int | None:
+        """Levels.current; raises AwsRefused if asking again does not help."""
         try:
             if not self._arn:
                 begun = self._client.list_map_runs(executionArn=self._execution)["mapRuns"]
@@ -87,7 +87,7 @@ class MapLevels:
 
     def noted(self, slot: int) -> int | None:
         """Levels.noted."""
-        found = load(self._store, self._name(slot))
+        found = Journal(self._store).load(self._name(slot))
         return None if found is None else int(found["level"])
 
     def note(self, slot: int, level: int) -> int:
@@ -101,13 +101,12 @@ class MapLevels:
 
 
 @dataclass(slots=True)
-class Valve:
-    """Keeps a worker at its share of `max_rate`.
+class FleetRate:
+    """Keeps a worker at its share.
 
-    limit: takes the share, in read units a second. clock: the wall clock, in seconds.
+    limit: takes the share, of 1 for all workers. clock: the wall clock, in seconds.
     """
 
-    max_rate: float
     levels: Levels
     limit: Callable[[float], None]
     wait: Callable[[float], object]
@@ -123,7 +122,7 @@ class Valve:
         Raises GaveUp if Step Functions does not tell the level before `until`.
         """
         while True:
-            level = self._asked(until)
+            level = self._current(until)
             slot = self._slot()
             # Whoever is at work has noted something in each slot since it began.
             before, present = self.levels.noted(slot - 1), self.levels.note(slot, level)
@@ -151,14 +150,14 @@ class Valve:
         try:
             level = self.levels.noted(slot)
             if level is None:
-                level = self.levels.asked()
+                level = self.levels.current()
                 level = None if level is None else self.levels.note(slot, level)
         except StoreUnavailable:
             return None
         return level
 
-    def _asked(self, until: float) -> int:
-        while (level := self.levels.asked()) is None:
+    def _current(self, until: float) -> int:
+        while (level := self.levels.current()) is None:
             # Others may be asking at the same moment, which is why there was no answer.
             if not self._pause(self.chance.uniform(1.0, SLOT_SECONDS), until):
                 raise GaveUp("Step Functions did not tell how many workers share maxReadRate.")
@@ -171,7 +170,7 @@ class Valve:
         return seconds < left
 
     def _set(self, level: int) -> None:
-        self._share = self.max_rate / level
+        self._share = 1.0 / level
         self._least = SMALLEST_PART * self._share
         self.limit(self._share)
         self._next_at = self._moment_in(self._slot() + 1)

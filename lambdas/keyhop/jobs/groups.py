@@ -1,6 +1,6 @@
 """How a run is shared out among the workers of a fleet. Pure.
 
-A worker is one process with MOST_WORKERS threads. It works one group of segments at a time, of as
+A worker is one process with MOST_THREADS threads. It works one group of segments at a time, of as
 many as there are. Read units a second are shared by how many workers run at once; read units in all
 are shared by group, and what some groups leave over is shared out again.
 """
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
-from keyhop.jobs.layout import MOST_WORKERS, REQUESTS_PER_SECOND, Layout, Wishes
+from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, Layout, Wishes
+from keyhop.jobs.request import Request
 from keyhop.scan.segments import MOST_SEGMENTS
 
 ASSUMED_RATE = 12_000.0
@@ -35,26 +36,6 @@ LEAST_WORKER_RATE = 4.0
 """Read units a second that a worker should have: an item of 400 KB costs 50 read units."""
 
 
-def fleet_wishes(
-    segments: int | None,
-    max_concurrency: int | None,
-    max_rate: float | None,
-    verify_share: float | None,
-    one_worker: bool,
-    size_bytes: int = 0,
-) -> Wishes:
-    """What a plan needs to know of a fleet. one_worker: where only that can know all keys."""
-    in_flight = math.ceil((max_rate or ASSUMED_RATE) / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND))
-    workers = None if max_concurrency is None else MOST_WORKERS * max_concurrency
-    if one_worker:
-        in_flight = MOST_WORKERS
-        workers = None
-    most = max(MOST_WORKERS, in_flight)
-    return Wishes(
-        segments, workers, max_rate, verify_share, most, segments_to_check(size_bytes, max_rate)
-    )
-
-
 def segments_to_check(size_bytes: int, max_rate: float | None) -> int:
     """Segments, at least, of a run whose check reads each of some through in a function's time."""
     most_bytes = CHECKED_BYTES
@@ -72,13 +53,40 @@ class Fleet:
     at_once: int
 
 
-def fleet_of(layout: Layout, one_worker: bool) -> Fleet:
-    """The fleet for a layout, whose `workers` are threads of all processes together."""
-    if one_worker:
-        return Fleet(layout.segments, 1, 1)
-    at_once = math.ceil(layout.workers / MOST_WORKERS)
-    groups = max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), min(at_once, layout.segments))
-    return Fleet(layout.segments, groups, min(at_once, groups))
+@dataclass(frozen=True, slots=True)
+class ManyWorkers:
+    """How a run is spread over workers; see plan.Spread.
+
+    one_worker: where only that can know all keys.
+    A layout's `threads` are threads of all processes together.
+    """
+
+    gzip: bool = True
+
+    def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
+        """What a layout has to know of a fleet."""
+        rate = request.max_read_rate
+        in_flight = math.ceil((rate or ASSUMED_RATE) / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND))
+        most = request.max_concurrency
+        threads = None if most is None else MOST_THREADS * most
+        if one_worker:
+            in_flight, threads = MOST_THREADS, None
+        return Wishes(
+            request.segments,
+            threads,
+            rate,
+            request.verify_share,
+            max(MOST_THREADS, in_flight),
+            segments_to_check(size_bytes, rate),
+        )
+
+    def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
+        """The groups of a layout."""
+        if one_worker:
+            return Fleet(layout.segments, 1, 1)
+        at_once = math.ceil(layout.threads / MOST_THREADS)
+        groups = max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), min(at_once, layout.segments))
+        return Fleet(layout.segments, groups, min(at_once, groups))
 
 
 def workers_at_once(wanted: int, max_rate: float | None, most: int | None) -> int:

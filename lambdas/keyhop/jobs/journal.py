@@ -13,7 +13,7 @@ from typing import Any
 
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, RunConflict
-from keyhop.jobs.dedup import SeenKeys
+from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.formats import SUFFIX, Encoder
 from keyhop.jobs.model import Block, Commit, Part, RunPlan
 from keyhop.storage.store import PartFile, Store
@@ -33,7 +33,7 @@ READERS = 16
 """Groups whose commits are read at once."""
 
 
-class RunLog:
+class Journal:
     """The files of one run."""
 
     def __init__(self, store: Store) -> None:
@@ -41,7 +41,7 @@ class RunLog:
 
     def plan(self) -> RunPlan | None:
         """The plan of the run in this store; None if none was begun."""
-        state = self._load(PLAN)
+        state = self.load(PLAN)
         try:
             return RunPlan.from_json(state) if state is not None else None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -53,7 +53,7 @@ class RunLog:
 
     def manifest(self) -> dict[str, Any] | None:
         """The summary of the run in this store; None if the run is not finished."""
-        state = self._load(MANIFEST)
+        state = self.load(MANIFEST)
         return dict(state) if state and state["finished"] else None
 
     def is_finished(self) -> bool:
@@ -66,7 +66,7 @@ class RunLog:
         That of an unfinished run has a name of its own, so that a writer who is late, and does not
         know that the run was finished meanwhile, cannot take the manifest back.
         """
-        self.store.replace(MANIFEST if summary["finished"] else PROGRESS, _dump(summary))
+        self.keep(MANIFEST if summary["finished"] else PROGRESS, summary)
 
     def forget_progress(self) -> None:
         """Remove the summary of the run when it was not finished."""
@@ -90,7 +90,7 @@ class RunLog:
     def commit_of(self, group: int, number: int) -> Commit | None:
         """The commit of one slice; None if the slice is not committed."""
         name = _commit_name(group, number)
-        state = self._load(name)
+        state = self.load(name)
         if state is None:
             return None
         try:
@@ -185,7 +185,12 @@ class RunLog:
         if digest.hexdigest() != part.sha256:
             raise _broken(part)
 
-    def _load(self, name: str) -> Any:
+    def keep(self, name: str, state: Any) -> None:
+        """Write a JSON file, over an earlier one."""
+        self.store.replace(name, _dump(state))
+
+    def load(self, name: str) -> Any:
+        """A JSON file of the run; None if it is not there. Raises BrokenPromise."""
         content = self.store.read(name)
         if content is None:
             return None
@@ -199,6 +204,7 @@ class PartSink:
     """Keys of one attempt at a slice, written to one part; no key, no part.
 
     Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
+    memory: of keys met before, which are left out.
     Once a write has failed, so does all that follows: what the file holds then is not known.
     packed: a compressor for the whole file, if it is to be one.
     """
@@ -207,7 +213,7 @@ class PartSink:
         self, store: Store, name: str, attempt: str, encoder: Encoder, packed: Any = None
     ) -> None:
         self.attempt = attempt
-        self.seen: SeenKeys | None = None
+        self.memory: KnownKeys | None = None
         self._store = store
         self._name = name
         self._encoder = encoder
@@ -224,8 +230,8 @@ class PartSink:
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Take keys in; only those not seen before, if the sink has a memory."""
-        if self.seen is not None:
-            keys = self.seen.new_among(keys)
+        if self.memory is not None:
+            keys = self.memory.new_among(keys)
         if keys:
             lines = self._encoder.encode(keys)
             self._gathered.setdefault(segment, []).append(lines)
@@ -324,5 +330,5 @@ def _commit_name(group: int, number: int) -> str:
     return f"commits/g{group:05}-s{number:06}.json"
 
 
-def _dump(state: dict[str, Any]) -> bytes:
+def _dump(state: Any) -> bytes:
     return (json.dumps(state, ensure_ascii=False) + "\n").encode()

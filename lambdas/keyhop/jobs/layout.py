@@ -20,21 +20,24 @@ from keyhop.scan.statistics import Findings, Interval
 
 Method = Literal["skip", "scan", "index"]
 
+DEFAULT_UNITS = 50.0
+"""Read units that a plan may spend."""
+
 KEYS_PER_SEGMENT = 50
 UNITS_PER_SEGMENT = 12.5
 
-SEGMENTS_PER_WORKER = 16
-"""Enough for the workers to end at about the same time."""
+SEGMENTS_PER_THREAD = 16
+"""Enough for the threads to end at about the same time."""
 
 LONGEST_SEGMENT_SECONDS = 120.0
 REQUESTS_PER_SECOND = 278.0
 """Of one segment in flight: a round trip of 3 ms, and the client's CPU."""
 
-MOST_WORKERS = 8
+MOST_THREADS = 8
 """Threads that one CPU can keep busy; more gain nothing (bench/)."""
 
 PROCESS_SECONDS = 15.0
-"""A fleet gets another process of MOST_WORKERS threads for as much work as this."""
+"""A fleet gets another process of MOST_THREADS threads for as much work as this."""
 
 SCAN_BYTES_PER_SEGMENT = 4 * PAGE_BYTES
 SCAN_SECONDS_PER_BYTE = 1e-7
@@ -94,15 +97,15 @@ class Cost:
 class Wishes:
     """What the user fixed; None leaves the choice to the plan.
 
-    most_workers: segments in flight at most, if `workers` is not fixed; a fleet can have more than
+    most_threads: segments in flight at most, if `threads` is not fixed; a fleet can have more than
     one process. least_segments: of a run that is to be checked, so that each can be read in one go.
     """
 
     segments: int | None = None
-    workers: int | None = None
+    threads: int | None = None
     max_rate: float | None = None
     verify_share: float | None = None
-    most_workers: int = MOST_WORKERS
+    most_threads: int = MOST_THREADS
     least_segments: int = 1
 
 
@@ -111,41 +114,41 @@ class Layout:
     """How a run is spread: the table's segments, and how many of them are read at once."""
 
     segments: int
-    workers: int
+    threads: int
 
 
-def choose_workers(wishes: Wishes, segments: int, seconds_alone: float = 0.0) -> int:
+def choose_threads(wishes: Wishes, segments: int, seconds_alone: float = 0.0) -> int:
     """Segments in flight: as many as the allowed rate needs, and the processes can serve.
 
     seconds_alone: how long one segment after the other would take.
     """
-    if wishes.workers is not None:
-        return min(wishes.workers, segments)
-    useful = max(MOST_WORKERS, math.ceil(seconds_alone / PROCESS_SECONDS))
-    useful = min(useful, wishes.most_workers)
+    if wishes.threads is not None:
+        return min(wishes.threads, segments)
+    useful = max(MOST_THREADS, math.ceil(seconds_alone / PROCESS_SECONDS))
+    useful = min(useful, wishes.most_threads)
     if wishes.max_rate is not None:
         useful = min(useful, math.ceil(wishes.max_rate / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND)))
     return max(1, min(useful, segments))
 
 
 def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes) -> Layout:
-    """Segments and workers of a skip-scan over about `keys` keys of such a cost.
+    """Segments and threads of a skip-scan over about `keys` keys of such a cost.
 
     What is read in a moment is read serially: segments would cost more than they save.
     """
     requests = keys * per_key.requests_per_key
     seconds_alone = requests / REQUESTS_PER_SECOND
     if wishes.segments is not None:
-        return Layout(wishes.segments, choose_workers(wishes, wishes.segments, seconds_alone))
+        return Layout(wishes.segments, choose_threads(wishes, wishes.segments, seconds_alone))
     if requests <= SERIAL_REQUESTS:
         return _finish(1, wishes, keys / KEYS_PER_SEGMENT, seconds_alone)
-    in_flight = choose_workers(wishes, MOST_SEGMENTS, seconds_alone)
+    in_flight = choose_threads(wishes, MOST_SEGMENTS, seconds_alone)
     segments = min(
         MOST_SEGMENTS,
         keys / KEYS_PER_SEGMENT,
         keys * per_key.units_per_key / UNITS_PER_SEGMENT,
         max(
-            SEGMENTS_PER_WORKER * in_flight,
+            SEGMENTS_PER_THREAD * in_flight,
             keys / (REQUESTS_PER_SECOND * LONGEST_SEGMENT_SECONDS),
         ),
     )
@@ -153,12 +156,12 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes) -> Layout:
 
 
 def layout_for_scan(size_bytes: float | None, wishes: Wishes) -> Layout:
-    """Segments and workers of a full read of `size_bytes`, None if that is not known."""
+    """Segments and threads of a full read of `size_bytes`, None if that is not known."""
     page_seconds = 1 / REQUESTS_PER_SECOND + PAGE_BYTES * SCAN_SECONDS_PER_BYTE
     seconds_alone = (size_bytes or 0.0) / PAGE_BYTES * page_seconds
     if wishes.segments is not None:
-        return Layout(wishes.segments, choose_workers(wishes, wishes.segments, seconds_alone))
-    enough = SEGMENTS_PER_WORKER * choose_workers(wishes, MOST_SEGMENTS, seconds_alone)
+        return Layout(wishes.segments, choose_threads(wishes, wishes.segments, seconds_alone))
+    enough = SEGMENTS_PER_THREAD * choose_threads(wishes, MOST_SEGMENTS, seconds_alone)
     if size_bytes is None:
         return _finish(enough, wishes, MOST_SEGMENTS, seconds_alone)
     segments = min(
@@ -178,7 +181,7 @@ def _finish(segments: float, wishes: Wishes, most_to_verify: float, seconds_alon
         # The check draws whole segments, so there must be enough of them to choose from.
         wanted = min(VERIFY_SEGMENTS / wishes.verify_share, most_to_verify, MOST_SEGMENTS)
         count = max(count, FEWEST_TO_VERIFY, math.ceil(wanted), wishes.least_segments)
-    return Layout(count, choose_workers(wishes, count, seconds_alone))
+    return Layout(count, choose_threads(wishes, count, seconds_alone))
 
 
 def skip_cost(findings: Findings, layout: Layout, max_rate: float | None) -> Cost:
@@ -220,5 +223,5 @@ def _seconds(
     layout: Layout,
     max_rate: float | None,
 ) -> float:
-    busy = (requests * findings.latency + bytes_read * SCAN_SECONDS_PER_BYTE) / layout.workers
+    busy = (requests * findings.latency + bytes_read * SCAN_SECONDS_PER_BYTE) / layout.threads
     return max(busy, units / max_rate) if max_rate else busy

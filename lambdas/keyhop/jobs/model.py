@@ -5,31 +5,31 @@
     commits/<group>-<slice>.json    created once: what a slice did, and where it stopped
     progress.json                   the summary of a run that is not finished
     manifest.json                   the summary of a finished one: there is none before
-    logical/, fold.json             of a run that lists logical keys: those keys, and which files of
-                                    them count (fold.py)
-    parts.json, links/parts.txt     the parts that count, for other programs (output in S3 only)
 
 A slice is *committed* by the creation of its commit. A slice that is run again, run twice at once,
 or killed, creates none or loses the race for it; then its parts do not count and the winner's
 checkpoint holds. So every key that was found is in exactly one part that counts.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from cattrs import Converter
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
 from keyhop import __version__
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
-from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import Method
 from keyhop.scan.skip_scan import Position
 
-LAYOUT_VERSION = 2
-SEPARATOR = "_"
-"""Between a logical key and its shard, if nothing else is said."""
+LAYOUT_VERSION = 3
+READABLE_LAYOUTS = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,8 @@ class RunPlan:
 
     planning, planning_seconds: what the first look at the table cost. at_once: groups that are
     worked at the same time. gzip: whether parts are compressed. begun_by: what began the run, so
-    that it knows its own run again. ledger: what the first look taught; None for nothing.
-    walk: what a run for the key index does about each collection (key_index/walk.py), and sentinel:
-    the sentinels' sort key; both as plain JSON, None for other runs. fold: of a run that lists
-    logical keys, the separator of shards, and the metadata table that says which keys are folded,
-    None for all with a suffix (fold.py).
+    that it knows its own run again. ledger: what the first look taught; None for nothing. task,
+    options: what is done with pages, and that task's own settings (task.py).
     """
 
     id: str
@@ -56,58 +53,36 @@ class RunPlan:
     groups: int
     format: Format
     started: str
-    planning: Tally = field(default_factory=Tally)
+    planning: Usage = field(default_factory=Usage)
     planning_seconds: float = 0.0
     at_once: int = 1
     gzip: bool = False
     begun_by: str = ""
     ledger: Mapping[str, Any] | None = None
-    walk: Mapping[str, Any] | None = None
-    sentinel: Mapping[str, Any] | None = None
-    fold: Mapping[str, Any] | None = None
+    task: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
-        state = asdict(self)
-        if self.fold is None:
-            del state["fold"]
-        state["planning"] = self.planning.to_json()
+        state: dict[str, Any] = _CONVERTER.unstructure(self)
         return {"layout": LAYOUT_VERSION, "software_version": __version__, **state}
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "RunPlan":
-        """The inverse of `to_json`; raises BrokenPromise for a layout that this version lacks."""
-        if state.get("layout") != LAYOUT_VERSION:
+        """The inverse of `to_json`; raises BrokenPromise for a layout that this version lacks.
+
+        Layout 2 had no tasks: what it says beyond a plan's own fields are options of whoever knows
+        them, and the task's name is empty.
+        """
+        if state.get("layout") not in READABLE_LAYOUTS:
             raise BrokenPromise(
                 f"The run was begun by keyhop {state.get('software_version')}, whose files this "
                 f"version ({__version__}) cannot read: finish it with that version."
             )
-        space = state["space"]
-        return cls(
-            id=state["id"],
-            table=state["table"],
-            index=state["index"],
-            identity=state["identity"],
-            space=KeySpace(
-                tuple(KeyAttribute(**attribute) for attribute in space["partition"]),
-                KeyAttribute(**space["sort"]) if space["sort"] else None,
-            ),
-            method=state["method"],
-            reason=state["reason"],
-            segments=state["segments"],
-            groups=state["groups"],
-            format=state["format"],
-            started=state["started"],
-            planning=Tally.from_json(state["planning"]),
-            planning_seconds=state["planning_seconds"],
-            at_once=state["at_once"],
-            gzip=state["gzip"],
-            begun_by=state["begun_by"],
-            ledger=state["ledger"],
-            walk=state.get("walk"),
-            sentinel=state.get("sentinel"),
-            fold=state.get("fold"),
-        )
+        if state["layout"] == 2:
+            options = {name: value for name, value in state.items() if name not in _OWN_FIELDS}
+            state = {**state, "options": options}
+        return _CONVERTER.structure(state, cls)
 
     @property
     def needs_memory(self) -> bool:
@@ -118,6 +93,10 @@ class RunPlan:
     def title(self) -> str:
         """For messages: the table, and the index if there is one."""
         return f"{self.table}/{self.index}" if self.index else self.table
+
+    def group_size(self, group: int) -> int:
+        """How many segments a group has."""
+        return len(range(group, self.segments, self.groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +114,6 @@ class Checkpoint:
     def is_end(self, segments: int) -> bool:
         """Whether all of the group's `segments` segments are finished."""
         return self.place == segments and not self.open
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON; it holds the keys at which open segments stopped."""
-        return {
-            "place": self.place,
-            "open": {str(segment): position.to_json() for segment, position in self.open.items()},
-            "ledger": self.ledger,
-        }
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Checkpoint":
-        """The inverse of `to_json`."""
-        return cls(
-            place=state["place"],
-            open={int(s): Position.from_json(position) for s, position in state["open"].items()},
-            ledger=state["ledger"],
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,24 +146,13 @@ class Part:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON; a block is three numbers."""
-        return {
-            "name": self.name,
-            "size": self.size,
-            "sha256": self.sha256,
-            "header": self.header,
-            "blocks": [[block.segment, block.keys, block.size] for block in self.blocks],
-        }
+        state: dict[str, Any] = _CONVERTER.unstructure(self)
+        return state
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Part":
         """The inverse of `to_json`."""
-        return cls(
-            name=state["name"],
-            size=state["size"],
-            sha256=state["sha256"],
-            header=state["header"],
-            blocks=tuple(Block(*block) for block in state["blocks"]),
-        )
+        return _CONVERTER.structure(state, cls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +167,7 @@ class Commit:
     attempt: str
     parts: tuple[Part, ...]
     ended: int
-    tally: Tally
+    usage: Usage
     seconds: float
     checkpoint: Checkpoint
     finished: bool
@@ -224,39 +175,18 @@ class Commit:
 
     @property
     def keys(self) -> int:
-        """How many keys it found."""
+        """How many keys its parts hold."""
         return sum(part.keys for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return {
-            "group": self.group,
-            "slice": self.slice,
-            "attempt": self.attempt,
-            "parts": [part.to_json() for part in self.parts],
-            "ended": self.ended,
-            "tally": self.tally.to_json(),
-            "seconds": round(self.seconds, 3),
-            "checkpoint": self.checkpoint.to_json(),
-            "finished": self.finished,
-            "worker": self.worker,
-        }
+        """As plain JSON; it holds the keys at which open segments stopped."""
+        state: dict[str, Any] = _CONVERTER.unstructure(self)
+        return state
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Commit":
         """The inverse of `to_json`."""
-        return cls(
-            group=state["group"],
-            slice=state["slice"],
-            attempt=state["attempt"],
-            parts=tuple(Part.from_json(part) for part in state["parts"]),
-            ended=state["ended"],
-            tally=Tally.from_json(state["tally"]),
-            seconds=state["seconds"],
-            checkpoint=Checkpoint.from_json(state["checkpoint"]),
-            finished=state["finished"],
-            worker=state["worker"],
-        )
+        return _CONVERTER.structure(state, cls)
 
 
 @dataclass(slots=True)
@@ -264,7 +194,7 @@ class Totals:
     """What all commits of a run come to, the planning included."""
 
     segments: list[int]
-    tally: Tally
+    usage: Usage
     keys: int = 0
     ended: int = 0
     seconds: float = 0.0
@@ -277,18 +207,17 @@ class Totals:
     @classmethod
     def of(cls, plan: RunPlan, commits: Iterable[Commit]) -> "Totals":
         """Add up; memory grows with the segments and the parts, not with the keys."""
-        totals = cls([0] * plan.segments, Tally(), seconds=plan.planning_seconds)
-        totals.tally.add(plan.planning)
+        totals = cls([0] * plan.segments, plan.planning.copy(), seconds=plan.planning_seconds)
         for commit in commits:
             totals.commits += 1
             totals.keys += commit.keys
             totals.ended += commit.ended
             totals.seconds += commit.seconds
-            totals.tally.add(commit.tally)
+            totals.usage.add(commit.usage)
             totals.parts.extend(commit.parts)
             totals.workers.add(commit.worker)
             spent = totals.spent_by_group.get(commit.group, 0.0)
-            totals.spent_by_group[commit.group] = spent + commit.tally.units
+            totals.spent_by_group[commit.group] = spent + commit.usage.read_units
             if commit.finished:
                 totals.finished.add(commit.group)
             for part in commit.parts:
@@ -298,8 +227,7 @@ class Totals:
 
 
 def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> dict[str, Any]:
-    """The run's summary as plain JSON; `keys` counts what was read, which a fold makes fewer."""
-    logical = {"logical": {**plan.fold, "physical_keys": totals.keys}} if plan.fold else {}
+    """The run's summary as plain JSON; `keys` counts what was read."""
     return {
         "run": plan.id,
         "finished": finished,
@@ -309,9 +237,8 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
         "reason": plan.reason,
         "format": plan.format,
         "keys": totals.keys,
-        **logical,
-        **totals.tally.to_json(),
-        **price(totals.tally.units),
+        **usage_json(totals.usage),
+        **price(totals.usage.read_units),
         "seconds": round(totals.seconds, 3),
         "started": plan.started,
         "ended": ended_at,
@@ -334,3 +261,68 @@ def price(read_units: float) -> dict[str, Any]:
         "dollars": round(read_dollars(read_units), 9),
         "price": f"on-demand reads, {PRICE_REGION}, {PRICE_DATE}",
     }
+
+
+NO_PROGRESS = "no_progress"
+"""The counter of pages that brought a walk no further."""
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    """A usage as plain JSON, under the names that commits, manifests and reports use."""
+    counters: dict[str, float] = {
+        name: n for name, n in sorted(usage.counters.items()) if name != NO_PROGRESS
+    }
+    if usage.write_units:
+        counters["write_units"] = usage.write_units
+    return {
+        "requests": usage.requests,
+        "items_read": usage.items,
+        "read_units": round(usage.read_units, 3),
+        "no_progress_hops": usage.counters[NO_PROGRESS],
+        "retries": usage.retries,
+        "throttles": dict(sorted(usage.throttles.items())),
+        **({"index_walk": counters} if counters else {}),
+    }
+
+
+def usage_of(state: Mapping[str, Any]) -> Usage:
+    """The inverse of `usage_json`, from any record that has its names among others."""
+    counters: Counter[str] = Counter(state.get("index_walk", {}))
+    write_units = float(counters.pop("write_units", 0.0))
+    if state["no_progress_hops"]:
+        counters[NO_PROGRESS] = state["no_progress_hops"]
+    return Usage(
+        requests=state["requests"],
+        items=state["items_read"],
+        read_units=state["read_units"],
+        write_units=write_units,
+        retries=state["retries"],
+        throttles=Counter(state["throttles"]),
+        counters=counters,
+    )
+
+
+def _converter() -> Converter:
+    converter = Converter(detailed_validation=False)
+    converter.register_unstructure_hook(Usage, usage_json)
+    converter.register_structure_hook(Usage, lambda state, _: usage_of(state))
+    converter.register_unstructure_hook(Block, lambda b: [b.segment, b.keys, b.size])
+    converter.register_structure_hook(Block, lambda state, _: Block(*state))
+    converter.register_unstructure_hook(Position, Position.to_json)
+    converter.register_structure_hook(Position, lambda state, _: Position.from_json(state))
+    converter.register_unstructure_hook(KeySpace, asdict)
+    converter.register_structure_hook(Any, lambda state, _: state)
+    # As commits have always been written.
+    tally = override(rename="tally")
+    rounded = override(unstruct_hook=lambda seconds: round(seconds, 3))
+    converter.register_unstructure_hook(
+        Commit, make_dict_unstructure_fn(Commit, converter, usage=tally, seconds=rounded)
+    )
+    converter.register_structure_hook(
+        Commit, make_dict_structure_fn(Commit, converter, usage=tally)
+    )
+    return converter
+
+
+_CONVERTER = _converter()
+_OWN_FIELDS = {*RunPlan.__dataclass_fields__, "layout", "software_version"}

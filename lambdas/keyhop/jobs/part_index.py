@@ -17,7 +17,7 @@ PARTS = "parts.json"
 LINKS = "links/parts.txt"
 
 
-def list_parts(store: Bucket, parts: Iterable[Part]) -> None:
+def write_part_index(store: Bucket, parts: Iterable[Part]) -> None:
     """Write both lists; they are the same whenever they are written again."""
     named = sorted(parts, key=lambda part: part.name)
     items = [

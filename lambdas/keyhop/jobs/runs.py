@@ -1,24 +1,25 @@
-"""Where the runs of a fleet are kept, and what the functions of an execution share.
+"""Where runs are kept: one by one in directories, or all of a deployment's in a bucket.
 
-runs/<run>/                      a run's files, as in record.py; the run is named like the
-                                 execution that began it
+runs/<run>/                      a run's files, as in model.py; the run is named like the execution
+                                 that began it
 runs/<run>/groups/<execution>-<round>.json   the items of one distributed map
-runs/<run>/levels/<map>/<slot>.json          how many workers share the rate (valve.py)
+runs/<run>/levels/<map>/<slot>.json          how many workers share the rate (fleet_rate.py)
 runs/<run>/failures/g<group>.json            why a group failed, written by the state machine
-runs/<run>/parts.json, links/parts.txt       the parts that count (listing.py)
-runs/<run>/verify.json                       what the check has found (checking.py)
+runs/<run>/notes/g<group>-<worker>.json      what a task's worker has met
+runs/<run>/parts.json, links/parts.txt       the parts that count (part_index.py)
+runs/<run>/verify.json                       what the check has found
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
-from keyhop.errors import BrokenPromise, RunConflict
-from keyhop.jobs.journal import RunLog
+from keyhop.checks import InvalidInput
+from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.errors import RunConflict
+from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan
-from keyhop.jobs.request import RUN_ID, InvalidInput, allowed, table_region
+from keyhop.jobs.request import RUN_ID, allowed, table_region
 from keyhop.storage.s3 import Bucket
 
 
@@ -56,64 +57,29 @@ class Runs:
         """The files of one run."""
         return Bucket(self.s3, self.bucket, f"runs/{run}/")
 
-    def log(self, run: str) -> RunLog:
-        """The log of one run."""
-        return RunLog(self.store(run))
+    def journal(self, run: str) -> Journal:
+        """The journal of one run."""
+        return Journal(self.store(run))
 
-    def begun(self, run: str) -> tuple[RunLog, RunPlan]:
-        """The log and the plan of a run that has been begun; raises RunConflict if it has not."""
-        log = self.log(run)
-        plan = log.plan()
+    def begun(self, run: str) -> tuple[Journal, RunPlan]:
+        """The journal and the plan of a run that has been begun; raises RunConflict otherwise."""
+        journal = self.journal(run)
+        plan = journal.plan()
         if plan is None:
             raise RunConflict(
                 f"There is no run {run!r} in s3://{self.bucket}/runs/: a run is named like the "
                 f"execution that began it, and is deleted when its retention is over."
             )
-        return log, plan
+        return journal, plan
 
 
-def dynamodb_for(table: str, tables: list[str], connections: int) -> tuple[Client, Endpoint]:
-    """A client for a table that this deployment may touch; raises InvalidInput for another."""
-    endpoint = Endpoint(region=table_region(allowed(table, tables)))
-    client = dynamodb_client(endpoint, connections)
-    return client, Endpoint(region=client.region)
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What the functions of a deployment share: its runs, and the tables that it may touch."""
 
+    runs: Runs
+    tables: list[str]
 
-def groups_of(
-    runs: Runs, run: str, execution: Execution, round_: int, items: Mapping[int, float | None]
-) -> dict[str, Any]:
-    """Write the items of a distributed map; returns what the state machine must know of them.
-
-    items: for each group, what it may read in all. They go through S3 whatever their number, so
-    that there is one way, which each run takes: in the state itself only 256 KiB would fit.
-    """
-    map_ = f"{execution.name}-{round_}"
-    name = f"groups/{map_}.json"
-    content = [{"group": group, "mayRead": units} for group, units in items.items()]
-    runs.store(run).replace(name, json.dumps(content).encode())
-    return {
-        "groups": {
-            "map": map_,
-            "key": f"runs/{run}/{name}",
-            "count": len(content),
-            "round": round_,
-        },
-        "mapResults": f"runs/{run}/map-results/{map_}",
-    }
-
-
-def unfinished(groups: int, finished: Iterable[int]) -> list[int]:
-    """The groups that are left."""
-    done = set(finished)
-    return [group for group in range(groups) if group not in done]
-
-
-def load(store: Bucket, name: str) -> Any:
-    """A JSON file of a run; None if it is not there."""
-    content = store.read(name)
-    if content is None:
-        return None
-    try:
-        return json.loads(content)
-    except ValueError as error:
-        raise BrokenPromise(f"{store.url(name)} is damaged: it is not JSON.") from error
+    def connect(self, table: str, connections: int) -> Connection:
+        """A connection for one of the tables; raises InvalidInput for another."""
+        return connect(Endpoint(region=table_region(allowed(table, self.tables))), connections)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import Protocol
 
-from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.layout import Method
 from keyhop.jobs.model import Checkpoint
 from keyhop.scan.page_size import Ledger
-from keyhop.scan.reader import PageReader, Stopped
+from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance
 
 
@@ -27,36 +27,19 @@ class Sink(Protocol):
         """Take in keys of a segment; returns how many were new. Never called by two at once."""
 
 
-class Visitor(Protocol):
-    """Does something about each item collection that a page has shown, before the page counts.
-
-    What it does must bear being done twice: a page whose visit fails is read again.
-    """
-
-    least_limit: int
-    """Items that a page must be asked for at least."""
-
-    def trim(self, page: Page, space: KeySpace) -> Page:
-        """The page without what it has not shown enough of; the walk comes back to that."""
-
-    def visit(self, page: Page, over: Event) -> Page:
-        """Called by many threads at once; returns the page with the keys that count.
-
-        over: when it is set, the slice is over, and the page may be left for the next (Stopped).
-        """
-
-
 @dataclass(slots=True)
 class Work:
     """What a slice works on: a group's segments, from a checkpoint.
 
-    order: the segments of the group that have not been begun, in its order.
+    order: the segments of the group that have not been begun, in its order. visit: gets each page
+    before it counts, and the event that ends the slice; returns the page with the keys that count.
     """
 
     method: Method
     segments: int
     order: Iterator[int]
     checkpoint: Checkpoint
+    visit: Callable[[Page, Event], Page] = lambda page, over: page
 
 
 @dataclass(slots=True)
@@ -83,7 +66,6 @@ class Slice:
         ledger: Ledger,
         sink: Sink,
         clock: Callable[[], float] = time.monotonic,
-        visitor: Visitor | None = None,
     ) -> None:
         self.keys = 0
         self.ended = 0
@@ -92,7 +74,6 @@ class Slice:
         self._ledger = ledger
         self._sink = sink
         self._clock = clock
-        self._visitor = visitor
         self._hop = work.method == "skip"
         self._waiting = list(work.checkpoint.open.items())
         self._open: dict[int, Position] = dict(work.checkpoint.open)
@@ -102,17 +83,17 @@ class Slice:
         self._lock = Lock()
 
     def work(
-        self, workers: int, seconds: float | None, idle: Callable[[], None] = lambda: None
+        self, threads: int, seconds: float | None, idle: Callable[[], None] = lambda: None
     ) -> Outcome:
-        """Work with `workers` threads for about `seconds`, None for as long as there is work.
+        """Work with `threads` threads for about `seconds`, None for as long as there is work.
 
         idle: called a few times a second meanwhile, on the calling thread.
         """
         deadline = None if seconds is None else self._clock() + seconds
-        threads = [Thread(target=self._run, daemon=True) for _ in range(workers)]
-        for thread in threads:
+        running = [Thread(target=self._run, daemon=True) for _ in range(threads)]
+        for thread in running:
             thread.start()
-        for thread in threads:
+        for thread in running:
             while thread.is_alive():
                 thread.join(0.1)
                 idle()
@@ -153,11 +134,10 @@ class Slice:
 
     def _page(self, segment: int, position: Position) -> Position | None:
         page = self._read_hopping(segment, position) if self._hop else self._read(segment, position)
-        if self._visitor is not None:
-            page = self._visitor.visit(page, self._over)
-        step = advance(self._reader.target.space, position, page, self._hop)
+        page = self._work.visit(page, self._over)
+        step = advance(self._reader.source.space, position, page, self._hop)
         if step.no_progress:
-            self._reader.count_no_progress()
+            self._reader.usage.count(no_progress=1)
         with self._lock:
             if step.keys:
                 self.keys += self._sink.write(segment, step.keys)
@@ -172,16 +152,16 @@ class Slice:
         with self._lock:
             bet = self._ledger.bet()
             limit, units = self._reader.affordable(bet.limit, self._ledger.size)
-            if self._visitor is not None and limit is not None:
-                limit = max(limit, self._visitor.least_limit)
+            if self._reader.source.pairs and limit is not None:
+                limit = max(2, limit)
         try:
             page = self._read_page(segment, position, limit, units)
         except BaseException:
             with self._lock:
                 self._ledger.abandon(bet)
             raise
-        if self._visitor is not None:
-            page = self._visitor.trim(page, self._reader.target.space)
+        if self._reader.source.pairs:
+            page = page.without_a_first_item(self._reader.source.space)
         with self._lock:
             self._ledger.settle(bet, page.runs, page.blocks)
         return page

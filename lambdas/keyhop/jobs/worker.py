@@ -1,27 +1,20 @@
-"""A run, once it is laid out (start.py): begin, work slices, commit them, sum up."""
+"""A worker: works one group of a run, slice by slice, from wherever its commits say it stands."""
 
 import math
 import time
-import uuid
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from typing import Protocol
 
-from keyhop.dynamodb.tables import Target
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BrokenPromise, NoProgress, RunConflict
-from keyhop.jobs.completeness import EndedSegments
-from keyhop.jobs.dedup import SeenKeys
+from keyhop.errors import BrokenPromise, NoProgress
+from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.first_look import Start
-from keyhop.jobs.formats import Format
-from keyhop.jobs.journal import PartSink, RunLog
-from keyhop.jobs.layout import Choice, Method
-from keyhop.jobs.model import Checkpoint, Commit, RunPlan, Totals, manifest
-from keyhop.jobs.slice import Outcome, Sink, Slice, Visitor, Work
-from keyhop.keys.logical import Folding, folded
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan
+from keyhop.jobs.slice import Outcome, Sink, Slice, Work
+from keyhop.jobs.task import Task
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening
@@ -33,49 +26,14 @@ LONGEST_SLICE_SECONDS = 10.0
 even a run that is killed again and again moves on."""
 
 
-def plan_of(
-    reader: PageReader, choice: Choice, start: Start, format_: Format, seconds: float
-) -> RunPlan:
-    """What a run in one process will do; `seconds`: how long `prepare` took."""
-    target = reader.target
-    return RunPlan(
-        id=uuid.uuid4().hex,
-        table=target.name,
-        index=target.index,
-        identity=target.identity,
-        space=target.space,
-        method=choice.method,
-        reason=choice.reason,
-        segments=start.layout.segments,
-        groups=1,
-        format=format_,
-        started=now(),
-        planning=deepcopy(reader.tally),
-        planning_seconds=seconds,
-        sentinel=None if target.sentinel is None else target.sentinel.to_json(),
-    )
+class Output(Sink, Protocol):
+    """Where the keys of one attempt at a slice go. memory: of keys met before, if there is one."""
 
+    attempt: str
+    memory: KnownKeys | None
 
-def begin(log: RunLog, plan: RunPlan) -> None:
-    """Write down what the run will do; raises RunConflict."""
-    if not log.begin(plan):
-        raise RunConflict("Another run was begun in the same place at the same moment.")
-    log.write_summary(manifest(plan, Totals.of(plan, ()), False, now()))
-
-
-def check_resumable(
-    log: RunLog, plan: RunPlan, target: Target, where: str, may_be_finished: bool = False
-) -> None:
-    """Raises RunConflict if the run in `where` is finished, or is not one of this very table."""
-    if log.is_finished() and not may_be_finished:
-        raise RunConflict(
-            f"{where} holds a finished run of {plan.title}: use its keys, or begin another run."
-        )
-    if (plan.index, plan.space) != (target.index, target.space) or plan.identity != target.identity:
-        raise RunConflict(
-            f"{where} holds a run of another table: {plan.title}, {plan.identity}; begin another "
-            f"run for {target.title}, {target.identity}."
-        )
+    def close(self) -> tuple[Part, ...]:
+        """The parts that were written, safely; none if the keys went elsewhere."""
 
 
 @dataclass(slots=True)
@@ -112,74 +70,38 @@ class Progress:
         self._slice = slice_
 
 
-def stream(
-    reader: PageReader,
-    start: Start,
-    method: Method,
-    sink: Sink,
-    progress: Progress,
-    idle: Callable[[], None] = lambda: None,
-    visitor: Visitor | None = None,
-) -> bool:
-    """Run without a store: keys go to `sink`, and nothing can be resumed.
-
-    Returns whether the table was read to its end. Raises what ended the run early.
-    """
-    checkpoint = Checkpoint()
-    if start.opening is not None and visitor is None:
-        checkpoint = _after_opening(start.opening)
-        progress.add(_take_in(start.opening, sink), int(start.opening.position is None))
-    segments = start.layout.segments
-    order = group_order(0, 1, segments, checkpoint.place)
-    work = Work(method, segments, order, checkpoint)
-    slice_ = Slice(work, reader, start.ledger, sink, visitor=visitor)
-    progress.follow(slice_)
-    outcome = slice_.work(start.layout.workers, None, idle)
-    progress.add(outcome.keys, outcome.ended)
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.checkpoint.is_end(segments)
-
-
-def _after_opening(opening: Opening) -> Checkpoint:
-    return Checkpoint(place=1, open={0: opening.position} if opening.position else {})
-
-
-def _take_in(opening: Opening, sink: Sink) -> int:
-    return sink.write(0, opening.keys) if opening.keys else 0
-
-
 @dataclass(slots=True)
-class GroupRun:
-    """Works one group of a run, slice by slice, from wherever its commits say it stands.
+class GroupWorker:
+    """Works one group.
 
     copy: gets the keys too, as they are found; they may be found again after a lost commit.
+    output: where keys go, if not into parts of the journal's store.
     A slice lasts `first_slice_seconds`, the next ones twice as long each, up to the longest.
     allowance: read units that the group may spend in all, commits of earlier starts included.
-    worker: names this process in its commits. visitor: sees all pages, so with one a first look
-    does not count. has_moved: whether the group stands elsewhere than at the start, by this process
-    or by a twin.
+    worker: names this process in its commits. has_moved: whether the group stands elsewhere than at
+    the start, by this process or by a twin.
     """
 
-    log: RunLog
+    journal: Journal
     plan: RunPlan
     group: int
     reader: PageReader
-    workers: int
+    task: Task
+    threads: int
     progress: Progress
     idle: Callable[[], None] = lambda: None
     copy: Sink | None = None
+    output: Output | None = None
     first_slice_seconds: float = FIRST_SLICE_SECONDS
     longest_slice_seconds: float = LONGEST_SLICE_SECONDS
     allowance: float | None = None
     worker: str = ""
-    visitor: Visitor | None = None
     clock: Callable[[], float] = time.monotonic
     keys: int = 0
     commits: int = 0
     has_moved: bool = False
-    _seen: SeenKeys | None = field(default=None)
-    _booked: Tally = field(default_factory=Tally)
+    _memory: KnownKeys | None = None
+    _booked: Usage = field(default_factory=Usage)
     _booked_at: float = 0.0
 
     def run(self, start: Start | None = None, seconds: float = math.inf) -> bool:
@@ -193,15 +115,14 @@ class GroupRun:
         try:
             return self._run(start, over_at)
         finally:
-            if self._seen is not None:
-                self._seen.close()
+            if self._memory is not None:
+                self._memory.close()
 
     def _run(self, start: Start | None, over_at: float) -> bool:
         checkpoint, number = self._replay(over_at)
         ledger = self._ledger(checkpoint, start)
-        opening = start.opening if start is not None and self.visitor is None else None
-        if number == 0 and opening is not None:
-            checkpoint, number = self._commit_opening(opening, ledger)
+        if number == 0 and start is not None and start.opening is not None:
+            checkpoint, number = self._commit_opening(start.opening, ledger)
         slice_seconds = self.first_slice_seconds
         while not checkpoint.is_end(self._segments) and not self.reader.stop.is_set():
             left = over_at - self.clock()
@@ -218,29 +139,29 @@ class GroupRun:
             return start.ledger
         if learnt is not None:
             return Ledger.from_json(dict(learnt))
-        return Ledger.for_table(self.reader.target.mean_item_bytes)
+        return Ledger.for_table(self.reader.source.mean_item_bytes)
 
     @property
     def _segments(self) -> int:
-        return len(range(self.group, self.plan.segments, self.plan.groups))
+        return self.plan.group_size(self.group)
 
     def _replay(self, over_at: float = math.inf) -> tuple[Checkpoint, int]:
         """Where the commits leave off, and how many there are; raises NoProgress at `over_at`."""
         checkpoint = Checkpoint()
         number = keys = ended = 0
         spent = 0.0
-        if self._seen is not None:
-            self._seen.close()
-        self._seen = SeenKeys() if self.plan.needs_memory else None
-        for commit in self.log.commits(self.group):
+        if self._memory is not None:
+            self._memory.close()
+        self._memory = KnownKeys() if self.plan.needs_memory else None
+        for commit in self.journal.commits(self.group):
             number += 1
             keys += commit.keys
             ended += commit.ended
-            spent += commit.tally.units
+            spent += commit.usage.read_units
             checkpoint = commit.checkpoint
-            if self._seen is not None:
+            if self._memory is not None:
                 for part in commit.parts:
-                    self._seen.new_among(key for _, key in self.log.keys(self.plan, part))
+                    self._memory.new_among(key for _, key in self.journal.keys(self.plan, part))
                 if self.clock() > over_at:
                     raise NoProgress(
                         f"There was no time left after {keys:,} keys of earlier slices were "
@@ -249,53 +170,56 @@ class GroupRun:
                     )
         self.progress.settle(keys, ended)
         if self.allowance is not None:
-            unbooked = (self.reader.tally - self._booked).units
+            unbooked = (self.reader.usage - self._booked).read_units
             self.reader.budget.allow_more(self.allowance - spent - unbooked)
         return checkpoint, number
 
     def _commit_opening(self, opening: Opening, ledger: Ledger) -> tuple[Checkpoint, int]:
-        sink = self._sink(0)
-        keys = _take_in(opening, _Both(sink, self.copy) if self.copy else sink)
-        stands = _after_opening(opening)
+        output = self._output(0)
+        keys = self._into(output).write(0, opening.keys) if opening.keys else 0
+        open_ = {0: opening.position} if opening.position else {}
+        checkpoint = Checkpoint(1, open_, ledger.to_json())
         ended = int(opening.position is None)
-        checkpoint = Checkpoint(stands.place, stands.open, ledger.to_json())
-        return self._commit(0, sink, Outcome(keys, ended, checkpoint), Tally(), 0.0)
+        return self._commit(0, output, Outcome(keys, ended, checkpoint), Usage(), 0.0)
 
     def _slice(
         self, checkpoint: Checkpoint, number: int, ledger: Ledger, seconds: float
     ) -> tuple[Checkpoint, int]:
         segments = self.plan.segments
         order = group_order(self.group, self.plan.groups, segments, checkpoint.place)
-        sink = self._sink(number)
-        work = Work(self.plan.method, segments, order, checkpoint)
-        out = _Both(sink, self.copy) if self.copy else sink
-        slice_ = Slice(work, self.reader, ledger, out, visitor=self.visitor)
+        output = self._output(number)
+        work = Work(self.plan.method, segments, order, checkpoint, self.task.visit)
+        slice_ = Slice(work, self.reader, ledger, self._into(output))
         self.progress.follow(slice_)
-        outcome = slice_.work(self.workers, seconds, self.idle)
-        read = self.reader.tally - self._booked
-        stands = checkpoint, number
+        outcome = slice_.work(self.threads, seconds, self.idle)
+        used = self.reader.usage - self._booked
+        position = checkpoint, number
         # A slice of nothing but failures is not worth a commit; they are booked with a later one.
-        failed_for_good = outcome.error is not None and read != Tally()
-        if read.requests or outcome.ended or failed_for_good:
-            stands = self._commit(number, sink, outcome, read, self.clock() - self._booked_at)
+        failed_for_good = outcome.error is not None and used != Usage()
+        if used.requests or outcome.ended or failed_for_good:
+            took = self.clock() - self._booked_at
+            position = self._commit(number, output, outcome, used, took)
         if outcome.error is not None:
             raise outcome.error
         if not outcome.cut_short and not outcome.checkpoint.is_end(self._segments):
             raise BrokenPromise("A slice ended with work left to do: please report it.")
-        return stands
+        return position
 
     def _book(self) -> None:
         """What was read until now is in the run's files, or was not read for this group."""
-        self._booked = deepcopy(self.reader.tally)
+        self._booked = self.reader.usage.copy()
         self._booked_at = self.clock()
 
-    def _sink(self, number: int) -> PartSink:
-        sink = self.log.new_part(self.plan, self.group, number)
-        sink.seen = self._seen
-        return sink
+    def _output(self, number: int) -> Output:
+        output = self.output or self.journal.new_part(self.plan, self.group, number)
+        output.memory = self._memory
+        return output
+
+    def _into(self, output: Output) -> Sink:
+        return output if self.copy is None else _Both(output, self.copy)
 
     def _commit(
-        self, number: int, sink: PartSink, outcome: Outcome, read: Tally, seconds: float
+        self, number: int, output: Output, outcome: Outcome, used: Usage, seconds: float
     ) -> tuple[Checkpoint, int]:
         """Commit a slice, or adopt what another attempt at it committed.
 
@@ -304,17 +228,17 @@ class GroupRun:
         commit = Commit(
             group=self.group,
             slice=number,
-            attempt=sink.attempt,
-            parts=sink.close(),
+            attempt=output.attempt,
+            parts=output.close(),
             ended=outcome.ended,
-            tally=read,
+            usage=used,
             seconds=seconds,
             checkpoint=outcome.checkpoint,
             finished=outcome.checkpoint.is_end(self._segments),
             worker=self.worker,
         )
         self.has_moved = True
-        if not self.log.commit(commit):
+        if not self.journal.commit(commit):
             # What was read stays unbooked: the next commit of this process names it.
             return self._replay()
         self._book()
@@ -334,68 +258,3 @@ class _Both:
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         self.second.write(segment, keys)
         return self.first.write(segment, keys)
-
-
-def summed_up(log: RunLog, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
-    """The totals and the manifest of a run; raises BrokenPromise if its files are harmed.
-
-    A finished run is checked to be whole.
-    """
-    listed = log.commit_files()  # before they are read: a twin may be adding to them
-    segments = EndedSegments(plan)
-    totals = Totals.of(plan, segments.watch(log.commits_of(sorted(listed))))
-    if listed.total() > totals.commits:
-        raise BrokenPromise(
-            f"Only {totals.commits} of {listed.total()} commits follow one another, so keys are "
-            f"lost: run again into another place."
-        )
-    log.check_sizes(totals.parts)
-    finished = len(totals.finished) == plan.groups
-    if finished:
-        segments.check_whole()
-    if finished and plan.walk is None:
-        check_rows(plan.method, totals.keys, totals.tally)
-    return totals, manifest(plan, totals, finished, now())
-
-
-def check_rows(method: Method, keys: int, tally: Tally) -> None:
-    """Raises BrokenPromise if a key index had rows, but none where its sentinels should be."""
-    if method == "index" and not keys and tally.index["rows_elsewhere"]:
-        raise BrokenPromise(
-            f"The key index has {tally.index['rows_elsewhere']:,} rows, but none with the "
-            f"sentinels' sort key: it was built with another one (--sentinel, sentinelSortKey)."
-        )
-
-
-def recover(log: RunLog, plan: RunPlan) -> None:
-    """Before an unfinished run goes on: check what is committed, sweep what is not.
-
-    Raises BrokenPromise if a commit or a part is harmed; then nothing is swept.
-    """
-    parts = summed_up(log, plan)[0].parts
-    log.check_content(parts)
-    log.sweep(parts)
-
-
-def conclude(
-    log: RunLog, plan: RunPlan, folding: Folding | None = None
-) -> tuple[Totals, dict[str, Any]]:
-    """Write the manifest; returns the totals of reading, and the manifest.
-
-    folding: for a run that lists logical keys. What ends the fold early leaves the run unfinished.
-    """
-    totals, summary = summed_up(log, plan)
-    if summary["finished"]:
-        log.sweep(totals.parts)
-        if plan.fold is not None:
-            assert folding is not None
-            summary = folded(log, plan, totals.parts, folding).over(summary)
-    log.write_summary(summary)
-    if summary["finished"]:
-        log.forget_progress()
-    return totals, summary
-
-
-def now() -> str:
-    """This moment, in UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,50 +1,61 @@
 """Whether to list the keys from the key index, and what to read then."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from keyhop.dynamodb.client import DynamoDB, Endpoint
-from keyhop.dynamodb.tables import Target, describe
-from keyhop.jobs.layout import Choice, choose_method
-from keyhop.key_index.index import TableState, check_has_one, look_up
-from keyhop.key_index.registry import Book, why_not
+from keyhop.dynamodb.tables import Source, Table
+from keyhop.key_index.index import check_has_one, is_ready, status_of
+from keyhop.key_index.registry import Registry
 from keyhop.key_index.sentinel import INDEX, Sentinel
 
-BookOf = Callable[[TableState], Book]
+AUDIT_COUNTS_DAYS = 30
+"""An older audit says too little about today's table."""
 
 
 def choose_source(
-    client: DynamoDB,
-    endpoint: Endpoint,
-    target: Target,
-    asked: str,
-    book_of: BookOf,
+    table: Table,
+    method: str,
+    registry_of: Callable[[Table], Registry],
     place: str | None = None,
-) -> tuple[Target, Choice]:
-    """The target and the method for `asked`, which may be "index" or "auto".
+) -> tuple[Source | None, str]:
+    """The key index to be read for `method`, "index" or "auto", and why; or None, and why not.
 
-    `auto` takes the key index if it is ACTIVE and its last audit on record found no drift; the
-    reason says so, or why not. place: the sentinels' sort key, if it is set (else: as in the book).
-    Raises CannotStart, IndexNotFound if the index is asked for and cannot be read.
+    `auto` takes the key index if it is ACTIVE and its last audit on record found no drift. The
+    reason is empty where there is no index. place: the sentinels' sort key, if it is set (else: as
+    in the registry). Raises CannotStart, IndexNotFound if the index is asked for and cannot be
+    read.
     """
-    if asked != "index" and (asked != "auto" or not target.has_key_index):
-        return target, choose_method(target.space, target.index, asked)
-    state = look_up(client, endpoint, target.name)
-    book = book_of(state)
-    audit = book.audit()
-    if asked == "index":
-        check_has_one(state)
+    if method != "index" and table.index(INDEX) is None:
+        return None, ""
+    registry = registry_of(table)
+    audit = registry.audit()
+    if method == "index":
+        check_has_one(table)
         reason = "asked for"
     else:
-        why = why_not(audit) if state.is_index_ready else f"it is {state.index}"
+        why = why_not(audit) if is_ready(table) else f"it is {status_of(table)}"
         if why is not None:
-            choice = choose_method(target.space, target.index, asked)
-            return target, replace(choice, reason=f"{choice.reason}; not its key index: {why}")
+            return None, why
         assert audit is not None
         reason = f"the key index is ACTIVE, and its audit of {audit['ended']} found no drift"
-    setup = book.setup()
-    sentinel = Sentinel.of(state.space, place)
+    setup = registry.setup()
+    sentinel = Sentinel.of(table.space, place)
     if setup is not None and "sentinel" in setup and place is None:
         sentinel = Sentinel.from_json(setup["sentinel"])
-    index = describe(client, endpoint, target.name, INDEX)
-    return replace(index, sentinel=sentinel), Choice("index", reason)
+    return replace(table.source(INDEX), only=sentinel.key_of({})), reason
+
+
+def why_not(audit: Mapping[str, Any] | None, now: datetime | None = None) -> str | None:
+    """Why the index is not to be relied on without being asked for; None if it is."""
+    if audit is None:
+        return "no audit of it is on record here"
+    if not audit.get("keeper"):
+        return f"no keeper followed the table at its last audit, of {audit['ended']}"
+    if audit["drift"]:
+        return f"its last audit, of {audit['ended']}, found drift"
+    age = (now or datetime.now(UTC)) - datetime.fromisoformat(audit["ended"])
+    if age > timedelta(days=AUDIT_COUNTS_DAYS):
+        return f"its last audit, of {audit['ended']}, is more than {AUDIT_COUNTS_DAYS} days old"
+    return None

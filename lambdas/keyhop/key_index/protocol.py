@@ -31,6 +31,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+GRACE_SECONDS = 10.0
+"""How long the keeper may need for a write before its absence counts as drift."""
+
 
 class Call(Enum):
     """What to ask of the table next."""

@@ -1,4 +1,4 @@
-"""What is written down about the key index of a table, outside the table.
+"""The registry: what is written down about the key index of a table, outside the table.
 
     setup.json    what the table was like before, and where its sentinels are
     audit.json    the last audit: `auto` reads the index only if that found no drift
@@ -15,10 +15,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.local import Directory
@@ -26,13 +26,11 @@ from keyhop.storage.store import Store
 
 SETUP = "setup.json"
 AUDIT = "audit.json"
-AUDIT_COUNTS_DAYS = 30
-"""An older audit says too little about today's table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
-    """The records of one table; identity: tells it from another table of the same name."""
+class Registry:
+    """What is known of one table; identity: tells it from another table of the same name."""
 
     store: Store
     identity: str
@@ -60,7 +58,7 @@ class Book:
 
     def note_audit(self, report: Mapping[str, Any]) -> None:
         """Note what an audit has found, without its examples."""
-        self._write(AUDIT, {name: told for name, told in report.items() if name != "examples"})
+        self._write(AUDIT, without_examples(report))
 
     def void_audit(self) -> None:
         """No audit counts from now on: what it has found to be true is about to be changed."""
@@ -83,39 +81,30 @@ class Book:
     def _read(self, name: str) -> dict[str, Any] | None:
         # What cannot be read says nothing: then the keys are found without the index.
         try:
-            told = json.loads(self.store.read(name) or b"null")
+            state = json.loads(self.store.read(name) or b"null")
         except (ValueError, OSError):
             return None
-        is_ours = isinstance(told, dict) and told.get("identity") == self.identity
-        return dict(told) if is_ours else None
+        is_ours = isinstance(state, dict) and state.get("identity") == self.identity
+        return dict(state) if is_ours else None
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        told = {"identity": self.identity, **content}
-        self.store.replace(name, (json.dumps(told, ensure_ascii=False) + "\n").encode())
+        state = {"identity": self.identity, **content}
+        self.store.replace(name, (json.dumps(state, ensure_ascii=False) + "\n").encode())
 
 
-def folder_of(table: str, identity: str) -> str:
-    """The name of a book's folder: tables of one name in two regions or accounts are told apart."""
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", table)  # and no name leads anywhere else
-    return f"{name}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A report that holds no keys."""
+    return {name: value for name, value in report.items() if name != "examples"}
 
 
-def local_book(table: str, identity: str) -> Book:
-    """The command line's book of a table."""
+def folder_of(table: Table) -> str:
+    """The name of a registry's folder; it tells apart tables of one name in two accounts."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", table.bare_name)  # and no name leads anywhere else
+    return f"{name}-{hashlib.sha256(table.identity.encode()).hexdigest()[:12]}"
+
+
+def local_registry(table: Table) -> Registry:
+    """The command line's registry of a table."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    path = Path(base) / "keyhop" / "key-index" / folder_of(table, identity)
-    return Book(Directory(path), identity)
-
-
-def why_not(audit: Mapping[str, Any] | None, now: datetime | None = None) -> str | None:
-    """Why the index is not to be relied on without being asked for; None if it is."""
-    if audit is None:
-        return "no audit of it is on record here"
-    if not audit.get("keeper"):
-        return f"no keeper followed the table at its last audit, of {audit['ended']}"
-    if audit["drift"]:
-        return f"its last audit, of {audit['ended']}, found drift"
-    age = (now or datetime.now(UTC)) - datetime.fromisoformat(audit["ended"])
-    if age > timedelta(days=AUDIT_COUNTS_DAYS):
-        return f"its last audit, of {audit['ended']}, is more than {AUDIT_COUNTS_DAYS} days old"
-    return None
+    path = Path(base) / "keyhop" / "key-index" / folder_of(table)
+    return Registry(Directory(path), table.identity)

@@ -11,7 +11,7 @@ from keyhop.dynamodb.capacity import (
     read_dollars,
     write_dollars,
 )
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
 from keyhop.key_index.task import Walk
 
 DRIFT = ("missing", "surplus", "occupied")
@@ -23,14 +23,14 @@ LOOK_UNITS = 1.0
 
 
 def walk_report(
-    walk: Walk, tally: Tally, seconds: float, ended: str, examples: Mapping[str, list[Any]]
+    walk: Walk, usage: Usage, seconds: float, ended: str, examples: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
     """A walk's report; repaired: what of the drift was put right."""
-    found = tally.index
+    found = usage.counters
     missing, surplus, occupied = (int(found[name]) for name in DRIFT)
     drift = missing + surplus + occupied if walk.kind == "audit" else occupied
     repairs = walk.kind == "audit" and walk.repair
-    writes = float(found["write_units"])
+    writes = usage.write_units
     return {
         "kind": walk.kind,
         "collections": int(found["collections"]),
@@ -42,11 +42,11 @@ def walk_report(
         "repaired": missing + surplus if repairs else 0,
         "put": int(found["put"]),
         "deleted": int(found["deleted"]),
-        "requests": tally.requests,
+        "requests": usage.requests,
         "strong_reads": int(found["strong_reads"]),
-        "read_units": round(tally.units, 3),
+        "read_units": round(usage.read_units, 3),
         "write_units": round(writes, 3),
-        "dollars": round(read_dollars(tally.units) + write_dollars(writes), 9),
+        "dollars": round(read_dollars(usage.read_units) + write_dollars(writes), 9),
         "price": f"on demand, {PRICE_REGION}, {PRICE_DATE}",
         "seconds": round(seconds, 3),
         "ended": ended,

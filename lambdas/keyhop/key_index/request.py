@@ -1,100 +1,152 @@
 """What a person asks of BuildKeyIndex, AuditKeyIndex and RemoveKeyIndex: their inputs. Pure."""
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
-from keyhop.jobs.request import STARTED_BY, InvalidInput
-from keyhop.key_index.task import GRACE_SECONDS, LONGEST_GRACE_SECONDS, Walk
+from keyhop.checks import STARTED_BY, Must, Truth, number, read, text, whole
+from keyhop.jobs.request import Request
+from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.key_index.task import LONGEST_GRACE_SECONDS, Kind, Walk
 
 DEFAULT_WRITE_RATE = 1000.0
 """Write units a second: 500 sentinels."""
 
-_NUMBERS: dict[str, tuple[float, float]] = {
-    "maxWriteRate": (2.0, 1e6),
-    "maxReadRate": (1.0, 1e6),
-    "maxConcurrency": (1, 10_000),
-    "graceSeconds": (0.0, LONGEST_GRACE_SECONDS),
+Action = Literal["build", "audit", "remove"]
+LIKE = '{"table": "Orders"}'
+MOST_RATE = 1e6
+MOST_CONCURRENCY = 10_000
+
+Grace = Annotated[
+    float,
+    Must(number(0, LONGEST_GRACE_SECONDS), f"a number from 0 to {LONGEST_GRACE_SECONDS:g}", float),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """What all three take."""
+
+    table: Annotated[str, Must(text(), f"the name or the ARN of a table, as {LIKE}")]
+    max_write_rate: Annotated[
+        float, Must(number(2, MOST_RATE), f"a number from 2 to {MOST_RATE:g}", float)
+    ] = DEFAULT_WRITE_RATE
+    max_read_rate: Annotated[
+        float | None, Must(number(1, MOST_RATE), f"a number from 1 to {MOST_RATE:g}")
+    ] = None
+    max_concurrency: Annotated[
+        int | None,
+        Must(whole(1, MOST_CONCURRENCY), f"a whole number from 1 to {MOST_CONCURRENCY}", int),
+    ] = None
+    grace_seconds: Grace = GRACE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInput(_Walked):
+    """The input of BuildKeyIndex."""
+
+    plan_only: Truth = False
+
+
+@dataclass(frozen=True, slots=True)
+class AuditInput(_Walked):
+    """The input of AuditKeyIndex. scheduled: nobody asked."""
+
+    repair: Truth = True
+    scheduled: Truth = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveInput(_Walked):
+    """The input of RemoveKeyIndex. sweep: look for sentinels also where no index is known."""
+
+    sweep: Truth = False
+
+
+SHAPES: Mapping[str, type[_Walked]] = {
+    "build": BuildInput,
+    "audit": AuditInput,
+    "remove": RemoveInput,
 }
-_TRUTHS = {"build": ("planOnly",), "audit": ("repair", "scheduled"), "remove": ("sweep",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person asks of one of the three state machines.
+    """What a person asks for.
 
     scheduled: nobody asked, so a table without a key index is none of an audit's business.
     sweep: look for sentinels also where no index is known.
     """
 
-    action: str
+    action: Action
     table: str
+    max_write_rate: float | None = DEFAULT_WRITE_RATE
+    max_read_rate: float | None = None
+    max_concurrency: int | None = None
+    grace_seconds: float = GRACE_SECONDS
     plan_only: bool = False
     repair: bool = True
     scheduled: bool = False
     sweep: bool = False
-    grace_seconds: float = GRACE_SECONDS
-    max_write_rate: float = DEFAULT_WRITE_RATE
-    max_read_rate: float | None = None
-    max_concurrency: int | None = None
 
     @classmethod
-    def parse(cls, action: str, given: object) -> "Order":
+    def parse(cls, action: Action, given: object) -> "Order":
         """From an execution's input; raises InvalidInput, which names all that is wrong."""
-        if not isinstance(given, Mapping):
-            raise InvalidInput('The input must be a JSON object such as {"table": "Orders"}.')
-        known = ["table", *_NUMBERS, *_TRUTHS[action]]
-        given = {name: value for name, value in given.items() if name != STARTED_BY}
-        problems = []
-        for name in given:
-            if name not in known:
-                close = difflib.get_close_matches(str(name), known, 1)
-                hint = f", did you mean {close[0]}?" if close else ""
-                problems.append(f"unknown: {name!r}{hint}; the fields are {', '.join(known)}")
-        if not isinstance(given.get("table"), str):
-            problems.append('table must be the name or the ARN of a table, as {"table": "Orders"}')
-        for name, (low, high) in _NUMBERS.items():
-            value = given.get(name, low)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                problems.append(f"{name} must be a number")
-            elif not low <= value <= high:
-                problems.append(f"{name} must be a number from {low:g} to {high:g}")
-        for name in _TRUTHS[action]:
-            if not isinstance(given.get(name, True), bool):
-                problems.append(f"{name} must be true or false")
-        if problems:
-            raise InvalidInput(f"The input is wrong: {'; '.join(problems)}.")
-        concurrency = given.get("maxConcurrency")
-        return cls(
-            action,
-            given["table"],
-            plan_only=given.get("planOnly", False),
-            repair=given.get("repair", True),
-            scheduled=given.get("scheduled", False),
-            sweep=given.get("sweep", False),
-            grace_seconds=float(given.get("graceSeconds", GRACE_SECONDS)),
-            max_write_rate=float(given.get("maxWriteRate", DEFAULT_WRITE_RATE)),
-            max_read_rate=given.get("maxReadRate"),
-            max_concurrency=None if concurrency is None else int(concurrency),
-        )
+        return cls(action, **asdict(read(SHAPES[action], given, LIKE)))
 
-    def walk(self, kind: str) -> Walk:
+    def walk(self, kind: Kind, grace_seconds: float | None = None) -> Walk:
         """One walk of it."""
-        return Walk(
-            kind,  # type: ignore[arg-type]
-            repair=self.repair,
-            grace_seconds=self.grace_seconds,
-            max_write_rate=self.max_write_rate,
-        )
+        grace = self.grace_seconds if grace_seconds is None else grace_seconds
+        return Walk(kind, self.repair, grace, self.max_write_rate)
 
-    def run_input(self, kind: str, started_by: str) -> dict[str, Any]:
-        """The input of EnumerateKeys for a walk."""
+    def run_input(self, walk: Walk, started_by: str) -> dict[str, Any]:
+        """The input of WalkKeyIndexes for a walk."""
         given = {
             "table": self.table,
-            "walk": self.walk(kind).to_json(),
+            "walk": asdict(walk),
             "maxReadRate": self.max_read_rate,
             "maxConcurrency": self.max_concurrency,
             STARTED_BY: started_by,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class WalkInput:
+    """The input of WalkKeyIndexes, which only the three state machines give."""
+
+    table: Annotated[str, Must(text(), "the name or the ARN of a table")]
+    walk: Annotated[
+        Any,
+        Must(
+            lambda value: (
+                isinstance(value, Mapping)
+                and set(value) == set(Walk.__annotations__)
+                and value["kind"] in SHAPES
+            ),
+            "what the state machines of the key index make of their own inputs",
+        ),
+    ]
+    max_read_rate: Annotated[float | None, Must(number(1), "a number of at least 1")] = None
+    max_concurrency: Annotated[int | None, Must(whole(1), "a whole number", int)] = None
+
+
+def parse_walk(given: object) -> Request:
+    """The request in an execution's input of WalkKeyIndexes; raises InvalidInput."""
+    wanted = read(WalkInput, given, LIKE)
+    return walk_request(
+        wanted.table, Walk(**wanted.walk), wanted.max_read_rate, wanted.max_concurrency
+    )
+
+
+def walk_request(
+    table: str, walk: Walk, max_read_rate: float | None, max_concurrency: int | None = None
+) -> Request:
+    """A walk as a job."""
+    return Request(
+        table=table,
+        task="key_index",
+        options={"walk": asdict(walk)},
+        max_read_rate=max_read_rate,
+        max_concurrency=max_concurrency,
+    )

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
-from keyhop.dynamodb.schema import LEAST_SORT_KEY, KeyAttribute, KeySpace
+from keyhop.dynamodb.schema import MARKER as MARKER
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import Key, KeyType, TypedValue, from_json, same_value, to_json
 from keyhop.errors import CannotStart
-
-MARKER = "keyhop"
-"""The marker attribute."""
 
 INDEX = "keyhop-keys"
 """The key index."""
@@ -26,6 +24,13 @@ INDEX = "keyhop-keys"
 MOST_SORT_KEY_BYTES = 1024
 MOST_DIGITS = 38
 """Of a number (AWS documentation)."""
+
+LEAST_SORT_KEY: dict[str, TypedValue] = {
+    "S": {"S": "!keyhop"},
+    "N": {"N": "-9.9999999999999999999999999999999999999E+125"},
+    "B": {"B": b"\x00keyhop"},
+}
+"""Where a sentinel goes. Other sort keys may still sort before those of S and B; that is borne."""
 
 _MARK: TypedValue = {"N": "1"}
 

@@ -1,4 +1,4 @@
-"""A walk over all item collections of a table, to build its key index, audit it or remove it.
+"""The task `key_index`: a walk over all collections, to build the index, audit it or remove it.
 
     build    a skip-scan: where a collection does not begin with its sentinel, put one
     audit    a skip-scan: count what is wrong, and put it right if asked to
@@ -10,24 +10,28 @@ the next page begins with that collection once more. What looks wrong is settled
 consistent reads before it counts.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from threading import Event, Lock
-from typing import Any, Literal
+from typing import Literal
 
-from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.values import Key, to_json
+from keyhop.jobs.request import Request
+from keyhop.jobs.task import Options, ReadingTask, TaskPlan
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.protocol import Call
+from keyhop.key_index.protocol import GRACE_SECONDS, Call
 from keyhop.key_index.reconcile import reconcile
+from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
+from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
 Kind = Literal["build", "audit", "remove"]
-
-GRACE_SECONDS = 10.0
-"""How long the keeper may need for a write before its absence counts as drift."""
 
 MOST_GRACES = 50
 """Pages that are waited for, by one process: if more are wrong, no keeper is at work."""
@@ -47,68 +51,86 @@ class Walk:
     grace_seconds: float = GRACE_SECONDS
     max_write_rate: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return {
-            "kind": self.kind,
-            "repair": self.repair,
-            "grace_seconds": self.grace_seconds,
-            "max_write_rate": self.max_write_rate,
-        }
 
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Walk":
-        """The inverse of `to_json`."""
-        return cls(**state)
+class WalkTask(ReadingTask):
+    """Settles each collection that a page shows. options: the walk, and the sentinels' sort key.
 
-
-class Walker:
-    """The visitor of a walk (enumerate/slices.py).
-
-    It counts in the reader's tally, under `index`: collections, missing and surplus sentinels,
-    occupied (a user's item has the sentinel's key), late (the keeper was only slow), put, deleted,
-    strong_reads, write_units. examples: a few keys of each kind of drift.
+    It counts in the reader's usage: collections, missing and surplus sentinels, occupied (a user's
+    item has the sentinel's key), late (the keeper was only slow), put, deleted, strong_reads, and
+    write units.
     """
 
-    def __init__(self, walk: Walk, reader: PageReader, collections: Collections) -> None:
-        self.least_limit = 2 if walk.kind == "audit" else 1
-        self.max_write_rate = walk.max_write_rate
-        self.examples: dict[str, list[Any]] = {}
-        self._walk = walk
-        self._reader = reader
-        self._collections = collections
+    visits = True
+    outputs: Mapping[str, str] = {"index_walk": "keyIndex"}
+
+    def __init__(
+        self, connection: Connection, options: Options, sentinel: Sentinel | None = None
+    ) -> None:
+        """sentinel: for a new run; that of a run that was begun is in its options."""
+        super().__init__()
+        self.walk = Walk(**options["walk"])
+        self.max_write_rate = self.walk.max_write_rate
+        self.sentinel = sentinel or Sentinel.from_json(options["sentinel"])
+        self._connection = connection
+        self._options = options
         self._graces = 0
         self._lock = Lock()
 
-    def trim(self, page: Page, space: KeySpace) -> Page:
-        """Of an audit: without a collection of which only the first item was seen."""
-        return without_a_first_item(page, space) if self._walk.kind == "audit" else page
+    def plan(self, table: Table, request: Request) -> TaskPlan:
+        """Task.plan: a removal walks over the index, as long as there is one."""
+        options = {"walk": self._options["walk"], "sentinel": self.sentinel.to_json()}
+        if self.walk.kind == "remove" and table.index(INDEX) is not None:
+            source = self.view(table.source(INDEX))
+            return TaskPlan(source, "index", "to remove it", options)
+        source = self.view(table.source())
+        return TaskPlan(source, "skip", f"to {self.walk.kind} the key index", options)
+
+    def view(self, source: Source) -> Source:
+        """Task.view: of the table, what tells a sentinel; of the index, sentinels only."""
+        if source.index is not None:
+            return replace(source, only=self.sentinel.key_of({}))
+        attributes = (self.sentinel.sort.name, MARKER)
+        return replace(source, attributes=attributes, pairs=self.walk.kind == "audit")
+
+    def start(self, reader: PageReader) -> None:
+        """Task.start."""
+        self._reader = reader
+        self._collections = Collections(
+            self._connection,
+            reader.source.name,
+            self.sentinel,
+            writes=Budget(_finite(self.walk.max_write_rate)),
+            patience=reader.patience,
+            stop=reader.stop,
+        )
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Settle the collections of a page; returns it with the keys that hold items.
+        """Task.visit: what is found counts once all of the page is settled; what is done, always.
 
-        What it has found counts once all of the page is settled; what it has done, always.
+        Returns the page with the keys that hold items.
         """
         self._collections.over = over
         found: Counter[str] = Counter()
         try:
             visited = self._visited(page, found)
-            self._book(found)
+            self._reader.usage.count(**found)
             return visited
         finally:
-            self._book({})
+            self._book()
 
     def limit_writes(self, max_rate: float) -> None:
-        """From now on, hold the writes under `max_rate` write units a second."""
+        """Task.limit_writes."""
         self._collections.limit_writes(max_rate)
 
     def _visited(self, page: Page, found: Counter[str]) -> Page:
-        marks = page.marks or (True,) * len(page.keys)
-        seen = [_Seen(*told) for told in zip(page.keys, page.runs, marks, strict=True)]
+        seen = [
+            _Collection(key, run, mark)
+            for key, run, mark in zip(page.keys, page.runs, self._marks(page), strict=True)
+        ]
         found["collections"] += len(seen)
-        if self._walk.kind == "remove":
+        if self.walk.kind == "remove":
             self._remove(seen)
-        elif self._walk.kind == "build":
+        elif self.walk.kind == "build":
             self._build(seen, found)
         else:
             self._audit(seen, found)
@@ -116,13 +138,13 @@ class Walker:
         found["collections"] -= len(seen) - len(kept)
         return replace(page, keys=[one.key for one in kept], runs=[one.run for one in kept])
 
-    def _remove(self, seen: list["_Seen"]) -> None:
+    def _remove(self, seen: list["_Collection"]) -> None:
         """From rows of the index; or, where that is gone already, from the table itself."""
         for one in seen:
             if one.mark or self._collections.read(one.key):
                 self._collections.delete(one.key)
 
-    def _build(self, seen: list["_Seen"], found: Counter[str]) -> None:
+    def _build(self, seen: list["_Collection"], found: Counter[str]) -> None:
         """Put a sentinel where none was seen, and look again."""
         for one in seen:
             if not one.mark:
@@ -130,7 +152,7 @@ class Walker:
                 if done.occupied:
                     self._count("occupied", one.key, found)
 
-    def _audit(self, seen: list["_Seen"], found: Counter[str]) -> None:
+    def _audit(self, seen: list["_Collection"], found: Counter[str]) -> None:
         """Settle what looks wrong; all of a page wait together for a keeper that is behind."""
         wrong = {
             number: kind
@@ -139,7 +161,7 @@ class Walker:
             and (kind := self._wrong(one.key, Call.READ if one.run > 1 else Call.LOOK))
         }
         if wrong and self._may_wait():
-            self._collections.pause(self._walk.grace_seconds)
+            self._collections.pause(self.walk.grace_seconds)
             again = {number: self._wrong(seen[number].key, Call.LOOK) for number in wrong}
             found["late"] += sum(kind is None for kind in again.values())
             wrong = {number: kind for number, kind in again.items() if kind is not None}
@@ -150,7 +172,7 @@ class Walker:
                 continue
             self._count(kind, one.key, found)
             one.is_empty = kind == "surplus"
-            if self._walk.repair:
+            if self.walk.repair:
                 reconcile(self._collections, one.key, Call.LOOK, looks_again=True)
 
     def _wrong(self, key: Key, first: Call) -> str | None:
@@ -167,7 +189,7 @@ class Walker:
     def _may_wait(self) -> bool:
         with self._lock:
             self._graces += 1
-            return self._walk.grace_seconds > 0 and self._graces <= MOST_GRACES
+            return self.walk.grace_seconds > 0 and self._graces <= MOST_GRACES
 
     def _count(self, kind: str, key: Key, found: Counter[str]) -> None:
         found[kind] += 1
@@ -176,40 +198,38 @@ class Walker:
             if len(named) < EXAMPLES and to_json(key) not in named:
                 named.append(to_json(key))
 
-    def _book(self, found: Mapping[str, float]) -> None:
-        spent = self._collections.take()
-        counts = {
-            **found,
-            "put": spent.put,
-            "deleted": spent.deleted,
-            "strong_reads": spent.reads,
-            "write_units": spent.write_units,
-        }
-        self._reader.book(spent.read_units, {name: n for name, n in counts.items() if n})
+    def _marks(self, page: Page) -> tuple[bool, ...]:
+        """Of each key, whether its sentinel is in the page; in the index there is nothing else."""
+        if not page.items:
+            return (True,) * len(page.keys)
+        ends = accumulate(page.runs)
+        return tuple(
+            any(self.sentinel.is_one(item) for item in page.items[end - run : end])
+            for run, end in zip(page.runs, ends, strict=True)
+        )
+
+    def _book(self) -> None:
+        used = self._collections.usage.take()
+        counters = used.counters
+        self._reader.usage.count(
+            put=counters["put"],
+            deleted=counters["deleted"],
+            strong_reads=used.requests - counters["writes"],
+            read_units=used.read_units,
+            write_units=used.write_units,
+        )
+        self._reader.book(used.read_units)
+
+
+def _finite(rate: float | None) -> float | None:
+    return None if rate is None or math.isinf(rate) else rate
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Collection:
     """A collection of a page. is_empty: it turned out to hold no item of a user."""
 
     key: Key
     run: int
     mark: bool
     is_empty: bool = False
-
-
-def without_a_first_item(page: Page, space: KeySpace) -> Page:
-    """The page without its last key, if only one item of it was seen and more may follow.
-
-    The next page then begins with that collection. A page of one item alone is left as it is: what
-    it shows is settled by strong reads.
-    """
-    if page.next is None or len(page.keys) < 2 or page.runs[-1] > 1:
-        return page
-    return replace(
-        page,
-        keys=page.keys[:-1],
-        runs=page.runs[:-1],
-        marks=page.marks[:-1],
-        next=space.hop_from(page.keys[-2]),
-    )

@@ -4,22 +4,23 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from keyhop.dynamodb.client import DynamoDB, Endpoint
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Table, request
 from keyhop.errors import CannotStart
-from keyhop.key_index.index import TableState, call
+from keyhop.key_index.index import is_ready
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 
 SAMPLE_ITEMS = 100
 ELSEWHERE = "choose another place for sentinels (--sentinel, or sentinelSortKey in the context)"
 
 
-def check_items(client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel) -> None:
+def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
     """Look at some items of a table that has no key index yet; raises CannotStart.
 
     An item with a sentinel's key is in its way. An attribute of the marker's name would be in the
     index; and where it is no number, DynamoDB would refuse the user's writes once there is one.
     """
-    for item in _sample(client, endpoint, table, sentinel):
+    for item in _sample(connection, table, sentinel):
         if sentinel.is_at_place(item) and not sentinel.is_one(item):
             raise CannotStart(
                 f"An item of yours has the sort key {_shown(sentinel)}, where the sentinel of its "
@@ -32,16 +33,14 @@ def check_items(client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sent
             )
 
 
-def check_place(
-    client: DynamoDB, endpoint: Endpoint, state: TableState, table: str, sentinel: Sentinel
-) -> None:
+def check_place(connection: Connection, table: Table, sentinel: Sentinel) -> None:
     """Raises CannotStart if the key index was built with another sort key for its sentinels."""
-    if not state.is_index_ready:
+    if not is_ready(table):
         return
-    rows = _sample(client, endpoint, table, sentinel, IndexName=INDEX)
+    rows = _sample(connection, table.name, sentinel, IndexName=INDEX)
     if rows and not any(sentinel.is_at_place(row) for row in rows):
         raise CannotStart(
-            f"The key index of {state.name!r} has no sentinels with the sort key "
+            f"The key index of {table.bare_name!r} has no sentinels with the sort key "
             f"{_shown(sentinel)}, but rows with other ones: it was built with another sort key; "
             f"give that one (--sentinel, or sentinelSortKey in the context)."
         )
@@ -57,15 +56,13 @@ def check_all_were_free(report: Mapping[str, Any]) -> None:
 
 
 def _sample(
-    client: DynamoDB, endpoint: Endpoint, table: str, sentinel: Sentinel, **more: str
+    connection: Connection, table: str, sentinel: Sentinel, **more: Any
 ) -> list[Mapping[str, Any]]:
     names = {"#s": sentinel.sort.name, "#m": MARKER}
-    page = call(
-        client,
-        endpoint,
+    page = request(
+        connection,
         table,
         "scan",
-        TableName=table,
         Limit=SAMPLE_ITEMS,
         Select="SPECIFIC_ATTRIBUTES",
         ProjectionExpression=", ".join(names),

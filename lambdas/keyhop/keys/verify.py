@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
+from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key, to_json
-from keyhop.jobs.journal import RunLog
+from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan
 from keyhop.scan.page_size import Ledger
-from keyhop.scan.reader import PageReader, Stopped
+from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import group_of
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance
 
@@ -86,11 +87,11 @@ class Verdict:
 
 
 def verify(
-    log: RunLog,
+    journal: Journal,
     plan: RunPlan,
     reader: PageReader,
     share: float,
-    workers: int,
+    threads: int,
     chance: random.Random,
     idle: Callable[[int, int], None] = lambda done, of: None,
     verdict: Verdict | None = None,
@@ -105,11 +106,11 @@ def verify(
     verdict = verdict or Verdict.of_none(plan, share)
     count = verdict.drawn
     drawn = chance.sample(range(plan.segments), count)
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         # A few segments at a time, so that memory holds the keys of those only.
-        for at in range(verdict.segments, count, workers):
-            batch = drawn[at : at + workers]
-            reported = _reported(log, plan, set(batch))
+        for at in range(verdict.segments, count, threads):
+            batch = drawn[at : at + threads]
+            reported = _reported(journal, plan, set(batch))
             read = pool.map(lambda segment: _read_through(reader, plan, segment, over), batch)
             try:
                 for segment, present in zip(batch, read, strict=True):
@@ -118,7 +119,7 @@ def verify(
                 if over is None or not over.is_set():
                     raise
                 break
-            idle(min(count, at + workers), count)
+            idle(min(count, at + threads), count)
     return verdict
 
 
@@ -145,19 +146,19 @@ def _compare(
     verdict.keys += len(present)
 
 
-def _reported(log: RunLog, plan: RunPlan, segments: set[int]) -> dict[int, set[str]]:
+def _reported(journal: Journal, plan: RunPlan, segments: set[int]) -> dict[int, set[str]]:
     keys: dict[int, set[str]] = {segment: set() for segment in segments}
     for group in {group_of(segment, plan.segments, plan.groups) for segment in segments}:
-        for commit in log.commits(group):
+        for commit in journal.commits(group):
             for part in commit.parts:
                 if any(block.segment in segments for block in part.blocks):
-                    for segment, key in log.keys(plan, part, segments):
+                    for segment, key in journal.keys(plan, part, segments):
                         keys[segment].add(_name(key))
     return keys
 
 
 def _read_through(reader: PageReader, plan: RunPlan, segment: int, over: Event | None) -> set[str]:
-    size = Ledger.for_table(reader.target.mean_item_bytes).size
+    size = Ledger.for_table(reader.source.mean_item_bytes).size
     most = _most_items(reader, plan.segments)
 
     def read(position: Position) -> Page:
@@ -172,13 +173,13 @@ def _most_items(reader: PageReader, segments: int) -> int | None:
 
     Under a rate, a page waits for all that it may cost, though a segment can hold much less.
     """
-    if reader.budget.max_rate is None or not reader.target.item_count:
+    if reader.budget.max_rate is None or not reader.source.item_count:
         return None
-    return max(FEWEST_ITEMS, 2 * reader.target.item_count // segments)
+    return max(FEWEST_ITEMS, 2 * reader.source.item_count // segments)
 
 
 def _skip_through(reader: PageReader, plan: RunPlan, segment: int, over: Event | None) -> set[str]:
-    ledger = Ledger.for_table(reader.target.mean_item_bytes)
+    ledger = Ledger.for_table(reader.source.mean_item_bytes)
 
     def read(position: Position) -> Page:
         bet = ledger.bet()

@@ -1,86 +1,74 @@
-"""One Scan page: the only place that sends read requests.
+"""One Scan page: the only place that reads tables through.
 
 Each page is reserved in the budget, sent, retried while that can help, counted, and reduced to what
-the walk needs. The transport can be changed behind `PageReader.read` alone.
+the walk needs.
 """
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from threading import Condition, Event, Lock
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+from botocore.exceptions import BotoCoreError
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, charged_units
-from keyhop.dynamodb.client import DynamoDB, Endpoint, explained, is_transient, may_have_been_served
-from keyhop.dynamodb.tables import DEFAULT_PATIENCE_SECONDS, Target
-from keyhop.dynamodb.throttling import is_throttling, reason_names
-from keyhop.dynamodb.usage import Tally
-from keyhop.dynamodb.values import Key
-from keyhop.errors import GaveUp
-from keyhop.key_index.sentinel import MARKER, Sentinel
+from keyhop.dynamodb.capacity import (
+    BLOCK_BYTES,
+    PAGE_BYTES,
+    UNITS_PER_BLOCK,
+)
+from keyhop.dynamodb.client import Connection, may_have_been_served
+from keyhop.dynamodb.requester import Requester, Stopped
+from keyhop.dynamodb.tables import Source
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key, same_value
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.page_size import ItemSize
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.skip_scan import Page, collapse
 
-FIRST_BACKOFF_SECONDS = 0.05
-LONGEST_BACKOFF_SECONDS = 20.0
 LONGEST_WAIT_SECONDS = 0.2
-"""A worker that waits for others looks whether the run was stopped this often."""
+"""A thread that waits for others looks whether the run was stopped this often."""
 
 FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
 
-class Stopped(Exception):
-    """The run was to stop, or the slice was over, while a worker waited; nothing was sent."""
-
-
-class Patience:
-    """How long failures are borne: until nothing has succeeded for `seconds`, over all workers."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._failing_since: float | None = None
-
-    def succeeded(self) -> None:
-        """A request succeeded."""
-        self._failing_since = None
-
-    def failed(self, now: float) -> bool:
-        """A request failed; whether patience has run out."""
-        if self._failing_since is None:
-            self._failing_since = now
-        return now - self._failing_since >= self.seconds
-
-
 class PageReader:
-    """Reads Scan pages of one table or index; shared by all threads of a process."""
+    """Reads Scan pages of one source; shared by all threads of a process."""
 
     def __init__(
         self,
-        client: DynamoDB,
-        target: Target,
+        connection: Connection,
+        source: Source,
         budget: Budget,
         *,
-        endpoint: Endpoint | None = None,
         patience: float = DEFAULT_PATIENCE_SECONDS,
         stop: Event | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        usage: Usage | None = None,
     ) -> None:
-        self.target = target
+        self.source = source
         self.budget = budget
         self.stop = stop or Event()
-        self.tally = Tally()
+        self.usage = usage if usage is not None else Usage()
+        self.connection = connection
+        self.patience = patience
+        self._clock = connection.clock
         self._seconds_answered = 0.0
-        self._client = client
-        self._endpoint = endpoint or Endpoint()
-        self._patience = Patience(patience)
-        self._clock = clock
         self._lock = Lock()
         self._settled = Condition(self._lock)
-        self._parameters = _fixed_parameters(target)
+        self._parameters = _fixed_parameters(source)
+        self._requester = self.requester(pause=lambda seconds: pause(self.stop, None, seconds))
+
+    def requester(self, **more: Any) -> Requester:
+        """For other requests about the same table, counted in the same usage."""
+        return Requester(
+            self.connection.client,
+            self.source.name,
+            usage=self.usage,
+            endpoint=self.connection.endpoint,
+            arn=self.source.arn,
+            patience=self.patience,
+            on_throttle=self._on_throttle,
+            clock=self._clock,
+            **more,
+        )
 
     def read(
         self,
@@ -105,27 +93,17 @@ class PageReader:
             parameters["Limit"] = limit
         if start is not None:
             parameters["ExclusiveStartKey"] = start
-        try:
-            response, spent = self._attempt(parameters, units, over)
-        except (BotoCoreError, ClientError) as error:
-            response, spent = self._retry(error, parameters, units, over)
-        items = response["Items"]
-        elsewhere = 0
-        sentinel = self.target.sentinel
-        if sentinel is not None and self.target.index is not None:
-            items = [item for item in items if sentinel.is_at_place(item)]
-            elsewhere = len(response["Items"]) - len(items)
-        keys, runs = collapse(items, self.target.space.names)
-        marks: tuple[bool, ...] = ()
-        if sentinel is not None and self.target.index is None:
-            marks = _marks(items, runs, sentinel)
-        with self._lock:
-            self.tally.requests += 1
-            self.tally.items += len(response["Items"])
-            self.tally.units += spent
-            if elsewhere:
-                self.tally.index["rows_elsewhere"] += elsewhere
-        return Page(keys, runs, response.get("LastEvaluatedKey"), spent, marks)
+        response, spent = self._requester.patiently(
+            lambda: self._attempt(parameters, units, over),
+            pause=lambda seconds: pause(self.stop, over, seconds),
+        )
+        rows = items = response["Items"]
+        if self.source.only is not None:
+            items = [item for item in rows if _counts(item, self.source.only)]
+        self.usage.count(items=len(rows), rows_elsewhere=len(rows) - len(items))
+        keys, runs = collapse(items, self.source.space.names)
+        shown = items if self.source.attributes else ()
+        return Page(keys, runs, response.get("LastEvaluatedKey"), spent, shown)
 
     def affordable(self, limit: int | None, size: ItemSize) -> tuple[int | None, float]:
         """At most `limit` items that the budget has room for, and their expected read units.
@@ -146,31 +124,24 @@ class PageReader:
     @property
     def latency(self) -> float:
         """Mean seconds that a request took; 0 before the first."""
-        return self._seconds_answered / self.tally.requests if self.tally.requests else 0.0
+        return self._seconds_answered / self.usage.requests if self.usage.requests else 0.0
 
     def limit_rate(self, max_rate: float) -> None:
         """From now on, hold the reads under `max_rate` read units a second."""
         with self._lock:
             self.budget.limit_rate(self._clock(), max_rate)
 
-    def count_no_progress(self) -> None:
-        """Count a page that brought the walk no further."""
-        with self._lock:
-            self.tally.no_progress += 1
-
-    def book(self, units: float, found: Mapping[str, float]) -> None:
-        """Count reads that were made otherwise, for the budget as well, and what a walk found."""
+    def book(self, units: float) -> None:
+        """Take reads of this table that were made otherwise off the budget."""
         with self._lock:
             self.budget.settle(self._clock(), 0.0, units, expected=units)
-            self.tally.units += units
-            self.tally.index.update(found)
 
     def _attempt(
         self, parameters: dict[str, Any], units: float, over: Event | None
     ) -> tuple[dict[str, Any], float]:
         with self._settled:
             while self.budget.must_wait(self.budget.with_surprise(units)):
-                if self._is_over(over):
+                if is_over(self.stop, over):
                     raise Stopped
                 self._settled.wait(LONGEST_WAIT_SECONDS)
             reserved = self.budget.with_surprise(units)
@@ -178,13 +149,11 @@ class PageReader:
         spent = 0.0
         sized = False
         try:
-            self._wait(delay, over)
+            pause(self.stop, over, delay)
             began = self._clock()
-            response = self._client.scan(**parameters)
+            response, spent = self._requester.once("scan", UNITS_PER_BLOCK, **parameters)
             took = self._clock() - began
-            spent = charged_units(response.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
             sized = bool(response["Items"])
-            self._patience.succeeded()
             with self._lock:
                 self._seconds_answered += took
             return response, spent
@@ -198,79 +167,41 @@ class PageReader:
                 self.budget.sized = self.budget.sized or sized
                 self._settled.notify_all()
 
-    def _retry(
-        self, first: Exception, parameters: dict[str, Any], units: float, over: Event | None
-    ) -> tuple[dict[str, Any], float]:
-        failures = [first]
-
-        def attempt() -> tuple[dict[str, Any], float]:
-            if failures:
-                raise failures.pop()  # the failure that brought us here counts as the first attempt
-            return self._attempt(parameters, units, over)
-
-        retrying = Retrying(
-            retry=retry_if_exception(is_transient),
-            wait=wait_random_exponential(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS),
-            before_sleep=self._book_failure,
-            sleep=lambda seconds: self._wait(seconds, over),
-            reraise=True,
-        )
-        try:
-            return retrying(attempt)
-        except (BotoCoreError, ClientError) as error:
-            raise explained(error, self._endpoint, self.target.name, self.target.arn) from error
-
-    def _book_failure(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        now = self._clock()
+    def _on_throttle(self) -> None:
         with self._lock:
-            self.tally.retries += 1
-            if isinstance(error, ClientError) and is_throttling(error.response):
-                self.tally.throttles.update(reason_names(error.response))
-                self.budget.throttled(now)
-            exhausted = self._patience.failed(now)
-        if exhausted and isinstance(error, (BotoCoreError, ClientError)):
-            why = explained(error, self._endpoint, self.target.name, self.target.arn)
-            raise GaveUp(
-                f"Nothing has succeeded for {self._patience.seconds:g} seconds. Last: {why}"
-            ) from error
-
-    def _wait(self, seconds: float, over: Event | None) -> None:
-        """Wait; raises Stopped as soon as the run is to stop, or the slice is over."""
-        while not self._is_over(over):
-            if seconds <= 0:
-                return
-            step = seconds if over is None else min(seconds, LONGEST_WAIT_SECONDS)
-            self.stop.wait(step)
-            seconds -= step
-        raise Stopped
-
-    def _is_over(self, over: Event | None) -> bool:
-        return self.stop.is_set() or (over is not None and over.is_set())
+            self.budget.throttled(self._clock())
 
 
-def _marks(items: Sequence[Key], runs: Sequence[int], sentinel: Sentinel) -> tuple[bool, ...]:
-    ends = list(accumulate(runs))
-    return tuple(
-        any(sentinel.is_one(item) for item in items[end - run : end])
-        for run, end in zip(runs, ends, strict=True)
-    )
+def pause(stop: Event, over: Event | None, seconds: float) -> None:
+    """Wait; raises Stopped as soon as the run is to stop, or the slice is over."""
+    while not is_over(stop, over):
+        if seconds <= 0:
+            return
+        step = seconds if over is None else min(seconds, LONGEST_WAIT_SECONDS)
+        stop.wait(step)
+        seconds -= step
+    raise Stopped
 
 
-def _fixed_parameters(target: Target) -> dict[str, Any]:
-    wanted = list(target.space.names)
-    if target.sentinel is not None:
-        wanted.append(target.sentinel.sort.name)
-        if target.index is None:
-            wanted.append(MARKER)
+def is_over(stop: Event, over: Event | None) -> bool:
+    """Whether the run is to stop, or the slice is over."""
+    return stop.is_set() or (over is not None and over.is_set())
+
+
+def _counts(item: Key, only: Key) -> bool:
+    return all(same_value(item[name], value) for name, value in only.items())
+
+
+def _fixed_parameters(source: Source) -> dict[str, Any]:
+    wanted = [*source.space.names, *source.attributes, *(source.only or ())]
     names = {f"#k{i}": name for i, name in enumerate(wanted)}
     parameters: dict[str, Any] = {
-        "TableName": target.name,
+        "TableName": source.name,
         "Select": "SPECIFIC_ATTRIBUTES",
         "ProjectionExpression": ", ".join(names),
         "ExpressionAttributeNames": names,
         "ReturnConsumedCapacity": "TOTAL",
     }
-    if target.index:
-        parameters["IndexName"] = target.index
+    if source.index:
+        parameters["IndexName"] = source.index
     return parameters

@@ -76,7 +76,7 @@ class Survey:
         self._ledger = ledger
         self._allowance = Budget(max_units=allowance)
         self._chance = chance
-        self._hop = reader.target.space.sort is not None
+        self._hop = reader.source.space.sort is not None
         self.unfinished: list[SegmentSample] = []
         self._surprise = 0.0
         self._pages = 0
@@ -96,10 +96,10 @@ class Survey:
         items = found = 0
         cut_short = False
         position: Position | None = BEGINNING
-        probe = 1 if cautious or self._reader.target.mean_item_bytes is None else None
+        probe = 1 if cautious or self._reader.source.mean_item_bytes is None else None
         for number in range(SERIAL_REQUESTS):
             done = number >= pages and not is_nearly_done(
-                self._reader.target.item_count, items, found
+                self._reader.source.item_count, items, found
             )
             if position is None or done:
                 break
@@ -115,11 +115,11 @@ class Survey:
                 break
             self._ledger.settle(bet, page.runs, page.blocks)
             if probe is not None:
-                as_described = self._reader.target.mean_item_bytes and probe >= bet.limit
+                as_described = self._reader.source.mean_item_bytes and probe >= bet.limit
                 probe = None if page.blocks > 1 or as_described else GROWTH * probe
-            step = advance(self._reader.target.space, position, page, self._hop)
+            step = advance(self._reader.source.space, position, page, self._hop)
             if step.no_progress:
-                self._reader.count_no_progress()
+                self._reader.usage.count(no_progress=1)
             keys.extend(step.keys)
             found = len(step.keys)
             items += sum(page.runs)
@@ -131,7 +131,7 @@ class Survey:
         limit, expected = self._reader.affordable(None, self._ledger.size)
         page = self._reader.read(0, 1, BEGINNING.start, limit, expected)
         self._ledger.size.learn(sum(page.runs), page.blocks)
-        step = advance(self._reader.target.space, BEGINNING, page, hop=False)
+        step = advance(self._reader.source.space, BEGINNING, page, hop=False)
         return Opening(step.keys, step.position)
 
     def look_around(self) -> list[SegmentSample]:
@@ -193,7 +193,7 @@ class Survey:
                 page = self._read(segment, segments, position, limit, expected)
             except BudgetSpent:
                 break
-            step = advance(self._reader.target.space, position, page, self._hop)
+            step = advance(self._reader.source.space, position, page, self._hop)
             fresh = page.runs[len(page.runs) - len(step.keys) :]
             collections.extend(SeenCollection(items, cut=False) for items in fresh)
             if fresh and step.position is not None:

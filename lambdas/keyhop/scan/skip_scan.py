@@ -28,19 +28,34 @@ class Page:
 
     keys: partition keys of its items, neighbours made one. runs: how many items each of them had.
     next: the LastEvaluatedKey, None if the segment ends here. units: read units charged.
-    marks: whether a sentinel is among the items of each key, if the reader looks for sentinels.
+    items: themselves, in the order of the keys, if the source asks for more of them than the key.
     """
 
     keys: Sequence[Key]
     runs: Sequence[int]
     next: Key | None
     units: float
-    marks: Sequence[bool] = ()
+    items: Sequence[Key] = ()
 
     @property
     def blocks(self) -> int:
         """What it cost, in blocks."""
         return round(self.units / UNITS_PER_BLOCK)
+
+    def without_a_first_item(self, space: KeySpace) -> "Page":
+        """The page without its last key, if only one item of it was seen and more may follow.
+
+        The next page then begins with that collection. A page of one key is left as it is.
+        """
+        if self.next is None or len(self.keys) < 2 or self.runs[-1] > 1:
+            return self
+        return replace(
+            self,
+            keys=self.keys[:-1],
+            runs=self.runs[:-1],
+            items=self.items[:-1],
+            next=space.hop_from(self.keys[-2]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,10 @@ class Directory:
                 f"The directory {self.path} cannot be made: {error.strerror}."
             ) from error
 
+    def url(self, name: str) -> str:
+        """Store.url."""
+        return str(self.path / name)
+
     def create(self, name: str, content: bytes) -> bool:
         """Store.create: written aside, then linked, which fails if the name is taken."""
         temporary = self._write_aside(name, content)

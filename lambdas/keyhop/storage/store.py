@@ -13,6 +13,9 @@ CHUNK_BYTES = 1 << 20
 class Store(Protocol):
     """Files by name; a name may hold slashes."""
 
+    def url(self, name: str) -> str:
+        """Where a file is, for people and programs."""
+
     def create(self, name: str, content: bytes) -> bool:
         """Write a file that is not there yet, as a whole; False if it is there."""
 

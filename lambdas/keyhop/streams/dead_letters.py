@@ -1,4 +1,4 @@
-"""The keeper's failure queue: what lies in it is worked off, or said to be lost.
+"""A mapping's failure queue: what lies in it is worked off, or said to be lost.
 
 A message has no records, only where they are in the stream (AWS documentation, "Destinations for
 failed invocations"): stream, shard, first and last sequence number. The stream keeps them for 24
@@ -6,7 +6,7 @@ hours; after that only an audit finds what they would have told.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import AwsRefused
-from keyhop.key_index.collections import Collections
-from keyhop.key_index.keeper import keep
+from keyhop.streams.partition_worker import BatchResult, OnFailure, Record
+
+Rework = Callable[[Sequence[Record], OnFailure], BatchResult]
+"""Works a batch of records again, as the function of the mapping does."""
 
 MOST_AT_ONCE = 10
 WAIT_SECONDS = 1
@@ -26,7 +28,7 @@ FORGOTTEN = {"TrimmedDataAccessException", "ResourceNotFoundException"}
 
 
 @dataclass(slots=True)
-class Worked:
+class Reworked:
     """What was done. foreign: messages of other tables, left where they are."""
 
     messages: int = 0
@@ -70,7 +72,7 @@ class Worked:
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
+class DeadLetters:
     """The failure queue at `url`, as far as it is about one table. queues, streams: clients."""
 
     queues: Any
@@ -78,13 +80,13 @@ class Failures:
     url: str
     table: str
 
-    def work(self, collections: Collections, discard_old: bool = False) -> Worked:
-        """Reconcile what each message points to, and delete the message; raises AwsRefused."""
-        done = Worked()
+    def work(self, rework: Rework, discard_old: bool = False) -> Reworked:
+        """Work again what each message points to, and delete the message; raises AwsRefused."""
+        done = Reworked()
         seen: set[str] = set()
         try:
             for message in self._messages(seen):
-                self._work(message, collections, discard_old, done)
+                self._work(message, rework, discard_old, done)
         except (BotoCoreError, ClientError) as error:
             raise AwsRefused(f"The queue or the stream does not answer: {error}") from error
         return done
@@ -92,9 +94,9 @@ class Failures:
     def _work(
         self,
         message: Mapping[str, Any],
-        collections: Collections,
+        rework: Rework,
         discard_old: bool,
-        done: Worked,
+        done: Reworked,
     ) -> None:
         info = batch_info(message["Body"])
         if info is None or f":table/{self.table}/stream/" not in info["streamArn"]:
@@ -110,12 +112,12 @@ class Failures:
             if discard_old:
                 self._delete(message)
             return
-        told: list[Exception] = []
-        kept = keep(records, collections, told.append)
-        done.keys += kept.keys
-        if kept.failed or not is_whole:
+        errors: list[Exception] = []
+        result = rework(records, errors.append)
+        done.keys += result.keys
+        if result.failed or not is_whole:
             done.failed += 1
-            why = told[0] if told else AwsRefused("the stream did not bring all of the records")
+            why = errors[0] if errors else AwsRefused("the stream did not bring all of the records")
             done.why = f"{type(why).__name__}: {why}"
             return
         done.messages += 1

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from handlers.finish_run import parser
+from keyhop.checks import InvalidInput
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict, StoreUnavailable
 from keyhop.jobs.finish import finish_run
-from keyhop.jobs.request import InvalidInput, parse
+from keyhop.jobs.request import parse
 from keyhop.jobs.runs import Execution
 
 from testing.databases import Database

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from keyhop.checks import InvalidInput
 from keyhop.errors import (
     BrokenPromise,
     CannotStart,
@@ -11,7 +12,6 @@ from keyhop.errors import (
     TableNotFound,
 )
 from keyhop.jobs.finish import finish_run
-from keyhop.jobs.request import InvalidInput
 from keyhop.jobs.work import Worked
 
 from testing.databases import Database

@@ -9,9 +9,9 @@ from threading import Event
 from typing import Any
 
 import pytest
+from keyhop.checks import STARTED_BY, InvalidInput
 from keyhop.errors import CannotStart, IndexNotFound
 from keyhop.jobs import work as working
-from keyhop.jobs.request import STARTED_BY, InvalidInput
 from keyhop.jobs.runs import Execution, Runs
 from keyhop.key_index.life_cycle import Manager
 from keyhop.key_index.request import Order

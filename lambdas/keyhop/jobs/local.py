@@ -1,0 +1,180 @@
+"""A job in this process: the same plan, work and finish as a fleet's, over files of one's own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import Table, look_up
+from keyhop.errors import RunConflict
+from keyhop.jobs.finish import conclude, recover
+from keyhop.jobs.first_look import Start
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import choose_threads
+from keyhop.jobs.model import RunPlan, Totals
+from keyhop.jobs.plan import (
+    OneProcess,
+    Place,
+    begin,
+    check_resumable,
+    check_same_settings,
+    run_plan,
+    timed_look,
+)
+from keyhop.jobs.request import Request
+from keyhop.jobs.slice import Sink
+from keyhop.jobs.task import Result, Task, TaskPlan, Tasks
+from keyhop.jobs.worker import GroupWorker, Output, Progress
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+from keyhop.storage.local import Directory
+from keyhop.storage.memory import Memory
+
+SPREAD = OneProcess()
+
+
+@dataclass(slots=True)
+class LocalJob:
+    """One run: a new one, or that which the journal holds.
+
+    patience: seconds of nothing but failures. reader, plan, threads, progress: once it is planned.
+    """
+
+    request: Request
+    tasks: Tasks
+    connection: Connection
+    journal: Journal
+    stop: Event = field(default_factory=Event)
+    patience: float = DEFAULT_PATIENCE_SECONDS
+    place: Place = field(default_factory=lambda: Place("this process", "The run"))
+    task: Task = field(init=False)
+    reader: PageReader = field(init=False)
+    plan: RunPlan = field(init=False)
+    threads: int = field(init=False)
+    progress: Progress = field(init=False)
+    _task_plan: TaskPlan = field(init=False)
+    _begun: RunPlan | None = None
+    _start: Start | None = None
+
+    def prepare(self, table: Table | None = None) -> None:
+        """Find the run to go on with, or plan a new one as far as its task; reads nothing yet.
+
+        Raises CannotStart and its kin.
+        """
+        begun = self.journal.plan()
+        if begun is None:
+            table = table or look_up(self.connection, self.request.table, self.patience)
+            self.task = self.tasks[self.request.task](self.connection, self.request.options)
+            self._task_plan = self.task.plan(table, self.request)
+            source = self._task_plan.source
+        else:
+            self.task = self.tasks[begun.task](self.connection, begun.options)
+            table = table or look_up(self.connection, self.request.table, self.patience)
+            source = self.task.view(table.source(begun.index))
+            check_resumable(self.journal, begun, source, self.place)
+            check_same_settings(self.request, begun, self.task.settings(), self.place)
+        budget = Budget(self.request.max_read_rate, self.request.max_read_units)
+        self.reader = PageReader(
+            self.connection, source, budget, patience=self.patience, stop=self.stop
+        )
+        self._begun = begun
+
+    @property
+    def how(self) -> tuple[str, str]:
+        """The method, and why."""
+        plan = self._begun or self._task_plan
+        return plan.method, plan.reason
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the plan is written down."""
+        return hasattr(self, "plan")
+
+    def begin(self) -> None:
+        """Take a first look and write the plan down; or check what an unfinished run has left."""
+        if self._begun is None:
+            start, seconds = timed_look(
+                self.request, self.reader, self.task, self._task_plan, SPREAD
+            )
+            self.plan = run_plan(self.request, self.reader, self._task_plan, start, SPREAD, seconds)
+            begin(self.journal, self.plan)
+            self._start = start
+            self.threads = start.layout.threads
+        else:
+            recover(self.journal, self._begun)
+            self.plan = self._begun
+            wishes = SPREAD.wishes(self.request, 0, False)
+            self.threads = choose_threads(wishes, self.plan.segments)
+        self.progress = Progress(self.plan.segments)
+        self.task.start(self.reader)
+
+    def work(
+        self,
+        idle: Callable[[], None] = lambda: None,
+        copy: Sink | None = None,
+        output: Output | None = None,
+        longest_slice_seconds: float | None = None,
+    ) -> bool:
+        """Go on until all is read, or the job is told to stop; returns whether all is read.
+
+        idle: called a few times a second. copy, output: see GroupWorker.
+        """
+        group = GroupWorker(
+            self.journal,
+            self.plan,
+            0,
+            self.reader,
+            self.task,
+            self.threads,
+            self.progress,
+            idle,
+            copy,
+            output,
+        )
+        if longest_slice_seconds is not None:
+            group.longest_slice_seconds = group.first_slice_seconds = longest_slice_seconds
+        try:
+            return group.run(self._start)
+        finally:
+            if self.task.examples:
+                self.journal.keep("notes/g0.json", self.task.examples)
+
+    def finish(self) -> tuple[Totals, Result]:
+        """Sum up, and write the manifest if all is read; raises BrokenPromise, Stopped."""
+        return conclude(self.journal, self.plan, self.task, self._check_not_stopped)
+
+    def _check_not_stopped(self, done: int) -> None:
+        if self.stop.is_set():
+            raise Stopped
+
+
+def nowhere() -> Journal:
+    """The files of a run that cannot be resumed."""
+    return Journal(Memory())
+
+
+def opened(path: Path, resume: bool) -> Journal:
+    """The files of a run in a directory of its own, locked; raises RunConflict, CannotStart.
+
+    A directory that holds an unfinished run is opened only to `resume` it.
+    """
+    directory = Directory(path)
+    if path.exists() and not path.is_dir():
+        raise RunConflict(f"{path} is a file: give --output a directory.")
+    journal = Journal(directory)
+    if directory.is_empty():
+        directory.make()
+        directory.lock()
+        return journal
+    plan = journal.plan()
+    if plan is None:
+        raise RunConflict(f"{path} holds other files: give --output an empty directory.")
+    if not journal.is_finished() and not resume:
+        raise RunConflict(
+            f"{path} holds an unfinished run of {plan.title}: add --resume to continue it."
+        )
+    directory.lock()
+    return journal

@@ -1,0 +1,44 @@
+"""Run a server that ends with its parent: `python -m testing.child COMMAND ...`.
+
+The parent holds the other end of this process's standard input. When it goes, however it goes, the
+pipe closes, and the server is stopped, with all processes that it has started.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+PATIENCE_SECONDS = 5.0
+
+
+def main(command: list[str]) -> int:
+    """Run `command` until it ends or standard input closes; returns its exit status."""
+    # Ctrl-C in a terminal reaches the whole group; the parent decides when the server stops.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    watcher = threading.Thread(target=_stop_with_parent, args=(server,), daemon=True)
+    watcher.start()
+    status = server.wait()
+    _kill_group(server)
+    return status
+
+
+def _stop_with_parent(server: "subprocess.Popen[bytes]") -> None:
+    sys.stdin.buffer.read()
+    server.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.wait(PATIENCE_SECONDS)
+    _kill_group(server)
+
+
+def _kill_group(server: "subprocess.Popen[bytes]") -> None:
+    """End what is left of the server's processes; their group is named like the server."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

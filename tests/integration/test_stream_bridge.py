@@ -1,0 +1,308 @@
+"""The stream bridge on streams of DynamoDB Local; function and queue are in this process."""
+
+import base64
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from threading import Event
+from typing import Any
+
+import boto3
+import pytest
+
+from local.stream_bridge import StreamBridge
+from testing.databases import Database
+from testing.key_index_tables import STREAM
+from testing.servers import LOCAL_CREDENTIALS
+
+SECONDS = 60
+QUEUE = "arn:aws:sqs:us-east-1:000000000000:dead"
+REPORTS = {"FunctionResponseTypes": ["ReportBatchItemFailures"]}
+
+
+class Functions:
+    """Lambda and SQS with one mapping. handler: from an event to a response, or ValueError."""
+
+    def __init__(self, stream: str, **more: Any) -> None:
+        self.mappings = [
+            {
+                "UUID": "one",
+                "FunctionArn": "keeper",
+                "EventSourceArn": stream,
+                "State": "Enabled",
+                "BatchSize": 50,
+                "MaximumRetryAttempts": 2,
+                "DestinationConfig": {"OnFailure": {"Destination": QUEUE}},
+                **more,
+            }
+        ]
+        self.handler: Callable[[list[dict[str, Any]]], Any] = lambda records: None
+        self.batches: list[list[dict[str, Any]]] = []
+        self.messages: list[dict[str, Any]] = []
+
+    @property
+    def batches_of_sort_keys(self) -> list[list[str]]:
+        return [[sort_key(record) for record in batch] for batch in self.batches]
+
+    def get_paginator(self, operation: str) -> "Functions":
+        assert operation == "list_event_source_mappings"
+        return self
+
+    def paginate(self) -> Iterator[Any]:
+        yield {"EventSourceMappings": self.mappings}
+
+    def invoke(self, FunctionName: str, Payload: str) -> Any:  # noqa: N803
+        assert FunctionName == "keeper"
+        records = json.loads(Payload)["Records"]
+        self.batches.append(records)
+        answer = {"StatusCode": 200, "ResponseMetadata": {"RequestId": "request"}}
+        try:
+            response = self.handler(records)
+        except ValueError as error:
+            answer["FunctionError"] = "Unhandled"
+            response = {"errorMessage": str(error)}
+        return {**answer, "Payload": BytesIO(json.dumps(response).encode())}
+
+    def get_queue_url(self, QueueName: str) -> Any:  # noqa: N803
+        return {"QueueUrl": f"url of {QueueName}"}
+
+    def send_message(self, QueueUrl: str, MessageBody: str) -> None:  # noqa: N803
+        assert QueueUrl == "url of dead"
+        self.messages.append(json.loads(MessageBody))
+
+
+class Followed:
+    """A table with a stream, and the functions that follow it."""
+
+    def __init__(self, database: Database, table: str, sort: str = "S", **mapping: Any) -> None:
+        database.create(table, sort=("sk", sort), **STREAM)
+        self.client = database.client
+        self.table = table
+        stream = self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
+        self.functions = Functions(stream, **mapping)
+        self.streams = boto3.client(
+            "dynamodbstreams", endpoint_url=database.url, **LOCAL_CREDENTIALS
+        )
+
+    def bridge(self, **more: Any) -> StreamBridge:
+        return StreamBridge(self.functions, self.streams, self.functions, **more)
+
+    def put(self, *sort_keys: str, pk: str = "k", **attributes: Any) -> None:
+        for sort in sort_keys:
+            item = {"pk": {"S": pk}, "sk": {"S": sort}, **attributes}
+            self.client.put_item(TableName=self.table, Item=item)
+
+
+def sort_key(record: dict[str, Any]) -> str:
+    return str(record["dynamodb"]["Keys"]["sk"]["S"])
+
+
+def number(record: dict[str, Any]) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
+
+
+def reporting(*poison: str) -> Callable[[list[dict[str, Any]]], Any]:
+    """A handler that reports the records with these sort keys."""
+    return lambda records: {
+        "batchItemFailures": [
+            {"itemIdentifier": number(record)} for record in records if sort_key(record) in poison
+        ]
+    }
+
+
+def test_every_change_arrives_once_in_order_in_batches_of_the_size(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(dynamodb, table_name, BatchSize=7)
+    bridge = followed.bridge()
+    for version in range(3):
+        items = (
+            {"pk": {"S": f"k{n % 10}"}, "sk": {"S": str(n)}, "v": {"N": str(version)}}
+            for n in range(100)
+        )
+        dynamodb.fill(table_name, items)
+        bridge.settle(SECONDS)
+    names = defaultdict(list)
+    for batch in followed.functions.batches:
+        assert len(batch) <= 7
+        for record in batch:
+            names[sort_key(record)].append(record["eventName"])
+    assert len(names) == 100
+    assert set(map(tuple, names.values())) == {("INSERT", "MODIFY", "MODIFY")}
+    assert bridge.counts == {"read": 300, "delivered": 300, "failed": 0}
+
+
+def test_what_a_function_writes_itself_is_delivered_too(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(dynamodb, table_name)
+
+    def write(records: list[dict[str, Any]]) -> None:
+        latest = max(int(sort_key(record)) for record in records)
+        if latest < 30:
+            followed.put(str(latest + 1))
+
+    followed.functions.handler = write
+    followed.put("0")
+    followed.bridge().settle(SECONDS)
+    assert followed.functions.batches_of_sort_keys == [[str(at)] for at in range(31)]
+
+
+def test_it_runs_by_itself_and_tells_at_the_end_what_has_failed(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(dynamodb, table_name)
+    reached = Event()
+
+    def break_down(records: list[dict[str, Any]]) -> None:
+        reached.set()
+        raise KeyError("not foreseen")
+
+    def run() -> None:
+        with followed.bridge().running():
+            followed.put("a")
+            assert reached.wait(SECONDS)
+
+    followed.functions.handler = break_down
+    with pytest.raises(KeyError, match="not foreseen"):
+        run()
+
+
+def test_the_filter_and_what_a_record_looks_like(dynamodb: Database, table_name: str) -> None:
+    pattern = json.dumps({"eventName": ["INSERT", "REMOVE"]})
+    followed = Followed(
+        dynamodb, table_name, "B", FilterCriteria={"Filters": [{"Pattern": pattern}]}
+    )
+    key = {"pk": {"S": "k"}, "sk": {"B": b"\xff\x00"}}
+    for at in range(3):
+        dynamodb.client.put_item(TableName=table_name, Item={**key, "n": {"N": str(at)}})
+    dynamodb.client.delete_item(TableName=table_name, Key=key)
+    followed.bridge().settle(SECONDS)
+    ((inserted, removed),) = followed.functions.batches
+    assert (inserted["eventName"], removed["eventName"]) == ("INSERT", "REMOVE")
+    assert inserted["eventSourceARN"] == followed.functions.mappings[0]["EventSourceArn"]
+    change = inserted["dynamodb"]
+    assert change["Keys"]["sk"] == {"B": base64.b64encode(b"\xff\x00").decode()}
+    assert change["ApproximateCreationDateTime"] > 1_600_000_000
+
+
+def test_another_filter_than_by_event_name_is_refused(dynamodb: Database, table_name: str) -> None:
+    pattern = json.dumps({"eventName": ["INSERT"], "dynamodb": {"Keys": {}}})
+    followed = Followed(dynamodb, table_name, FilterCriteria={"Filters": [{"Pattern": pattern}]})
+    with pytest.raises(NotImplementedError, match="eventName only"):
+        followed.bridge().look()
+
+
+def test_from_the_first_reported_record_on_they_come_again(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(dynamodb, table_name, **REPORTS)
+    followed.functions.handler = reporting("e", "c")
+    followed.put(*"abcdef")
+    bridge = followed.bridge()
+    bridge.look()
+    attempts = followed.functions.batches_of_sort_keys
+    assert attempts == [list("abcdef"), list("cdef"), list("cdef")]
+    assert (bridge.counts["delivered"], bridge.counts["given_up"]) == (2, 4)
+    followed.put("g")
+    bridge.settle(SECONDS)
+    assert followed.functions.batches_of_sort_keys[3:] == [["g"]]
+
+
+@pytest.mark.parametrize("reports", [{}, REPORTS])
+def test_a_batch_whose_retries_are_exhausted_is_told_to_the_queue(
+    dynamodb: Database, table_name: str, reports: dict[str, Any]
+) -> None:
+    followed = Followed(dynamodb, table_name, BatchSize=4, **reports)
+
+    def fail(records: list[dict[str, Any]]) -> None:
+        if "b" in map(sort_key, records):
+            raise ValueError("poison")
+
+    followed.functions.handler = fail
+    followed.put(*"abcdef")
+    bridge = followed.bridge()
+    bridge.settle(SECONDS)
+    assert followed.functions.batches_of_sort_keys == [list("abcd")] * 3 + [list("ef")]
+    assert bridge.counts == {"read": 6, "delivered": 2, "failed": 3, "given_up": 4}
+    (message,) = followed.functions.messages
+    given_up = followed.functions.batches[0]
+    batch = message.pop("DDBStreamBatchInfo")
+    assert batch.pop("shardId")
+    assert batch.pop("approximateArrivalOfFirstRecord").endswith("Z")
+    assert batch.pop("approximateArrivalOfLastRecord").endswith("Z")
+    assert batch == {
+        "startSequenceNumber": number(given_up[0]),
+        "endSequenceNumber": number(given_up[3]),
+        "batchSize": 4,
+        "streamArn": followed.functions.mappings[0]["EventSourceArn"],
+    }
+    assert message.pop("timestamp").endswith("Z")
+    assert message == {
+        "requestContext": {
+            "requestId": "request",
+            "functionArn": "keeper",
+            "condition": "RetryAttemptsExhausted",
+            "approximateInvokeCount": 3,
+        },
+        "responseContext": {
+            "statusCode": 200,
+            "executedVersion": "$LATEST",
+            "functionError": "Unhandled",
+        },
+        "version": "1.0",
+    }
+
+
+def test_a_response_counts_for_nothing_if_the_mapping_does_not_ask_for_it(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(dynamodb, table_name)
+    followed.functions.handler = reporting("a")
+    followed.put("a", "b")
+    followed.bridge().settle(SECONDS)
+    assert followed.functions.batches_of_sort_keys == [["a", "b"]]
+
+
+def test_a_response_that_names_no_record_of_the_batch_fails_all_of_it(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(dynamodb, table_name, **REPORTS)
+    followed.functions.handler = lambda records: {"batchItemFailures": [{"itemIdentifier": ""}]}
+    followed.put("a", "b")
+    followed.bridge().settle(SECONDS)
+    assert followed.functions.batches_of_sort_keys == [["a", "b"]] * 3
+
+
+def test_a_page_is_disturbed_by_an_argument(dynamodb: Database, table_name: str) -> None:
+    followed = Followed(dynamodb, table_name)
+    followed.put(*"abc")
+    followed.bridge(disturb=lambda page: [*reversed(page), page[0]]).settle(SECONDS)
+    assert followed.functions.batches_of_sort_keys == [["c", "b", "a", "a"]]
+
+
+def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(dynamodb, table_name)
+    followed.put("a")
+    bridge = followed.bridge()
+    (mapping,) = followed.functions.mappings
+    gone = mapping["EventSourceArn"].replace(table_name, f"{table_name}-gone")
+    mapping["State"] = "Disabled"
+    followed.functions.mappings.insert(0, {**mapping, "UUID": "two", "EventSourceArn": gone})
+    bridge.settle(SECONDS)
+    assert followed.functions.batches == []
+    for each in followed.functions.mappings:
+        each["State"] = "Enabled"
+    bridge.settle(SECONDS)
+    assert followed.functions.batches_of_sort_keys == [["a"]]
+
+
+def test_settle_does_not_wait_for_ever(dynamodb: Database, table_name: str) -> None:
+    followed = Followed(dynamodb, table_name)
+    followed.functions.handler = lambda records: followed.put("again", n={"N": str(len(records))})
+    followed.put("a")
+    with pytest.raises(TimeoutError, match="Records still come after 0 seconds"):
+        followed.bridge().settle(0)
