@@ -62,8 +62,8 @@ class SeenKeeper:
         """Keeper.attach: there is nothing to attach."""
         return True
 
-    def detach(self, table: Table) -> bool:
-        """Keeper.detach: raises CannotStart if somebody keeps the index."""
+    def check_may_detach(self, table: Table) -> None:
+        """Keeper.check_may_detach."""
         keepers = self.keepers(table)
         if keepers:
             raise CannotStart(
@@ -76,6 +76,9 @@ class SeenKeeper:
                 "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
                 "know of none, give --no-keeper."
             )
+
+    def detach(self, table: Table) -> bool:
+        """Keeper.detach: there is nothing to detach."""
         return True
 
     def follows(self, table: Table) -> bool:
@@ -154,7 +157,7 @@ class IndexCommand:
                 for name, run in STATES.items():
                     if name in state:
                         kind: Kind = state[name]["walk"]["kind"]
-                        journals[run] = self._walk(kind, state[name])
+                        journals[run] = self._walk(kind, state[name], state.get("rounds", 1))
                         state[run] = {"run": run}
                         report = life_cycle.report_of(kind, journals[run])
                         reports[kind] = _added(reports.get(kind), report)
@@ -175,9 +178,10 @@ class IndexCommand:
             SETTLE_SECONDS,
         )
 
-    def _walk(self, kind: Kind, given: Mapping[str, Any]) -> Journal:
+    def _walk(self, kind: Kind, given: Mapping[str, Any], round_: int) -> Journal:
         """One walk, with progress; in a directory of its own it can be gone on with."""
-        path = self.options.output and Path(self.options.output) / kind
+        name = kind if round_ == 1 else f"{kind}-{round_}"
+        path = self.options.output and Path(self.options.output) / name
         journal = opened(path, self.options.resume) if path else nowhere()
         try:
             job = LocalJob(
@@ -189,7 +193,7 @@ class IndexCommand:
                 self.options.give_up_after,
                 Place(str(path), f"The run in {path}", "--"),
             )
-            if journal.is_finished():
+            if self.options.resume and journal.is_finished():
                 return journal
             job.prepare()
             job.begin()

@@ -33,6 +33,7 @@ from keyhop.jobs.part_index import PARTS, write_part_index
 from keyhop.jobs.plan import (
     Place,
     begin,
+    check_can_be_verified,
     check_resumable,
     check_same_settings,
     chosen,
@@ -100,6 +101,7 @@ class Planner:
                 f"The run {plan.id!r} lists the keys of {what}, not of index {request.index}: "
                 f"leave index out."
             )
+        check_can_be_verified(plan.index, request)
         task = self.tasks[plan.task](connection, plan.options)
         source = task.view(look_up(connection, name).source(plan.index))
         place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from keyhop.checks import InvalidInput
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import RunConflict
 from keyhop.jobs.clock import now
@@ -135,6 +136,14 @@ def check_resumable(
         raise RunConflict(
             f"{place.where} holds a run of another table: {plan.title}, {plan.identity}; begin "
             f"another run for {source.title}, {source.identity}."
+        )
+
+
+def check_can_be_verified(index: str | None, request: Request) -> None:
+    """Raises InvalidInput if the keys of an index are to be verified."""
+    if index is not None and request.verify_share is not None:
+        raise InvalidInput(
+            "verifyShare does not work for an index: that is read through by plain Scans anyway."
         )
 
 
