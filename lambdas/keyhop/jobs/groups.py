@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.tables import Source
+from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, Layout, Wishes
 from keyhop.jobs.request import Request
 from keyhop.scan.segments import MOST_SEGMENTS
@@ -63,6 +64,7 @@ class ManyWorkers:
     """
 
     gzip: bool = True
+    format: Format = "jsonl"
 
     def wishes(self, request: Request, source: Source, one_worker: bool) -> Wishes:
         """What a layout has to know of a fleet."""
