@@ -5,16 +5,20 @@ BIN := .venv/bin
 STEP := sh local/step.sh
 export PYTHONUNBUFFERED = 1
 
-.PHONY: help demo laptop local audit-log test live lint format bench setup clean
+.PHONY: help demo laptop local audit-log test prove prove-long live lint format architecture \
+	bench setup clean
 
 help:
 	@echo "make demo      deploy to a laptop cloud, list the partition keys of real data, clean up"
 	@echo "make laptop    the same, and keep it up, to start executions of your own"
 	@echo "make local     only DynamoDB Local with the demo's data, to try the command on"
 	@echo "make audit-log an example: a hot file of an audit log gets shards, every read is checked"
-	@echo "make test      run all tests, on this machine alone"
+	@echo "make test      run the tests, on this machine alone: some five minutes"
+	@echo "make prove     explore every interleaving, new examples, long chaos: up to 40 minutes"
+	@echo "make prove-long  what takes longer still, before a change of a protocol is done"
 	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see README.md"
-	@echo "make lint      ruff and mypy"
+	@echo "make lint      ruff, mypy, and who may import whom"
+	@echo "make architecture  draw docs/architecture.svg from the imports"
 	@echo "make bench     compare with the published ways; writes docs/benchmark.*"
 	@echo "make setup     only set up: .venv, DynamoDB Local, the node tools"
 	@echo "make clean     remove what set-up made"
@@ -32,7 +36,18 @@ audit-log: .venv/.ready .cache/dynamodb-local/.ready
 	$(BIN)/python -m local.audit_log
 
 test: setup
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -m "not prove and not prove_long" --durations=10
+
+# Other examples each time; `make prove SEED=...` draws the same ones again.
+PROVE = seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	echo "The examples are those of SEED=$$seed"; \
+	$(BIN)/python -m pytest tests --hypothesis-profile=new --hypothesis-seed=$$seed --durations=10
+
+prove: setup
+	@$(PROVE) -m "prove or (hypothesis and not prove_long)"
+
+prove-long: setup
+	@$(PROVE) -m prove_long
 
 live: .venv/.ready
 	$(BIN)/python -m tests.live.run
@@ -41,10 +56,14 @@ lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: .venv/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+architecture: .venv/.ready
+	$(BIN)/python docs/draw_architecture.py
 
 bench: setup .venv/.bench-ready
 	$(BIN)/python -m bench.run

@@ -14,7 +14,7 @@ from typing import Any
 
 from keyhop import __version__
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
-from keyhop.sharding.shards import SETTLE_SECONDS
+from keyhop.sharding.key.shards import SETTLE_SECONDS
 
 from bench import sharding_burst as burst
 from bench import sharding_reads as reading

@@ -11,8 +11,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.client import Endpoint, dynamodb_client
-from keyhop.sharding.calls import Calls
-from keyhop.sharding.policy import Policy
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.table import ShardedTable
 
 from bench.sharding_tables import KEY, TABLE, create
@@ -99,7 +99,7 @@ def _burst(url: str, way: Way) -> Outcome:
             )
             put: Write = lambda item: table.put_item(Item=item)  # noqa: E731
         else:
-            put = _fixed(Calls(client, clock), way.shards)
+            put = _fixed(Requests(client, clock), way.shards)
         clock.run([_writer(clock, put, outcome, number) for number in range(WRITERS)])
         began = int(EPOCH) + CALM_SECONDS
         throttled = model.by_second(TABLE, refused=True)
@@ -113,7 +113,7 @@ def _burst(url: str, way: Way) -> Outcome:
     return outcome
 
 
-def _fixed(calls: Calls, shards: int) -> Write:
+def _fixed(calls: Requests, shards: int) -> Write:
     """The published way: a random suffix from a fixed range, and patience."""
     chance = random.Random(SEED)
 

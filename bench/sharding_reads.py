@@ -9,8 +9,8 @@ from typing import Any
 
 import boto3
 from boto3.dynamodb.conditions import Key
-from keyhop.sharding.protocol import Placement
-from keyhop.sharding.shards import Shards
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.shards import Shards
 from keyhop.sharding.table import ShardedTable
 
 from bench.sharding_tables import KEY, METADATA, TABLE, Counting, create, register
@@ -64,7 +64,7 @@ def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
         shards,
         shards,
         placed_by=frozenset(history),
-        placement=f"{placement.name} _",
+        placement=placement.text("_"),
     )
     register(client, known)
     plain = boto3.resource("dynamodb", endpoint_url=url, **LOCAL_CREDENTIALS).Table(TABLE)

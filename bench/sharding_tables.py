@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
-from keyhop.sharding.shards import Shards, to_item
+from keyhop.sharding.key.shards import Shards, to_item
 
 TABLE = "Audit"
 METADATA = f"{TABLE}-shards"

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
-from keyhop.sharding.counts import LOOKS, MOVES
-from keyhop.sharding.placement import expected_candidates
-from keyhop.sharding.protocol import Placement
-from keyhop.sharding.shards import SETTLE_SECONDS, Phase, Shards
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.shards import SETTLE_SECONDS, Phase, Shards
 from keyhop.sharding.table import ShardedTable
 
 from bench.sharding_tables import KEY, METADATA, TABLE, Counting, create, register
 from testing.servers import LOCAL_CREDENTIALS, local_client
+from testing.sharding_costs import expected_candidates
 from testing.virtual_time import EPOCH, VirtualClock
 
 WRITES = 300
@@ -200,13 +199,13 @@ def _shards(way: Way, history: tuple[int, ...]) -> Shards:
 
 def _figures(table: ShardedTable, counting: Counting) -> tuple[float, ...]:
     """In the order of Cost's fields."""
-    tally = table.counts.tally
-    assert not tally[LOOKS] or counting.looked_up
+    tally = table.usage.counters
+    assert not tally["looks"] or counting.looked_up
     return (
         counting.requests,
         sum(n for name, n in counting.operations.items() if name.startswith("metadata")),
         counting.looked_up,
-        tally[MOVES],
+        tally["moves"],
         counting.read_units,
         counting.write_units,
     )

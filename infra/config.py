@@ -1,71 +1,93 @@
-"""The deployment's settings: frozen dataclasses, made from the CDK context.
+"""The deployment's settings: one frozen dataclass, whose fields are those of the CDK context.
 
-A wrong value is a `ConfigError` that names the field, what it is and what is allowed. Fields are
-read in config_fields.py, those of tables in config_tables.py and config_sharding.py.
+A wrong value is a `ConfigError` that names the field, what it is and what is allowed. What values
+must be is in config_values.py and, for tables, in config_tables.py.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
-from infra.config_fields import ConfigError, Fields
-from infra.config_tables import Table, tables_of, with_metadata_tables
+from keyhop.checks import Must, names_of, one_of, text
 
-__all__ = ["Config", "ConfigError", "Logs", "Results", "Worker"]
+from infra.config_tables import (
+    ALLOWED,
+    ATTRIBUTES_BY_TABLE,
+    Table,
+    are_attributes,
+    listed,
+    tables_of,
+    with_key_attributes,
+    with_metadata_tables,
+)
+from infra.config_values import (
+    ConfigError,
+    Loopback,
+    RetentionDays,
+    Schedule,
+    Truth,
+    choice,
+    from_json,
+    shape_of,
+    whole,
+    wrong,
+)
 
-LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+__all__ = ["Config", "ConfigError"]
+
 ARCHITECTURES = {"arm64": "arm64", "x86_64": "x86_64", "x86-64": "x86_64"}
 
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,47}")
 _EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
+_NAMES_OF_THE_CDK = ("@", "cdk-", "acknowledged-issue-numbers")
 
 
-@dataclass(frozen=True)
-class Results:
-    """What becomes of the results."""
-
-    retention_days: int
-    keep: bool
-    """Whether the bucket stays when the stack is destroyed."""
+def _attributes(value: Any) -> Any:
+    return from_json(value) if isinstance(value, str) else value
 
 
-@dataclass(frozen=True)
-class Logs:
-    """How much is logged, and for how long it is kept."""
-
-    level: str
-    retention_days: int
-
-
-@dataclass(frozen=True)
-class Worker:
-    """The function that reads the table."""
-
-    memory_mb: int
-    timeout_seconds: int
-    reserved_concurrency: int | None
+def _are_attributes_of_tables(value: Any) -> bool:
+    found = _attributes(value)
+    return isinstance(found, Mapping) and all(map(are_attributes, found.values()))
 
 
 @dataclass(frozen=True)
 class Config:
     """One deployment."""
 
-    stack_name: str
-    tables: tuple[Table, ...]
-    architecture: str
+    tables: Annotated[
+        tuple[Table, ...], Must(lambda value: bool(listed(value)), ALLOWED, tables_of)
+    ]
+    key_attributes: Annotated[
+        Mapping[str, list[str]],
+        Must(_are_attributes_of_tables, ATTRIBUTES_BY_TABLE, _attributes),
+    ] = field(default_factory=dict, compare=False)
+    """As given; the tables have them as well."""
+    stack_name: Annotated[
+        str, Must(text(_STACK_NAME), "1 to 48 letters, digits and hyphens, with a letter first")
+    ] = "Keyhop"
+    architecture: Annotated[
+        str, Must(one_of(*ARCHITECTURES), f"one of {', '.join(ARCHITECTURES)}", ARCHITECTURES.get)
+    ] = "arm64"
     """As CloudFormation writes it: arm64 or x86_64."""
-    results: Results
-    logs: Logs
-    worker: Worker
-    alarm_email: str | None
-    dynamodb_endpoint: str | None
+    results_retention_days: Annotated[int, whole(1, 3650)] = 90
+    keep_results: Truth = True
+    """Whether the bucket stays when the stack is destroyed."""
+    log_level: Annotated[str, choice("DEBUG", "INFO", "WARNING", "ERROR")] = "INFO"
+    log_retention_days: RetentionDays = 30
+    worker_memory_mb: Annotated[int, whole(512, 10240)] = 1769
+    """Of the functions that read tables; so are the next two."""
+    worker_timeout_seconds: Annotated[int, whole(30, 900)] = 900
+    reserved_concurrency: Annotated[int | None, whole(1, 1000)] = None
+    alarm_email: Annotated[str | None, Must(text(_EMAIL), "one e-mail address")] = None
+    dynamodb_endpoint: Loopback = None
     """Only on a laptop: where DynamoDB is."""
-    audit_schedule: str | None
+    audit_schedule: Schedule = "rate(7 days)"
     """When key indexes are audited, as EventBridge writes it; None: never by themselves."""
-    shrink_schedule: str | None
+    shrink_schedule: Schedule = "rate(1 day)"
     """When it is asked which keys have more shards than they need; None: never by itself."""
-    start_drains: bool
+    start_drains: Truth = False
     """Whether such shards are drained then, and not only proposed."""
 
     @property
@@ -80,41 +102,22 @@ class Config:
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Config":
-        """Read all fields; raises ConfigError at the first that is wrong."""
-        fields = Fields(context)
-        tables = tables_of(fields)
-        stack_name = fields.text(
-            "stackName",
-            "Keyhop",
-            _STACK_NAME,
-            "1 to 48 letters, digits and hyphens, with a letter first",
-        )
-        config = cls(
-            stack_name=stack_name,
-            tables=with_metadata_tables(tables, stack_name),
-            architecture=ARCHITECTURES[fields.choice("architecture", "arm64", ARCHITECTURES)],
-            results=Results(
-                retention_days=fields.number("resultsRetentionDays", 90, 1, 3650),
-                keep=fields.truth("keepResults", True),
-            ),
-            logs=Logs(
-                level=fields.choice("logLevel", "INFO", LOG_LEVELS),
-                retention_days=fields.log_retention("logRetentionDays", 30),
-            ),
-            worker=Worker(
-                memory_mb=fields.number("workerMemoryMb", 1769, 512, 10240),
-                timeout_seconds=fields.number("workerTimeoutSeconds", 900, 30, 900),
-                reserved_concurrency=fields.optional(
-                    "reservedConcurrency", lambda name: fields.number(name, 1, 1, 1000)
-                ),
-            ),
-            alarm_email=fields.optional(
-                "alarmEmail", lambda name: fields.text(name, "", _EMAIL, "one e-mail address")
-            ),
-            dynamodb_endpoint=fields.optional("dynamodbEndpoint", fields.loopback),
-            audit_schedule=fields.schedule("auditSchedule", "rate(7 days)"),
-            shrink_schedule=fields.schedule("shrinkSchedule", "rate(1 day)"),
-            start_drains=fields.truth("startDrains", False),
-        )
-        fields.refuse_the_rest()
-        return config
+        """Read all fields; raises ConfigError for one that is wrong."""
+        known = names_of(cls)
+        # `-c alarmEmail=` takes away what cdk.json says.
+        given = {
+            name: value
+            for name, value in context.items()
+            if not _is_of_the_cdk(name) and not (name in known and value in (None, ""))
+        }
+        config = shape_of(cls, {"tables": None, **given}, known, "The context field {}", wrong)
+        for name in config.key_attributes:
+            if name not in (table.given for table in config.tables):
+                allowed = f"{ATTRIBUTES_BY_TABLE}, and {name} is not one of them"
+                raise wrong("keyAttributes", given["keyAttributes"], allowed)
+        tables = with_key_attributes(config.tables, config.key_attributes)
+        return replace(config, tables=with_metadata_tables(tables, config.stack_name))
+
+
+def _is_of_the_cdk(name: str) -> bool:
+    return ":" in name or name.startswith(_NAMES_OF_THE_CDK)

@@ -7,24 +7,25 @@ it is destroyed: that is what ReleaseKeeper is for.
 
 from typing import Any
 
-from aws_cdk import ArnFormat, Aws, CustomResource, Duration, Stack
+from aws_cdk import ArnFormat, CustomResource, Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.config import Config
 from infra.config_tables import Table
 from infra.enumeration import Enumeration
 from infra.functions import Shape, which_key_indexes, which_tables, which_worker
-from infra.machines import DEFINITIONS, machine_role, state_machine, states_arn
+from infra.job import Job, worker_shape
+from infra.manage import ManageMachine
 from infra.permissions import (
     ALL_RUNS,
     KEY_INDEXES,
+    Owner,
     acknowledge,
     allow,
     allow_describing,
@@ -36,11 +37,11 @@ from infra.permissions import (
 )
 
 MACHINES = {
-    "BuildKeyIndex": DEFINITIONS / "build_key_index.asl.json",
-    "AuditKeyIndex": DEFINITIONS / "audit_key_index.asl.json",
-    "RemoveKeyIndex": DEFINITIONS / "remove_key_index.asl.json",
+    "BuildKeyIndex": ("build", "gives a table a key index"),
+    "AuditKeyIndex": ("audit", "compares a key index with its table, and repairs it"),
+    "RemoveKeyIndex": ("remove", "takes a key index away; the table is as before"),
 }
-"""The state machines, with their definitions."""
+"""The state machines, by name: their action, and what it does."""
 
 KEEPER_SECONDS = 60
 SETTLE_SECONDS = KEEPER_SECONDS + 5
@@ -54,12 +55,9 @@ RELEASE_SECONDS = 120
 RELEASE_PATIENCE = Duration.minutes(15)
 """Three attempts of ReleaseKeeper, which Lambda makes minutes apart."""
 
-WAITING_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
-"""The rule by which Step Functions hears that an execution has ended (AWS documentation)."""
-
 
 class KeyIndex(Construct):
-    """The keeper with its failure queue, three state machines, and their schedule."""
+    """The keeper with its failure queue, the walks, three state machines, and their schedule."""
 
     def __init__(
         self,
@@ -72,11 +70,11 @@ class KeyIndex(Construct):
         super().__init__(scope, construct_id)
         self._config = config
         self._tables = config.key_index_tables
-        self._runs = runs
+        self._which = {**which_tables(self._tables), **which_key_indexes(config)}
         self._add = runs.make.within(self).add
         self.bucket = bucket
         self.failures = self._failure_queue()
-        self.keep_index, self._keepers_role = self._keep_index()
+        self.keep_index = self._keep_index()
         self.manage_index = self._manage_index()
         self.release_keeper = self._release_keeper()
         self._let_go_in_the_end()
@@ -85,25 +83,32 @@ class KeyIndex(Construct):
             "ManageIndex": self.manage_index,
             "ReleaseKeeper": self.release_keeper,
         }
-        self.machines = {name: self._machine(name) for name in MACHINES}
+        # Workers that write are no workers that only read: all but them the jobs have in common.
+        self.walks = Job(
+            self,
+            "WalkKeyIndexes",
+            config,
+            bucket,
+            "key_index",
+            {**runs.job.functions, "ScanSegments": self._walk_segments()},
+        )
+        self.machines = {
+            name: ManageMachine(self, name, config, action, self.manage_index, self.walks)
+            for name, (action, _) in MACHINES.items()
+        }
         if config.audit_schedule:
             self._schedule_audits(config.audit_schedule)
 
     def outputs(self) -> list[tuple[str, str, str]]:
         """Name, value and description of what a user needs to know."""
-        what = {
-            "BuildKeyIndex": "gives a table a key index",
-            "AuditKeyIndex": "compares a key index with its table, and repairs it",
-            "RemoveKeyIndex": "takes a key index away; the table is as before",
-        }
         return [
             *(
                 (
                     f"{name}Arn",
-                    machine.state_machine_arn,
-                    f'Started with {{"table": "..."}} it {what[name]}',
+                    self.machines[name].state_machine_arn,
+                    f'Started with {{"table": "..."}} it {does}',
                 )
-                for name, machine in self.machines.items()
+                for name, (_, does) in MACHINES.items()
             ),
             ("FailureQueueUrl", self.failures.queue_url, "Records that KeepIndex gave up on"),
         ]
@@ -125,25 +130,40 @@ class KeyIndex(Construct):
         )
         return queue
 
-    def _keep_index(self) -> tuple[lambda_.Function, iam.Role]:
-        function, role = self._add(
+    def _walk_segments(self) -> lambda_.Function:
+        # No reservation: PlanRun plans no more of them at once than of ScanSegments.
+        function = self._add(
+            "WalkSegments",
+            worker_shape(
+                self._config, "Puts, compares or deletes the sentinels of a group of segments"
+            ),
+            {"KEYHOP_BUCKET": self.bucket.bucket_name, **self._which},
+            module="scan_segments",
+        )
+        allow_describing(function, self._tables)
+        allow_scanning_sentinels(function, self._tables)
+        allow_looking_into_collections(function, self._tables)
+        allow_writing_sentinels(function, self._tables)
+        return function
+
+    def _keep_index(self) -> lambda_.Function:
+        function = self._add(
             "KeepIndex",
-            "keep_index",
             Shape(
                 "Keeps key indexes true: a sentinel in each item collection, and in no other place",
                 memory_mb=512,
                 timeout_seconds=KEEPER_SECONDS,
             ),
-            {**which_tables(self._tables), **which_key_indexes(self._config)},
+            self._which,
             no_dead_letters="Lambda itself invokes it with the records of a stream, and sends what "
             "fails again and again to the failure queue.",
         )
-        allow_describing(role, self._tables)
-        allow_looking_into_collections(role, self._tables)
-        allow_writing_sentinels(role, self._tables)
-        streams = [f"{table_arn(role, table)}/stream/*" for table in self._tables]
+        allow_describing(function, self._tables)
+        allow_looking_into_collections(function, self._tables)
+        allow_writing_sentinels(function, self._tables)
+        streams = [f"{table_arn(function, table)}/stream/*" for table in self._tables]
         allow(
-            role,
+            function,
             "ReadTheStreamsOfTheTables",
             [
                 *("dynamodb:DescribeStream", "dynamodb:GetRecords"),
@@ -154,23 +174,21 @@ class KeyIndex(Construct):
             "after the deployment, and again and again.",
         )
         allow(
-            role,
+            function,
             "HandOverRecordsThatFailAgainAndAgain",
             ["sqs:SendMessage"],
             [self.failures.queue_arn],
         )
-        return function, role
+        return function
 
     def _manage_index(self) -> lambda_.Function:
         on_a_laptop = self._config.dynamodb_endpoint is not None
-        function, role = self._add(
+        function = self._add(
             "ManageIndex",
-            "manage_index",
             Shape("Prepares and finishes builds, audits and removals of key indexes", 512),
             {
                 "KEYHOP_BUCKET": self.bucket.bucket_name,
-                **which_tables(self._tables),
-                **which_key_indexes(self._config),
+                **self._which,
                 **which_worker(self._config),
                 **self._which_keeper(),
                 "KEYHOP_SETTLE_SECONDS": str(
@@ -178,17 +196,17 @@ class KeyIndex(Construct):
                 ),
             },
         )
-        allow_describing(role, self._tables)
+        allow_describing(function, self._tables)
         allow(
-            role,
+            function,
             "TurnStreamsOnAndOffAddAndDeleteTheKeyIndex",
             ["dynamodb:UpdateTable"],
-            [table_arn(role, table) for table in self._tables],
+            [table_arn(function, table) for table in self._tables],
         )
-        allow_scanning_sentinels(role, self._tables)
-        allow_looking_into_collections(role, self._tables)
+        allow_scanning_sentinels(function, self._tables)
+        allow_looking_into_collections(function, self._tables)
         allow(
-            role,
+            function,
             "AttachTheKeeperAndNoOtherFunction",
             ["lambda:CreateEventSourceMapping"],
             ["*"],
@@ -197,7 +215,7 @@ class KeyIndex(Construct):
             "the keeper only.",
         )
         self._allow_changing_mappings(
-            role, "lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping"
+            function, "lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping"
         )
         for why, actions, objects in (
             ("WriteDownWhatIsKnownOfKeyIndexes", ("Get", "Put", "Delete"), KEY_INDEXES),
@@ -205,19 +223,18 @@ class KeyIndex(Construct):
             ("WriteTheReportOfAnAudit", ("Put",), "runs/*/audit.json"),
         ):
             allow(
-                role,
+                function,
                 why,
                 [f"s3:{action}Object" for action in actions],
                 [self.bucket.arn_for_objects(objects)],
                 wildcard="Names of runs and reports are known only when an execution is started.",
             )
-        allow_finding_objects(role, self.bucket, ALL_RUNS, KEY_INDEXES)
+        allow_finding_objects(function, self.bucket, ALL_RUNS, KEY_INDEXES)
         return function
 
     def _release_keeper(self) -> lambda_.Function:
-        function, role = self._add(
+        function = self._add(
             "ReleaseKeeper",
-            "release_keeper",
             Shape(
                 "Removes mappings of the keeper when tables or the stack go",
                 memory_mb=256,
@@ -227,7 +244,7 @@ class KeyIndex(Construct):
             no_dead_letters="CloudFormation invokes it, waits for its answer, and shows a failure "
             "where the deployment is looked at.",
         )
-        self._allow_changing_mappings(role)
+        self._allow_changing_mappings(function)
         return function
 
     def _let_go_in_the_end(self) -> None:
@@ -241,57 +258,9 @@ class KeyIndex(Construct):
         )
         # What depends on something is deleted before it: a mapping without its function, or whose
         # function may not read any more, would stay behind and fail for ever.
-        mappings.node.add_dependency(self.keep_index, self._keepers_role, self.failures)
-
-    def _machine(self, name: str) -> sfn.StateMachine:
-        return state_machine(
-            self,
-            name,
-            self._config,
-            MACHINES[name],
-            {
-                "Partition": Aws.PARTITION,
-                "ManageIndexArn": self.manage_index.function_arn,
-                "EnumerateKeysArn": self._runs.state_machine.state_machine_arn,
-            },
-            self._machine_role(name),
-            only_errors="The history of an execution has all events, and is kept for 90 days; the "
-            "log has the errors.",
-        )
-
-    def _machine_role(self, name: str) -> iam.Role:
-        role = machine_role(self, name, self._config)
-        walks = self._runs.state_machine
-        allow(
-            role,
-            "PrepareAndFinish",
-            ["lambda:InvokeFunction"],
-            [self.manage_index.function_arn],
-        )
-        allow(
-            role,
-            "WalkOverTheTable",
-            ["states:StartExecution"],
-            [walks.state_machine_arn],
-        )
-        allow(
-            role,
-            "WaitForTheEndOfAWalkOrStopIt",
-            ["states:DescribeExecution", "states:StopExecution"],
-            [states_arn(self, "execution", f"{self._runs.name}:*")],
-            wildcard="Step Functions names a walk when it starts it.",
-        )
-        allow(
-            role,
-            "HearThatAWalkHasEnded",
-            ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
-            [
-                Stack.of(self).format_arn(
-                    service="events", resource="rule", resource_name=WAITING_RULE
-                )
-            ],
-        )
-        return role
+        role = self.keep_index.role
+        assert role is not None
+        mappings.node.add_dependency(self.keep_index, role, self.failures)
 
     def _schedule_audits(self, schedule: str) -> None:
         audit = self.machines["AuditKeyIndex"]
@@ -306,7 +275,7 @@ class KeyIndex(Construct):
             self._schedule_audit(schedule, table, audit, role)
 
     def _schedule_audit(
-        self, schedule: str, table: Table, audit: sfn.StateMachine, role: iam.Role
+        self, schedule: str, table: Table, audit: ManageMachine, role: iam.Role
     ) -> None:
         rule = events.Rule(
             self,
@@ -328,16 +297,16 @@ class KeyIndex(Construct):
             )
         )
 
-    def _allow_changing_mappings(self, role: iam.Role, *more: str) -> None:
+    def _allow_changing_mappings(self, owner: Owner, *more: str) -> None:
         allow(
-            role,
+            owner,
             "FindTheMappingsOfTheKeeper",
             ["lambda:ListEventSourceMappings"],
             ["*"],
             wildcard="A list of mappings knows no resources: Lambda takes no other than *.",
         )
         allow(
-            role,
+            owner,
             "ChangeMappingsOfTheKeeperOnly",
             [*more, "lambda:DeleteEventSourceMapping"],
             [

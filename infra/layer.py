@@ -10,8 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
+from infra import LAMBDAS, ROOT
+
+REQUIREMENTS = LAMBDAS / "requirements.txt"
 CACHE = ROOT / ".cache" / "layers"
 PATIENCE_SECONDS = 300
 
@@ -37,10 +38,8 @@ class LayerError(Exception):
 
 def fingerprint(requirements: Path = REQUIREMENTS) -> str:
     """What the layer is made from, as a hash."""
-    recipe = (
-        repr((_PURE_PYTHON_ONLY, _NEVER_IMPORTED, SERVICES)).encode() + requirements.read_bytes()
-    )
-    return hashlib.sha256(recipe).hexdigest()
+    recipe = Path(__file__).read_bytes()
+    return hashlib.sha256(recipe + requirements.read_bytes()).hexdigest()
 
 
 def built(requirements: Path = REQUIREMENTS, cache: Path = CACHE) -> Path:

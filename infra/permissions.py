@@ -3,26 +3,27 @@
 The CDK's `grant_*` on imported tables and on buckets add more than the functions need.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as sfn
 from constructs import IConstruct
+from keyhop.key_index.sentinel import INDEX, MARKER
 
 from infra.config_tables import Table
+
+Owner = lambda_.Function | sfn.StateMachine | iam.Role
+"""Who has rights: by its role, or the role itself."""
 
 ALL_RUNS = "runs/*"
 """Everything of every run lies below this."""
 KEY_INDEXES = "key-index/*"
 """What is known about key indexes lies below this; nothing else lies in the bucket."""
-
-MARKER = "keyhop"
-"""The attribute that a sentinel has beside its key."""
-KEY_INDEX = "keyhop-keys"
-"""The name of a key index."""
 
 _WHOLE_ITEMS_NEVER = {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"}
 
@@ -34,7 +35,7 @@ def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
 
 
 def allow(
-    role: iam.Role,
+    owner: Owner,
     why: str,
     actions: Sequence[str],
     resources: Sequence[str],
@@ -42,73 +43,69 @@ def allow(
     wildcard: str | None = None,
     conditions: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add one statement to the role; `why` is its Sid, in CamelCase.
+    """Add one statement to the owner's role; `why` is its Sid, in CamelCase.
 
     `wildcard` is the reason for a `*` in the resources; without it, cdk-nag refuses them.
     """
-    role.add_to_policy(
+    role = owner if isinstance(owner, iam.Role) else owner.role
+    assert role is not None
+    role.add_to_principal_policy(
         iam.PolicyStatement(
             sid=why, actions=list(actions), resources=list(resources), conditions=conditions
         )
     )
-    if wildcard:
-        for resource in resources:
-            acknowledge_resource(role, resource, wildcard)
+    for resource in resources if wildcard else ():
+        shown = _flat(Stack.of(role).resolve(resource))
+        if wildcard and "*" in shown:
+            acknowledge(role, wildcard, f"AwsSolutions-IAM5[Resource::{shown}]")
 
 
-def acknowledge_resource(role: IConstruct, resource: str, reason: str) -> None:
-    """Tell cdk-nag why this one resource with a `*` is in the role's policy."""
-    shown = _flat(Stack.of(role).resolve(resource))
-    if "*" in shown:
-        acknowledge(role, reason, f"AwsSolutions-IAM5[Resource::{shown}]")
-
-
-def allow_describing(role: iam.Role, tables: Sequence[Table]) -> None:
+def allow_describing(owner: Owner, tables: Sequence[Table]) -> None:
     """Describe the tables."""
     # DescribeTable has no finer grain than the table; it returns no items.
     allow(
-        role,
+        owner,
         "LookAtTheKeySchemaAndSizeOfTheTables",
         ["dynamodb:DescribeTable"],
-        [table_arn(role, table) for table in tables],
+        [table_arn(owner, table) for table in tables],
     )
 
 
-def allow_reading_keys(role: iam.Role, tables: Sequence[Table]) -> None:
+def allow_reading_keys(owner: Owner, tables: Sequence[Table]) -> None:
     """Describe the tables, and Scan them and their indexes for key attributes only."""
-    allow_describing(role, tables)
+    allow_describing(owner, tables)
     for number, attributes, group in _by_attributes(tables):
         # A Scan that names no attributes would return whole items: Select forbids it. The names
         # themselves can only be limited where the context has them (keyAttributes).
         allow(
-            role,
+            owner,
             f"ScanForKeysAndNeverForWholeItems{number}",
             ["dynamodb:Scan"],
-            [arn for table in group for arn in _table_and_index(role, table, "*")],
+            [arn for table in group for arn in _table_and_index(owner, table, "*")],
             conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
             wildcard="A run may enumerate any index of an allowed table; the indexes are not "
             "known at synth, and the condition on dynamodb:Select holds for them as well.",
         )
 
 
-def allow_scanning_sentinels(role: iam.Role, tables: Sequence[Table]) -> None:
+def allow_scanning_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
     """Scan the tables and their key indexes, for key attributes and markers only."""
     for number, attributes, group in _by_attributes(tables):
         allow(
-            role,
+            owner,
             f"ScanForSentinelsAndNeverForWholeItems{number}",
             ["dynamodb:Scan"],
-            [arn for table in group for arn in _table_and_index(role, table, KEY_INDEX)],
+            [arn for table in group for arn in _table_and_index(owner, table, INDEX)],
             conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
         )
 
 
-def allow_looking_into_collections(role: iam.Role, tables: Sequence[Table]) -> None:
+def allow_looking_into_collections(owner: Owner, tables: Sequence[Table]) -> None:
     """Read keys and markers of single items of the tables."""
     for number, attributes, group in _by_attributes(tables):
-        arns = [table_arn(role, table) for table in group]
+        arns = [table_arn(owner, table) for table in group]
         allow(
-            role,
+            owner,
             f"LookAtTheFirstItemsOfACollection{number}",
             ["dynamodb:Query"],
             arns,
@@ -117,7 +114,7 @@ def allow_looking_into_collections(role: iam.Role, tables: Sequence[Table]) -> N
         # IfExists, as in AWS's own example of such a policy: a request to get an item has no
         # parameter Select.
         allow(
-            role,
+            owner,
             f"SeeWhetherASentinelIsThere{number}",
             ["dynamodb:GetItem", "dynamodb:BatchGetItem"],
             arns,
@@ -125,39 +122,51 @@ def allow_looking_into_collections(role: iam.Role, tables: Sequence[Table]) -> N
         )
 
 
-def allow_writing_sentinels(role: iam.Role, tables: Sequence[Table]) -> None:
+def allow_writing_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
     """Put and delete items, naming their keys and the marker only where the context knows them."""
     # IAM sees which attributes a request names, not what it does to the item: that only sentinels
     # are deleted, and no item is overwritten, rests on the conditions of the requests
     # (lambdas/keyhop/key_index/collections.py).
     for number, attributes, group in _by_attributes(tables):
         allow(
-            role,
+            owner,
             f"PutAndDeleteSentinels{number}",
             ["dynamodb:PutItem", "dynamodb:DeleteItem"],
-            [table_arn(role, table) for table in group],
+            [table_arn(owner, table) for table in group],
             conditions=_named(attributes) or None,
         )
 
 
-def allow_objects(role: iam.Role, bucket: s3.IBucket, why: str, *actions: str) -> None:
+def allow_reading_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
+    """Read the metadata tables of sharded tables through: they hold shard counts, no items."""
+    metadata = [table.sharding.metadata for table in tables if table.sharding]
+    if metadata:
+        allow(
+            owner,
+            "SeeHowManyShardsTheLogicalKeysHave",
+            ["dynamodb:DescribeTable", "dynamodb:Scan"],
+            [_arn_of(owner, name) for name in metadata],
+        )
+
+
+def allow_objects(owner: Owner, bucket: s3.IBucket, why: str, *actions: str) -> None:
     """Allow object actions (`GetObject`, ...) on the runs, and to list them."""
     allow(
-        role,
+        owner,
         why,
         [f"s3:{action}" for action in actions],
         [bucket.arn_for_objects(ALL_RUNS)],
         wildcard="A run's id, and so the names of its objects, are known only when it is started.",
     )
-    allow_finding_objects(role, bucket, ALL_RUNS)
+    allow_finding_objects(owner, bucket, ALL_RUNS)
 
 
-def allow_finding_objects(role: iam.Role, bucket: s3.IBucket, *prefixes: str) -> None:
+def allow_finding_objects(owner: Owner, bucket: s3.IBucket, *prefixes: str) -> None:
     """List the objects of prefixes, and see that an object is missing."""
     # Also decides that a missing object is "not found" and not "forbidden". That check carries no
     # prefix, hence IfExists; a list of the bucket outside of them stays forbidden.
     allow(
-        role,
+        owner,
         "FindTheObjectsOfARunAndSeeThatOneIsMissing",
         ["s3:ListBucket"],
         [bucket.bucket_arn],
@@ -170,12 +179,14 @@ def allow_finding_objects(role: iam.Role, bucket: s3.IBucket, *prefixes: str) ->
 
 def table_arn(scope: IConstruct, table: Table) -> str:
     """The table's ARN; a bare name is a table of the stack's own account and region."""
-    return table.arn or Stack.of(scope).format_arn(
-        service="dynamodb", resource="table", resource_name=table.name
-    )
+    return table.arn or _arn_of(scope, table.name)
 
 
-def _table_and_index(scope: IConstruct, table: Table, index: str) -> Iterable[str]:
+def _arn_of(scope: IConstruct, name: str) -> str:
+    return Stack.of(scope).format_arn(service="dynamodb", resource="table", resource_name=name)
+
+
+def _table_and_index(scope: IConstruct, table: Table, index: str) -> tuple[str, str]:
     arn = table_arn(scope, table)
     return arn, f"{arn}/index/{index}"
 

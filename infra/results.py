@@ -32,7 +32,7 @@ class Results(Construct):
                 s3.LifecycleRule(
                     id="ForgetOldRuns",
                     prefix="runs/",
-                    expiration=Duration.days(config.results.retention_days),
+                    expiration=Duration.days(config.results_retention_days),
                 ),
                 s3.LifecycleRule(
                     id="DropUnfinishedUploads",
@@ -40,7 +40,7 @@ class Results(Construct):
                 ),
             ],
             # Not emptied when it goes: that needs a function of the CDK's own, in another runtime.
-            removal_policy=RemovalPolicy.RETAIN if config.results.keep else RemovalPolicy.DESTROY,
+            removal_policy=RemovalPolicy.RETAIN if config.keep_results else RemovalPolicy.DESTROY,
         )
         acknowledge(
             self.bucket,

@@ -6,26 +6,21 @@ permissions, backups and restores go by table.
 
 from collections.abc import Sequence
 
-from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.config import Config
-from infra.config_sharding import Sharding
+from infra.config_tables import Sharding
 from infra.functions import Functions, Shape, which_sharding, which_tables
-from infra.machines import DEFINITIONS, machine_role, state_machine
-from infra.permissions import acknowledge, allow, allow_describing, table_arn
+from infra.machines import Machine
+from infra.permissions import Owner, acknowledge, allow, allow_describing, table_arn
 
 DRAIN = "DrainShards"
-DEFINITION = DEFINITIONS / "drain_shards.asl.json"
-
-VCPU_MB = 1769
-"""The memory at which a function has one whole vCPU."""
+DEFINITION = "drain"
 MANAGING_MB = 512
 CALL_SECONDS = 120
 """Somebody waits for the answer of WriteSharded and QuerySharded."""
@@ -116,31 +111,29 @@ class ShardedTables(Construct):
         )
 
     def _write_sharded(self) -> lambda_.Function:
-        function, role = self._add(
+        function = self._add(
             "WriteSharded",
-            "write_sharded",
             Shape(
                 "Writes items over the shards of their keys, and adds shards to hot ones",
-                VCPU_MB,
-                CALL_SECONDS,
+                timeout_seconds=CALL_SECONDS,
             ),
             self._which(),
             no_dead_letters=BY_SOMEBODY_WHO_WAITS,
         )
-        allow_describing(role, self._tables)
+        allow_describing(function, self._tables)
         # A transaction needs the rights of the writes within it, and ConditionCheckItem
         # (AWS documentation, "Using IAM with DynamoDB transactions").
         self._allow_tables(
-            role,
+            function,
             "PutItemsWhereTheyBelongAndMoveThoseOfOlderShards",
             *("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem"),
         )
-        self._allow_tables(role, "LookForAnItemInOlderShards", "GetItem", "BatchGetItem")
+        self._allow_tables(function, "LookForAnItemInOlderShards", "GetItem", "BatchGetItem")
         self._allow_metadata(
-            role, "RegisterKeysAddShardsAndReportTraffic", "GetItem", "PutItem", "UpdateItem"
+            function, "RegisterKeysAddShardsAndReportTraffic", "GetItem", "PutItem", "UpdateItem"
         )
         allow(
-            role,
+            function,
             "SeeWhetherAThrottledTableOrAKeyIsTheCause",
             ["cloudwatch:GetMetricData"],
             ["*"],
@@ -149,45 +142,44 @@ class ShardedTables(Construct):
         return function
 
     def _query_sharded(self) -> lambda_.Function:
-        function, role = self._add(
+        function = self._add(
             "QuerySharded",
-            "query_sharded",
-            Shape("Reads all shards of a key as one, in order", VCPU_MB, CALL_SECONDS),
+            Shape("Reads all shards of a key as one, in order", timeout_seconds=CALL_SECONDS),
             self._which(),
             no_dead_letters=BY_SOMEBODY_WHO_WAITS,
         )
-        allow_describing(role, self._tables)
-        arns = self._table_arns(role)
+        allow_describing(function, self._tables)
+        arns = self._table_arns(function)
         allow(
-            role,
+            function,
             "ReadTheShardsOfAKey",
             ["dynamodb:Query"],
             [*arns, *(f"{arn}/index/*" for arn in arns)],
             wildcard="Queries may be spread over indexes of the table's own schema, which are not "
             "known at synth.",
         )
-        self._allow_metadata(role, "SeeHowManyShardsAKeyHas", "GetItem")
+        self._allow_metadata(function, "SeeHowManyShardsAKeyHas", "GetItem")
         return function
 
     def _move_shards(self) -> lambda_.Function:
-        function, role = self._add(
+        function = self._add(
             "MoveShards",
-            "move_shards",
-            Shape("Moves items off the last shards of a key, for a while", VCPU_MB),
+            Shape("Moves items off the last shards of a key, for a while"),
             self._which(),
         )
-        allow_describing(role, self._tables)
-        self._allow_tables(role, "FindTheItemsOfTheLastShards", "Query", "GetItem", "BatchGetItem")
+        allow_describing(function, self._tables)
         self._allow_tables(
-            role, "MoveAnItemInOneTransaction", "PutItem", "DeleteItem", "ConditionCheckItem"
+            function, "FindTheItemsOfTheLastShards", "Query", "GetItem", "BatchGetItem"
         )
-        self._allow_metadata(role, "LowerTheShardCountStepByStep", "GetItem", "UpdateItem")
+        self._allow_tables(
+            function, "MoveAnItemInOneTransaction", "PutItem", "DeleteItem", "ConditionCheckItem"
+        )
+        self._allow_metadata(function, "LowerTheShardCountStepByStep", "GetItem", "UpdateItem")
         return function
 
     def _propose_drains(self) -> lambda_.Function:
-        function, role = self._add(
+        function = self._add(
             "ProposeDrains",
-            "propose_drains",
             Shape("Says which keys have more shards than they need", MANAGING_MB),
             {
                 **self._which(),
@@ -196,30 +188,24 @@ class ShardedTables(Construct):
             },
             no_dead_letters=BY_A_SCHEDULE,
         )
-        allow_describing(role, self._tables)
-        self._allow_metadata(role, "LookThroughTheKeysAndForgetOldTraffic", "Scan", "UpdateItem")
+        allow_describing(function, self._tables)
+        self._allow_metadata(
+            function, "LookThroughTheKeysAndForgetOldTraffic", "Scan", "UpdateItem"
+        )
         if self._config.start_drains:
             allow(
-                role,
+                function,
                 "StartDrainsAndNothingElse",
                 ["states:StartExecution"],
                 [self.drain_shards.state_machine_arn],
             )
         return function
 
-    def _drain_shards(self) -> sfn.StateMachine:
-        role = machine_role(self, DRAIN, self._config)
-        allow(role, "MoveItems", ["lambda:InvokeFunction"], [self.move_shards.function_arn])
-        return state_machine(
-            self,
-            DRAIN,
-            self._config,
-            DEFINITION,
-            {"Partition": Aws.PARTITION, "MoveShardsArn": self.move_shards.function_arn},
-            role,
-            only_errors="The history of an execution has all events, and is kept for 90 days; the "
-            "log has the errors.",
-        )
+    def _drain_shards(self) -> Machine:
+        move = self.move_shards.function_arn
+        machine = Machine(self, DRAIN, self._config, DEFINITION, {"MoveShardsArn": move})
+        allow(machine, "MoveItems", ["lambda:InvokeFunction"], [move])
+        return machine
 
     def _schedule_proposals(self, schedule: str) -> None:
         rule = events.Rule(
@@ -243,14 +229,14 @@ class ShardedTables(Construct):
     def _which(self) -> dict[str, str]:
         return {**which_tables(self._tables), **which_sharding(self._config)}
 
-    def _table_arns(self, role: iam.Role) -> list[str]:
-        return [table_arn(role, table) for table in self._tables]
+    def _table_arns(self, owner: Owner) -> list[str]:
+        return [table_arn(owner, table) for table in self._tables]
 
-    def _allow_tables(self, role: iam.Role, why: str, *actions: str) -> None:
-        allow(role, why, _of_dynamodb(actions), self._table_arns(role))
+    def _allow_tables(self, owner: Owner, why: str, *actions: str) -> None:
+        allow(owner, why, _of_dynamodb(actions), self._table_arns(owner))
 
-    def _allow_metadata(self, role: iam.Role, why: str, *actions: str) -> None:
-        allow(role, why, _of_dynamodb(actions), [one.table_arn for one in self.metadata])
+    def _allow_metadata(self, owner: Owner, why: str, *actions: str) -> None:
+        allow(owner, why, _of_dynamodb(actions), [one.table_arn for one in self.metadata])
 
 
 def _of_dynamodb(actions: Sequence[str]) -> list[str]:

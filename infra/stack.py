@@ -5,6 +5,7 @@ from typing import Any
 from aws_cdk import Annotations, CfnOutput, Stack
 from constructs import Construct
 
+from infra import views
 from infra.config import Config
 from infra.enumeration import Enumeration
 from infra.key_index import KeyIndex
@@ -33,14 +34,17 @@ class KeyhopStack(Stack):
         sharded = (
             ShardedTables(self, "Sharding", config, runs.make) if config.sharded_tables else None
         )
-        watch = Monitoring(
-            self, "Monitoring", config, runs.state_machine, runs.functions, key_index, sharded
-        )
+        watched = [views.of_runs(config, runs.job)]
+        if key_index:
+            watched.append(views.of_key_indexes(config, key_index))
+        if sharded:
+            watched.append(views.of_sharding(config, sharded))
+        watch = Monitoring(self, "Monitoring", config, watched)
         _say_what_is_open(self, config)
         for name, value, description in (
             (
                 "StateMachineArn",
-                runs.state_machine.state_machine_arn,
+                runs.job.state_machine_arn,
                 'Start an execution of it with {"table": "..."}',
             ),
             ("ResultsBucketName", results.bucket.bucket_name, "Each run lies in runs/<its id>/"),
@@ -66,7 +70,7 @@ def _say_what_is_open(stack: Stack, config: Config) -> None:
     if unlimited:
         Annotations.of(stack).add_warning_v2(
             "keyhop:keyIndex",
-            "KeepIndex and ScanSegments may write more than sentinels in "
+            "KeepIndex and WalkSegments may write more than sentinels in "
             f"{', '.join(unlimited)}, as far as IAM is concerned; name the key attributes of "
             "tables and indexes in keyAttributes, and it refuses items with any other attribute.",
         )

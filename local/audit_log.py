@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 
 from keyhop.dynamodb.client import Endpoint
-from keyhop.sharding.policy import Policy
+from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
 from local.audit_traffic import run

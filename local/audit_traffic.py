@@ -11,9 +11,8 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.cli.shards_view import history_chart
 from keyhop.errors import KeyhopError
-from keyhop.sharding.clock import Clock, SystemClock
-from keyhop.sharding.counts import HOT_THROTTLES
-from keyhop.sharding.shards import Phase, Shards
+from keyhop.sharding.key.shards import Phase, Shards
+from keyhop.sharding.store.clock import Clock, SystemClock
 from keyhop.sharding.table import ShardedTable
 from rich.console import Console
 
@@ -94,7 +93,7 @@ class Traffic:
             self.clock.sleep(max(0.0, began + second - self.clock.monotonic()))
             before = acknowledged, throttled
             acknowledged = self.written
-            throttled = self.log.counts.tally[HOT_THROTTLES]
+            throttled = self.log.usage.counters["hot_throttles"]
             yield Second(
                 second, acknowledged - before[0], throttled - before[1], self.shards(), self.reads
             )
@@ -216,11 +215,11 @@ def summary(traffic: Traffic, now: float) -> Iterator[str]:
     for text in history_chart(traffic.shards(), now):
         yield f"  {text}".rstrip()
     cold = ", ".join(str(traffic.shards(path).number) for path in COLD)
-    counts = traffic.log.counts
+    usage = traffic.log.usage
     yield (
         f"The other files have {cold}.\n\n"
-        f"{traffic.written:,} accesses were recorded for {counts.write_units:,.0f} write units, "
-        f"after {counts.tally[HOT_THROTTLES]:,} throttles;\nthe reader has read "
+        f"{traffic.written:,} accesses were recorded for {usage.write_units:,.0f} write units, "
+        f"after {usage.counters['hot_throttles']:,} throttles;\nthe reader has read "
         f"{traffic.items_read:,} items."
     )
     yield from traffic.faults[:10]

@@ -26,7 +26,7 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from keyhop.sharding.clock import Clock, SystemClock
+from keyhop.sharding.store.clock import Clock, SystemClock
 
 from testing.standin.engine import size_of
 

@@ -3,72 +3,86 @@
 A world is a value: what lies in which shard, in which phase the metadata is, where everybody
 stands. Each step is one request, as atomic as the service makes it. What the item should be is kept
 beside: each request that takes effect changes it, too.
+
+Worlds that cannot be told apart by what may follow are one:
+
+- Metadata is read together with the first request that it is for. Whoever reads it earlier may act
+  on it only if it is still fresh by then, so he could as well have read it just before; and a read
+  that begins later may report less, so what is wrong of it is also wrong of the later one.
+- Whoever acts on metadata that has expired can only begin anew, and is there already.
+- Readers are alike, and so are movers: their order says nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from keyhop.sharding import protocol
-from keyhop.sharding.protocol import Create, Fold, InPlace, Move, Order, Placement
-from keyhop.sharding.shards import Phase, Shards
+from keyhop.sharding.key import protocol
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.protocol import Create, Fold, InPlace, Move, Order
+from keyhop.sharding.key.shards import Phase, Shards
 
-Copy = tuple[tuple[str, ...], int]
-"""Content of an item (what puts and updates have left), and its fence."""
-Copies = tuple[Copy | None, ...]
-Content = tuple[str, ...] | None
+Content = tuple[str, ...]
+"""What puts and updates have left in the item; empty: there is none."""
+NOTHING: Content = ()
+Copy = tuple[Content, int] | None
+"""Content of a copy of the item, and its fence."""
+Copies = tuple[Copy, ...]
+BEGIN = -1
+"""No metadata was read yet, or it has expired."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """script: what it will yet do: "put a", "update b", "delete". known: the phase it acts on.
 
-    asked: the shards of its look that were read so far, and what was found there.
+    looked: the shards of its look that were read so far, and whether the item was there.
     """
 
     script: tuple[str, ...]
-    known: int | None = None
-    asked: tuple[tuple[int, bool], ...] = ()
+    known: int = BEGIN
+    looked: tuple[tuple[int, bool], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """reads: how many it will yet do. seen: of each shard read. legal: what may be reported."""
 
     reads: int
-    known: int | None = None
+    known: int = BEGIN
     seen: tuple[tuple[int, Content], ...] = ()
-    legal: frozenset[Content] = frozenset()
+    legal: tuple[Content, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mover:
-    """known: the phase it acts on. held: the shard and the copy that it has read."""
+class Mover(NamedTuple):
+    """known: the phase it acts on. held: the shard and the copy that it has read, if any."""
 
-    known: int | None = None
-    held: tuple[int, Copy] | None = None
+    known: int = BEGIN
+    held: tuple[int, Copy] | tuple[()] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """copies: of the item, by shard. content: what it should be. now: the present phase."""
+class State(NamedTuple):
+    """What all share. copies: of the item, by shard. content: what it should be. now: the phase."""
 
     copies: Copies
     content: Content
+    now: int = 0
+    fences: int = 0
+
+
+class World(NamedTuple):
+    """The shared state, and where everybody stands."""
+
+    state: State
     writers: tuple[Writer, ...] = ()
     readers: tuple[Reader, ...] = ()
     movers: tuple[Mover, ...] = ()
-    now: int = 0
-    fences: int = 0
-    wrong: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rules:
     """One change of the shard count. path: the metadata, phase by phase.
 
     Others than the protocol's own show what it needs. behind: how many phases old the metadata
-    may be that somebody acts on.
+    may be that somebody acts on. consulted: the counts for which a place was looked up.
     """
 
     path: tuple[Shards, ...]
@@ -80,9 +94,11 @@ class Rules:
     checked: bool = True
     conditional: bool = True
     forgetful: bool = True
-    _orders: dict[int, Order] = field(default_factory=dict)
+    consulted: set[int] = field(default_factory=set)
+    _steps: dict[Any, Any] = field(default_factory=dict)
 
     def place(self, count: int) -> int:
+        self.consulted.add(count)
         return self.places[count]
 
     def explore(self, world: World, most: int = 3_000_000) -> tuple[int, list[World]]:
@@ -90,189 +106,201 @@ class Rules:
         seen, waiting, wrong = {world}, [world], []
         while waiting and len(wrong) < 20:
             here = waiting.pop()
-            if here.wrong:
-                wrong.append(here)
-                continue
-            for there in self.nexts(here):
-                if there not in seen:
+            for there, is_right in self._nexts(here):
+                if not is_right:
+                    wrong.append(there)
+                elif there not in seen:
                     seen.add(there)
                     waiting.append(there)
             assert len(seen) < most, "the scenario is too large"
         return len(seen), wrong
 
-    def nexts(self, world: World) -> Iterator[World]:
-        """All worlds that are one step away."""
-        if self._may_advance(world):
-            yield replace(world, now=world.now + 1)
-        for number, writer in enumerate(world.writers):
-            for there, stands in self._written(world, writer):
-                yield replace(there, writers=_with(there.writers, number, stands))
-        for number, reader in enumerate(world.readers):
-            for stands, told in self._read(world, reader):
-                wrong = "" if told is None else told
-                yield replace(world, readers=_with(world.readers, number, stands), wrong=wrong)
-        for number, mover in enumerate(world.movers):
-            for there, stands in self._moved(world, mover):
-                yield replace(there, movers=_with(there.movers, number, stands))
+    def _nexts(self, world: World) -> Iterator[tuple[World, bool]]:
+        """All worlds that are one step away, and whether all promises are kept in them."""
+        state, writers, readers, movers = world
+        if self._may_advance(state):
+            yield self._advanced(world), True
+        for number, writer in enumerate(writers):
+            if not writer.script:
+                continue
+            for after, stands, has_written in self._steps_of(self._written, state, writer):
+                others = (*writers[:number], stands, *writers[number + 1 :])
+                legal = _with_legal(readers, after.content) if has_written else readers
+                yield World(after, others, legal, movers), _is_right(after)
+        for number, reader in enumerate(readers):
+            if not reader.reads or reader in readers[:number]:
+                continue
+            for stands, is_legal in self._steps_of(self._read, state, reader):
+                others = tuple(sorted((*readers[:number], stands, *readers[number + 1 :])))
+                yield World(state, writers, others, movers), is_legal
+        for number, mover in enumerate(movers):
+            if mover in movers[:number]:
+                continue
+            for after, stands in self._steps_of(self._moved, state, mover):
+                others = tuple(sorted((*movers[:number], stands, *movers[number + 1 :])))
+                yield World(after, writers, readers, others), _is_right(after)
 
-    def _may_advance(self, world: World) -> bool:
-        if world.now + 1 >= len(self.path):
+    def _steps_of(
+        self, steps: Callable[[State, Any], Iterator[Any]], state: State, who: Any
+    ) -> tuple[Any, ...]:
+        """What somebody may do next, worked out once for all worlds in which he may."""
+        known = self._steps.get((state, who))
+        if known is None:
+            known = self._steps[state, who] = tuple(steps(state, who))
+        return known
+
+    def _may_advance(self, state: State) -> bool:
+        if state.now + 1 >= len(self.path):
             return False
-        shards = self.path[world.now]
-        above = [copy for copy in world.copies[shards.writable :] if copy is not None]
-        follows = self.path[world.now + 1].phase
-        emptied = follows is Phase.MOVED or (shards.phase is Phase.MOVED)
-        return not (emptied and above)
+        shards, following = self.path[state.now : state.now + 2]
+        must_be_empty = Phase.MOVED in (shards.phase, following.phase)
+        return not (must_be_empty and any(state.copies[shards.writable :]))
 
-    def _looks(self, world: World) -> Iterator[int]:
-        """The phases of metadata that somebody may begin with."""
-        yield from range(max(0, world.now - self.behind), world.now + 1)
+    def _advanced(self, world: World) -> World:
+        state = world.state._replace(now=world.state.now + 1)
+        oldest = state.now - self.behind
+        return World(
+            state,
+            tuple(w if w.known >= oldest else Writer(w.script) for w in world.writers),
+            tuple(sorted(self._kept(reader, oldest) for reader in world.readers)),
+            tuple(sorted(m if m.known >= oldest else Mover() for m in world.movers)),
+        )
 
-    def _is_fresh(self, world: World, known: int) -> bool:
-        return known >= world.now - self.behind
+    def _kept(self, reader: Reader, oldest: int) -> Reader:
+        if reader.known >= oldest or not reader.reads:
+            return reader
+        return reader._replace(known=BEGIN, seen=() if self.forgetful else reader.seen)
 
-    def _written(self, world: World, writer: Writer) -> Iterator[tuple[World, Writer]]:
-        if not writer.script:
-            return
-        if writer.known is None:
-            for known in self._looks(world):
-                yield world, replace(writer, known=known)
-            return
-        again = Writer(writer.script)
-        if not self._is_fresh(world, writer.known):
-            yield world, again
-            return
-        shards = self.path[writer.known]
-        done = Writer(writer.script[1:])
-        act = writer.script[0]
+    def _fresh(self, state: State, known: int = BEGIN) -> range:
+        """The phases whose metadata somebody may act on, who has read that of `known`."""
+        if known != BEGIN:
+            return range(known, known + 1)
+        return range(max(0, state.now - self.behind), state.now + 1)
+
+    def _written(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
+        for known in self._fresh(state, writer.known):
+            yield from self._written_by(state, writer._replace(known=known), self.path[known])
+
+    def _written_by(
+        self, state: State, writer: Writer, shards: Shards
+    ) -> Iterator[tuple[State, Writer, bool]]:
+        again, done, act = Writer(writer.script), Writer(writer.script[1:]), writer.script[0]
         if self.placement.is_random:
             for shard in range(1, shards.writable + 1):
-                yield self._applied(world, act, shard, fence=False), done
+                yield _applied(state, act, shard), done, True
             return
         where = protocol.candidates(shards, self.placement, self.place)
-        if protocol.needs_look(self.placement, where):
-            unasked = set(where) - {shard for shard, _ in writer.asked}
-            if unasked:
-                for shard in unasked:  # a batch of reads is no snapshot
-                    found = world.copies[shard - 1] is not None
-                    asked = tuple(sorted((*writer.asked, (shard, found))))
-                    yield world, replace(writer, asked=asked)
-                return
-        found_at = sorted(shard for shard, found in writer.asked if found)
-        decide = protocol.step_of_put if act.startswith("put") else protocol.step_of_update
         if not protocol.needs_look(self.placement, where):
-            yield self._applied(world, act, where[0], fence=False), done
+            yield _applied(state, act, where[0]), done, True
             return
-        match decide(shards, self.placement, self.place, found_at):
+        left = set(where) - {shard for shard, _ in writer.looked}
+        for shard in left:  # a batch of reads is no snapshot
+            looked = tuple(sorted((*writer.looked, (shard, state.copies[shard - 1] is not None))))
+            yield state, writer._replace(looked=looked), False
+        if left:
+            return
+        found = [shard for shard, is_there in writer.looked if is_there]
+        decide = protocol.step_of_put if act.startswith("put") else protocol.step_of_update
+        match decide(shards, self.placement, self.place, found):
             case Create(shard, unless):
-                elsewhere = any(world.copies[other - 1] is not None for other in unless)
-                if elsewhere and self.checked:
-                    yield world, again
-                else:
-                    yield self._applied(world, act, shard, fence=False), done
+                elsewhere = any(state.copies[other - 1] is not None for other in unless)
+                if not (elsewhere and self.checked):
+                    yield _applied(state, act, shard), done, True
+                    return
             case InPlace(shard, fence):
-                if world.copies[shard - 1] is None and self.conditional:
-                    yield world, again
-                else:
-                    yield self._applied(world, act, shard, fence and self.fenced), done
+                if state.copies[shard - 1] is not None or not self.conditional:
+                    yield _applied(state, act, shard, fence and self.fenced), done, True
+                    return
             case Move(source, target):
-                if world.copies[source - 1] is None or world.copies[target - 1] is not None:
-                    yield world, again
-                else:
-                    there = replace(world, copies=_with(world.copies, source - 1, None))
-                    yield self._applied(there, act, target, fence=False), done
+                if state.copies[source - 1] is not None and state.copies[target - 1] is None:
+                    there = state._replace(copies=_with(state.copies, source, None))
+                    yield _applied(there, act, target), done, True
+                    return
             case Fold(keep, drop):
-                if world.copies[keep - 1] is not None:
-                    copies = world.copies
+                if state.copies[keep - 1] is not None:
                     for shard in drop:
-                        copies = _with(copies, shard - 1, None)
-                    world = self._checked(replace(world, copies=copies))
-                yield world, again
-
-    def _applied(self, world: World, act: str, shard: int, fence: bool) -> World:
-        """A user's write takes effect at a shard, and so upon the item."""
-        there = world.copies[shard - 1]
-        fences = world.fences + fence
-        content = _after(act, world.content)
-        mark = fences if fence else (there[1] if there and act.startswith("update") else 0)
-        after = _after(act, there[0] if there else None)
-        copy = None if after is None else (after, mark)
-        copies = _with(world.copies, shard - 1, copy)
-        readers = tuple(
-            replace(r, legal=r.legal | {content}) if r.known is not None else r
-            for r in world.readers
-        )
-        return self._checked(
-            replace(world, copies=copies, content=content, fences=fences, readers=readers)
-        )
-
-    @staticmethod
-    def _checked(world: World) -> World:
-        copies = [copy[0] for copy in world.copies if copy is not None]
-        expected = [] if world.content is None else [world.content]
-        return world if copies == expected else replace(world, wrong="copies")
+                        state = state._replace(copies=_with(state.copies, shard, None))
+        yield state, again, False
 
     def _order(self, known: int) -> Order:
         if not self.ordered:
             return Order.ANY
-        if known not in self._orders:
-            self._orders[known] = protocol.order_of_reading(self.path[known], self.placement)
-        return self._orders[known]
+        return protocol.order_of_reading(self.path[known], self.placement)
 
-    def _read(self, world: World, reader: Reader) -> Iterator[tuple[Reader, str | None]]:
-        if not reader.reads:
-            return
-        if reader.known is None:
-            for known in self._looks(world):
-                yield replace(reader, known=known, legal=frozenset({world.content})), None
-            return
-        fresh = self._is_fresh(world, reader.known)
-        for known in self._looks(world) if not fresh else range(reader.known, world.now + 1):
+    def _read(self, state: State, reader: Reader) -> Iterator[tuple[Reader, bool]]:
+        begun = reader.legal or (state.content,)
+        last = max(reader.known, state.now - self.behind, 0)
+        for known in range(last, state.now + 1):
             order = self._order(known)
             seen = reader.seen if known == reader.known or not self.forgetful else ()
             left = set(range(1, self.path[known].readable + 1)) - {shard for shard, _ in seen}
             if not left:  # the last shards were drained in the meantime
-                yield self._told(reader, order, seen)
+                yield _reported(reader, order, seen, begun)
             for shard in _allowed(left, order):
-                copy = world.copies[shard - 1]
-                read = tuple(sorted((*seen, (shard, copy[0] if copy else None))))
+                copy = state.copies[shard - 1]
+                read = tuple(sorted((*seen, (shard, copy[0] if copy else NOTHING))))
                 if len(left) > 1:
-                    yield replace(reader, known=known, seen=read), None
+                    yield Reader(reader.reads, known, read, begun), True
                 else:
-                    yield self._told(reader, order, read)
+                    yield _reported(reader, order, read, begun)
 
-    @staticmethod
-    def _told(reader: Reader, order: Order, read: Sequence[tuple[int, Content]]) -> tuple[Any, Any]:
-        """What the query reports, of copies in several shards one; and whether it was ever so."""
-        told = dict(read)
-        first = protocol.newest_first(order, told)
-        answer = next((told[shard] for shard in first if told[shard] is not None), None)
-        return Reader(reader.reads - 1), None if answer in reader.legal else "read"
+    def _moved(self, state: State, mover: Mover) -> Iterator[tuple[State, Mover]]:
+        for known in self._fresh(state, mover.known):
+            shards = self.path[known]
+            if shards.phase is not Phase.MOVING:
+                continue
+            if not mover.held:
+                for shard in protocol.drained(shards):
+                    copy = state.copies[shard - 1]
+                    if copy is not None:
+                        yield state, Mover(known, (shard, copy))
+                continue
+            source, copy = mover.held
+            assert copy is not None
+            target = protocol.home(shards, self.place)
+            there, after = state.copies[source - 1], state
+            if there is not None and there[1] == copy[1] and state.copies[target - 1] is None:
+                copies = _with(_with(state.copies, source, None), target, (copy[0], 0))
+                after = state._replace(copies=copies)
+            yield after, Mover(known)
 
-    def _moved(self, world: World, mover: Mover) -> Iterator[tuple[World, Mover]]:
-        if mover.known is None:
-            for known in self._looks(world):
-                if self.path[known].phase is Phase.MOVING:
-                    yield world, Mover(known)
-            return
-        shards = self.path[mover.known]
-        if not self._is_fresh(world, mover.known):
-            yield world, Mover()
-            return
-        if mover.held is None:
-            for shard in protocol.drained(shards):
-                copy = world.copies[shard - 1]
-                if copy is not None:
-                    yield world, replace(mover, held=(shard, copy))
-            return
-        source, copy = mover.held
-        target = protocol.home(shards, self.place)
-        there = world.copies[source - 1]
-        if there is not None and there[1] == copy[1] and world.copies[target - 1] is None:
-            copies = _with(world.copies, source - 1, None)
-            copies = _with(copies, target - 1, (copy[0], 0))
-            world = self._checked(replace(world, copies=copies))
-        yield world, Mover(mover.known)
+
+def _applied(state: State, act: str, shard: int, fence: bool = False) -> State:
+    """A user's write takes effect at a shard, and so upon the item."""
+    there = state.copies[shard - 1]
+    fences = state.fences + fence
+    mark = fences if fence else (there[1] if there and act.startswith("update") else 0)
+    after = _after(act, there[0] if there else NOTHING)
+    copies = _with(state.copies, shard, (after, mark) if after else None)
+    return State(copies, _after(act, state.content), state.now, fences)
+
+
+def _is_right(state: State) -> bool:
+    """Whether there is one copy of the item, as it should be; or none, if there should be none."""
+    copies = [copy[0] for copy in state.copies if copy is not None]
+    return copies == ([state.content] if state.content else [])
+
+
+def _with_legal(readers: tuple[Reader, ...], content: Content) -> tuple[Reader, ...]:
+    """Readers who have begun may report the content, too."""
+    return tuple(
+        sorted(
+            r._replace(legal=tuple(sorted((*r.legal, content))))
+            if r.legal and content not in r.legal
+            else r
+            for r in readers
+        )
+    )
+
+
+def _reported(
+    reader: Reader, order: Order, read: tuple[tuple[int, Content], ...], legal: tuple[Content, ...]
+) -> tuple[Reader, bool]:
+    """The query is done. Of copies in several shards it reports one; was it ever so?"""
+    contents = dict(read)
+    believed = protocol.newest_first(order, contents)
+    answer = next((contents[shard] for shard in believed if contents[shard]), NOTHING)
+    return Reader(reader.reads - 1), answer in legal
 
 
 def _allowed(left: set[int], order: Order) -> Iterator[int]:
@@ -288,9 +316,9 @@ def _after(act: str, content: Content) -> Content:
         case "put":
             return (value,)
         case "update":
-            return (*(content or ()), value)
+            return (*content, value)
         case _:
-            return None
+            return NOTHING
 
 
 def path_of(start: Shards, *changes: Callable[[Shards], Shards]) -> tuple[Shards, ...]:
@@ -301,5 +329,5 @@ def path_of(start: Shards, *changes: Callable[[Shards], Shards]) -> tuple[Shards
     return tuple(path)
 
 
-def _with(values: tuple[Any, ...], number: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:number], value, *values[number + 1 :])
+def _with(copies: Copies, shard: int, copy: Copy) -> Copies:
+    return (*copies[: shard - 1], copy, *copies[shard:])

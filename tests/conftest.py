@@ -1,20 +1,37 @@
-"""Databases: one DynamoDB Local and one dynalite for all tests, a stand-in for each."""
+"""Databases: one DynamoDB Local and one dynalite for all tests, a stand-in for each.
+
+What takes long has the mark `prove`, in whole or for some of its parameters (testing/marks.py).
+"""
 
 import uuid
 from collections.abc import Iterator
+from functools import cache
 
+import botocore.session
 import pytest
+from botocore.loaders import create_loader
 from hypothesis import settings
 
 from testing.databases import Database
+from testing.marks import prove
 from testing.servers import dynalite, dynamodb_local
 from testing.standin.server import StandIn, running
 
 settings.register_profile("same", derandomize=True, deadline=None)
-settings.register_profile("new", derandomize=False, deadline=None, print_blob=True)
+settings.register_profile(
+    "new", derandomize=False, deadline=None, print_blob=True, max_examples=1_000
+)
 settings.load_profile("same")
-"""`same` examples every time, so that a red run is red for everybody; `make prove` draws new ones
-(--hypothesis-profile=new, with the seed that it prints)."""
+"""`same` examples every time, so that a red run is red for everybody; `make prove` draws new ones,
+and more (--hypothesis-profile=new, with the seed that it prints)."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_reading_of_the_service_model() -> Iterator[None]:
+    """botocore parses its files once, not for each client: three quarters of a short command."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(botocore.session, "create_loader", cache(create_loader))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +52,12 @@ def stand_in() -> Iterator[StandIn]:
         yield server
 
 
-@pytest.fixture(params=["dynamodb_local", "dynalite", "stand_in"])
+@pytest.fixture(params=["dynamodb_local", prove("dynalite"), "stand_in"])
 def database(request: pytest.FixtureRequest) -> Database:
-    """Each of the three, in turn."""
+    """DynamoDB Local and the stand-in; in `make prove` dynalite as well.
+
+    Where dynalite is wanted as a second judge in `make test`: @on_every_database.
+    """
     if request.param == "stand_in":
         url = request.getfixturevalue("stand_in").url
     else:

@@ -13,8 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.client import DynamoDB, Endpoint, connect, is_transient
 from keyhop.errors import GaveUp
 from keyhop.jobs.request import allowed, table_region
-from keyhop.sharding.policy import Policy
-from keyhop.sharding.provisioned import cloudwatch_of
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.store.capacity import cloudwatch_of
 from keyhop.sharding.table import CONNECTIONS, ShardedTable, explained_to_user
 
 from handlers.settings import ShardingSettings
@@ -78,10 +78,10 @@ def at_work(
     except OutOfTime as error:
         raise GaveUp(str(error)) from error
     except (ClientError, BotoCoreError) as error:
-        told = explained_to_user(error, table)
-        raise (GaveUp(str(told)) if is_transient(error) else told) from error
+        explained = explained_to_user(error, table)
+        raise (GaveUp(str(explained)) if is_transient(error) else explained) from error
     finally:
-        count_sharding(metrics, table.counts.take())
+        count_sharding(metrics, table.usage.take())
 
 
 @lru_cache(maxsize=64)

@@ -1,11 +1,10 @@
-"""What callers ask WriteSharded, QuerySharded and MoveShards for. Pure; no message shows a key."""
+"""The inputs of WriteSharded, QuerySharded and MoveShards. Pure; no message shows a key."""
 
-import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
-from keyhop.checks import STARTED_BY, InvalidInput
+from keyhop.checks import InvalidInput, Must, Truth, read, text, whole
 
 from handlers.item_json import InvalidItem, value_of
 
@@ -13,62 +12,53 @@ DEFAULT_LIMIT = 100
 MOST_ITEMS = 1000
 """Of one answer of QuerySharded."""
 
+Table = Annotated[str, Must(text(), "the name of a sharded table")]
+Limit = Annotated[int, Must(whole(1, MOST_ITEMS), f"a whole number from 1 to {MOST_ITEMS:,}", int)]
+Shards = Annotated[int, Must(whole(1), "a whole number of at least 1", int)]
+Token = Annotated[
+    str | None,
+    Must(lambda value: value is None or isinstance(value, str), "the text that an answer had"),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
     """Items to write, as the event has them. typed: as DynamoDB's own JSON."""
 
-    table: str
-    items: list[Any]
-    typed: bool = False
+    table: Table
+    items: Any = None
+    typed: Truth = False
 
     @classmethod
     def from_event(cls, event: object) -> "WriteRequest":
         """Raises InvalidInput."""
-        given = _fields(event, ("table", "items", "typed"), '{"table": "Audit", "items": [...]}')
-        table, items = _table(given), given.get("items")
-        if not isinstance(items, list):
+        request = read(cls, event, '{"table": "Audit", "items": [...]}')
+        if not isinstance(request.items, list):
             raise InvalidInput("items must be an array of items.")
-        return cls(table, items, _truth(given, "typed"))
+        return request
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
     """A page of a key's items. key, between: in boto3's words; an open end is None."""
 
-    table: str
-    key: Any
-    between: tuple[Any, Any] | None = None
-    descending: bool = False
-    limit: int = DEFAULT_LIMIT
-    consistent: bool = False
-    page_token: str | None = None
-    typed: bool = False
+    table: Table
+    key: Any = None
+    between: Any = None
+    descending: Truth = False
+    limit: Limit = DEFAULT_LIMIT
+    consistent: Truth = False
+    page_token: Token = None
+    typed: Truth = False
 
     @classmethod
     def from_event(cls, event: object) -> "QueryRequest":
         """Raises InvalidInput."""
-        given = _fields(
-            event,
-            (
-                *("table", "key", "between", "descending", "limit", "consistent"),
-                *("pageToken", "typed"),
-            ),
-            '{"table": "Audit", "key": "/f.txt"}',
-        )
-        typed = _truth(given, "typed")
-        token = given.get("pageToken")
-        if token is not None and not isinstance(token, str):
-            raise InvalidInput("pageToken must be the text that an answer had.")
-        return cls(
-            _table(given),
-            _key(given, typed),
-            _between(given.get("between"), typed),
-            _truth(given, "descending"),
-            _whole(given, "limit", MOST_ITEMS, DEFAULT_LIMIT),
-            _truth(given, "consistent"),
-            token,
-            typed,
+        request = read(cls, event, '{"table": "Audit", "key": "/f.txt"}')
+        return replace(
+            request,
+            key=_key(request.key, request.typed),
+            between=_between(request.between, request.typed),
         )
 
 
@@ -76,49 +66,27 @@ class QueryRequest:
 class MoveRequest:
     """A key that shall have `shards` shards: the input of an execution of DrainShards."""
 
-    table: str
-    key: Any
-    shards: int
+    table: Table
+    shards: Shards
+    key: Any = None
+    typed: Truth = False
 
     @classmethod
     def from_event(cls, event: object) -> "MoveRequest":
         """Raises InvalidInput."""
-        if isinstance(event, Mapping):
-            event = {name: value for name, value in event.items() if name != STARTED_BY}
-        like = '{"table": "Audit", "key": "/f.txt", "shards": 1}'
-        given = _fields(event, ("table", "key", "shards", "typed"), like)
-        key = _key(given, _truth(given, "typed"))
-        return cls(_table(given), key, _whole(given, "shards", None, None))
+        request = read(cls, event, '{"table": "Audit", "key": "/f.txt", "shards": 1}')
+        return replace(request, key=_key(request.key, request.typed))
 
 
-def _fields(event: object, known: Sequence[str], like: str) -> Mapping[str, Any]:
-    if not isinstance(event, Mapping):
-        raise InvalidInput(f"The input must be a JSON object such as {like}.")
-    for name in event:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(known)}."
-            raise InvalidInput(f"The field {str(name)[:50]!r} is not known; {hint}")
-    return event
-
-
-def _table(given: Mapping[str, Any]) -> str:
-    table = given.get("table")
-    if not isinstance(table, str) or not table:
-        raise InvalidInput("table must be the name of a sharded table.")
-    return table
-
-
-def _key(given: Mapping[str, Any], typed: bool) -> Any:
-    key = given.get("key")
+def _key(key: object, typed: bool) -> Any:
     if isinstance(key, str) and key:
         return key
-    found = _scalar("key", key, typed) if typed and key is not None else None
-    if not isinstance(found, str | bytes) or not found:
+    value = _scalar("key", key, typed) if typed and key is not None else None
+    if not isinstance(value, str | bytes) or not value:
         raise InvalidInput(
             'key must be a text, not empty; a binary key is {"B": "<base64>"}, with "typed": true.'
         )
-    return found
+    return value
 
 
 def _between(value: object, typed: bool) -> tuple[Any, Any] | None:
@@ -136,23 +104,3 @@ def _scalar(name: str, value: object, typed: bool) -> Any:
         return value_of(value, typed and isinstance(value, Mapping))
     except InvalidItem as error:
         raise InvalidInput(f"{name} is wrong: {error}.") from None
-
-
-def _truth(given: Mapping[str, Any], name: str) -> bool:
-    value = given.get(name, False)
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name} must be true or false.")
-    return value
-
-
-def _whole(given: Mapping[str, Any], name: str, most: int | None, default: int | None) -> int:
-    value = given.get(name, default)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or value < 1
-        or value > (most or value)
-    ):
-        allowed = f"from 1 to {most:,}" if most else "of at least 1"
-        raise InvalidInput(f"{name} must be a whole number {allowed}.")
-    return value

@@ -5,15 +5,6 @@ from collections.abc import Mapping
 from aws_lambda_powertools import Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
 from keyhop.dynamodb.usage import Usage
-from keyhop.sharding.counts import (
-    AT_MAXIMUM,
-    HOT_THROTTLES,
-    MOVES,
-    RACES_LOST,
-    SHARDS_ADDED,
-    SHARDS_REMOVED,
-    Counts,
-)
 
 UNKNOWN_REASON = "Unknown"
 
@@ -45,19 +36,19 @@ def count_reads(metrics: Metrics, usage: Usage) -> None:
     count_throttles(metrics, usage.throttles)
 
 
-def count_sharding(metrics: Metrics, counts: Counts) -> None:
+def count_sharding(metrics: Metrics, usage: Usage) -> None:
     """What the calls of a sharded table have come to, with throttles by the service's reasons."""
-    tally = counts.tally
+    counters = usage.counters
     count(
         metrics,
-        ShardsAdded=tally[SHARDS_ADDED],
-        ShardsRemoved=tally[SHARDS_REMOVED],
-        RacesLost=tally[RACES_LOST],
-        HotKeyThrottles=tally[HOT_THROTTLES],
-        KeysAtMaximum=tally[AT_MAXIMUM],
-        ItemsMoved=tally[MOVES],
+        ShardsAdded=counters["shards_added"],
+        ShardsRemoved=counters["shards_removed"],
+        RacesLost=counters["races_lost"],
+        HotKeyThrottles=counters["hot_throttles"],
+        KeysAtMaximum=counters["at_maximum"],
+        ItemsMoved=counters["moves"],
     )
-    count_throttles(metrics, counts.throttles)
+    count_throttles(metrics, usage.throttles)
 
 
 def count_throttles(metrics: Metrics, throttles: Mapping[str, int]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Endpoint
-from keyhop.sharding.names import Names
-from keyhop.sharding.shards import Shards, from_item
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 
 from local.follow import Ended, Executions

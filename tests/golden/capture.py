@@ -18,13 +18,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-from aws_cdk import App, assertions
 from keyhop.cli.main import command
 from keyhop.errors import BudgetSpent
 from keyhop.jobs import work as working
@@ -34,13 +32,12 @@ from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
-from infra.config import Config
-from infra.stack import KeyhopStack
 from testing.databases import BY_DAY, Database, keyhop
 from testing.key_index_tables import target_of
 from testing.servers import dynamodb_local
 from testing.standin.server import running
 from tests.golden.normal import dump, normal, pattern_of, shape, text
+from tests.infra.conftest import deployed, stack_of
 from tests.integration.fleet.test_logical import through
 from tests.integration.key_index.test_fleet import Machines
 from tests.machine import WORKER, Machine
@@ -56,13 +53,9 @@ SOURCES = ("lambdas", "infra", "local")
 # --- the deployment
 
 
-@cache
 def template(context: str) -> dict[str, Any]:
     """The template of a context, without the layer being built."""
-    app = App(context={"aws:cdk:bundling-stacks": []}, stack_traces=False)
-    stack = KeyhopStack(app, Config.from_context(CONTEXTS[context]))
-    body: dict[str, Any] = assertions.Template.from_stack(stack).to_json()
-    return body
+    return dict(deployed(stack_of(CONTEXTS[context])).body)
 
 
 def flat(value: Any) -> Any:
@@ -181,6 +174,8 @@ def errors() -> list[str]:
                 said |= sentences(node.exc)
             elif isinstance(node, ast.Call) and called(node) in known | {"wrong", "wrong_in"}:
                 said |= sentences(node)
+            elif isinstance(node, ast.Call) and called(node) == "Must":
+                said |= {f"must be {one}" for one in texts(node.args[1])}
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "problems.append":
                 said |= {f"problem: {one}" for one in texts(node.args[0])}
     return sorted(said)

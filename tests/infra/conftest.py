@@ -1,6 +1,7 @@
-"""The stack, synthesized once for a test session, with the real layer and code."""
+"""Stacks, each synthesized once for a test session: all of these tests run in one worker."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,60 +12,41 @@ from infra.config import Config
 from infra.stack import KeyhopStack
 from tests.infra.template import Deployed
 
-FOREIGN_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Bestellungen"
-CONTEXT: dict[str, Any] = {
-    "tables": ["Flights", "Orders", FOREIGN_TABLE],
-    "keyAttributes": {"Orders": ["customer", "order"]},
-    "alarmEmail": "keeper@example.com",
-    "reservedConcurrency": 200,
-}
-FAR_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Ereignisse"
-KEPT_CONTEXT: dict[str, Any] = {
-    "tables": [
-        "Flights",
-        {"table": "Orders", "keyIndex": True, "keyAttributes": ["customer", "order"]},
-        {"table": "Events", "keyIndex": True, "sentinelSortKey": "!"},
-        {"table": FAR_TABLE, "keyIndex": True},
-        {"table": FOREIGN_TABLE, "keyIndex": False},
-        {"table": "Customers", "keyAttributes": ["customer"]},
-    ],
-    "alarmEmail": "keeper@example.com",
-}
+HERE = Path(__file__).parent
+CONTEXTS: dict[str, dict[str, Any]] = json.loads(
+    (HERE.parent / "golden" / "contexts.json").read_text()
+)
+CONTEXT = CONTEXTS["named"]
+KEPT_CONTEXT = CONTEXTS["kept"]
 """Three tables of six may have a key index."""
-
-SHARDED_CONTEXT: dict[str, Any] = {
-    "tables": [
-        "Flights",
-        {"table": "Audit", "sharding": {"partitionKey": "path", "appendOnly": True}},
-        {
-            "table": "Devices",
-            "keyAttributes": ["device", "at"],
-            "sharding": {
-                "partitionKey": "device",
-                "partitionKeyType": "B",
-                "metadata": "device-shards",
-                "placement": "random",
-                "hash": "modulo",
-                "separator": "#",
-                "mostShards": 16,
-            },
-        },
-        {"table": "Orders", "keyIndex": True, "keyAttributes": ["customer", "order"]},
-    ],
-    "alarmEmail": "keeper@example.com",
-}
+SHARDED_CONTEXT = CONTEXTS["sharded"]
 """Two tables of four are sharded; one other has a key index."""
+FOREIGN_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Bestellungen"
+FAR_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Ereignisse"
 
 WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
 """What the CDK sets where nothing needs to be built."""
 
 
-def stack_of(context: dict[str, Any], **app_options: Any) -> KeyhopStack:
-    """A stack of its own app, without the layer."""
-    app = App(context=WITHOUT_ASSETS, stack_traces=False, **app_options)
-    return KeyhopStack(app, Config.from_context(context))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker: so the CDK is started once, and each context is synthesized once."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("cdk"))
 
 
+def stack_of(context: dict[str, Any]) -> KeyhopStack:
+    """The stack of a context, in an app of its own, without the layer; made once."""
+    return _stack_of(json.dumps(context, sort_keys=True))
+
+
+@cache
+def _stack_of(context: str) -> KeyhopStack:
+    app = App(context=WITHOUT_ASSETS, stack_traces=False)
+    return KeyhopStack(app, Config.from_context(json.loads(context)))
+
+
+@cache
 def deployed(stack: KeyhopStack) -> Deployed:
     """What the template says."""
     return Deployed(assertions.Template.from_stack(stack).to_json())
@@ -72,17 +54,39 @@ def deployed(stack: KeyhopStack) -> Deployed:
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with template and assets that the CDK's command would deploy."""
+    """The folder with template and assets that the CDK's command would deploy: all functions."""
     folder = tmp_path_factory.mktemp("cdk.out")
     app = App(outdir=str(folder), stack_traces=False)
-    KeyhopStack(app, Config.from_context(CONTEXT))
+    KeyhopStack(app, Config.from_context(SHARDED_CONTEXT))
     app.synth()
     return folder
 
 
 @pytest.fixture(scope="session")
-def template(assembly: Path) -> Deployed:
+def uploaded(assembly: Path) -> Deployed:
+    """The template in that folder."""
     return Deployed(json.loads((assembly / "Keyhop.template.json").read_text()))
+
+
+@pytest.fixture(scope="session")
+def code(assembly: Path, uploaded: Deployed) -> Path:
+    """The code asset, as it would be uploaded; the same for all functions."""
+    functions = uploaded.of_type("AWS::Lambda::Function").values()
+    (key,) = {uploaded.resolve(one["Properties"]["Code"]["S3Key"]) for one in functions}
+    return assembly / f"asset.{Path(key).stem}"
+
+
+@pytest.fixture(scope="session")
+def packages(assembly: Path, uploaded: Deployed) -> Path:
+    """The layer asset, as it would be uploaded."""
+    key = uploaded.only("AWS::Lambda::LayerVersion")["Properties"]["Content"]["S3Key"]
+    return assembly / f"asset.{Path(key).stem}"
+
+
+@pytest.fixture(scope="session")
+def template() -> Deployed:
+    """Of a deployment that only lists keys."""
+    return deployed(stack_of(CONTEXT))
 
 
 @pytest.fixture(scope="session")
@@ -100,4 +104,34 @@ def sharded() -> Deployed:
 @pytest.fixture(scope="session")
 def draining() -> Deployed:
     """The same, told to start drains by itself."""
-    return deployed(stack_of({**SHARDED_CONTEXT, "startDrains": True}))
+    return deployed(stack_of(CONTEXTS["draining"]))
+
+
+LAPTOP = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="session")
+def plain() -> Deployed:
+    """Of a context with tables and nothing else."""
+    return deployed(stack_of(CONTEXTS["plain"]))
+
+
+@pytest.fixture(scope="session")
+def laptop() -> Deployed:
+    """All functions, on this machine."""
+    return deployed(stack_of({**SHARDED_CONTEXT, "dynamodbEndpoint": LAPTOP}))
+
+
+@pytest.fixture(scope="session")
+def scheduled() -> Deployed:
+    """With schedules of its own, and a reservation."""
+    cron = "cron(0 3 ? * SUN *)"
+    schedules = {"auditSchedule": cron, "shrinkSchedule": cron}
+    return deployed(stack_of({**SHARDED_CONTEXT, **schedules, "reservedConcurrency": "20"}))
+
+
+@pytest.fixture(scope="session")
+def unscheduled() -> Deployed:
+    """With no schedules, and results that go with the stack."""
+    never = {"auditSchedule": "never", "shrinkSchedule": "never", "keepResults": "false"}
+    return deployed(stack_of({**SHARDED_CONTEXT, **never}))

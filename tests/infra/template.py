@@ -3,6 +3,7 @@
 Pseudo parameters have made-up values, and the bucket and the queue made-up names.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,7 +23,7 @@ QUEUE_URL = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/the-failures"
 QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:the-failures"
 FUNCTIONS = ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp")
 """Those of EnumerateKeys, which are always there."""
-KEY_INDEX_FUNCTIONS = ("KeepIndex", "ManageIndex", "ReleaseKeeper")
+KEY_INDEX_FUNCTIONS = ("KeepIndex", "ManageIndex", "ReleaseKeeper", "WalkSegments")
 """Those that are there if a table has keyIndex."""
 SHARDING_FUNCTIONS = ("WriteSharded", "QuerySharded", "MoveShards", "ProposeDrains")
 """Those that are there if a table is sharded."""
@@ -64,6 +65,26 @@ class Deployed:
     def machine(self, name: str) -> Mapping[str, Any]:
         """A state machine's properties, resolved."""
         return self.resolve(self._raw(name))
+
+    def environment(self, function: str) -> dict[str, str]:
+        """A function's variables."""
+        return dict(self.function(function)["Environment"]["Variables"])
+
+    @property
+    def alarms(self) -> dict[str, dict[str, Any]]:
+        """The alarms' properties, resolved, by their names."""
+        found = (
+            self.resolve(alarm["Properties"])
+            for alarm in self.of_type("AWS::CloudWatch::Alarm").values()
+        )
+        return {properties["AlarmName"]: properties for properties in found}
+
+    @property
+    def widgets(self) -> dict[str, dict[str, Any]]:
+        """What the dashboard's widgets show, by their titles."""
+        body = self.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardBody"]
+        widgets = json.loads(self.resolve(body))["widgets"]
+        return {widget["properties"]["title"]: widget["properties"] for widget in widgets}
 
     def statements(self, owner: str) -> list[dict[str, Any]]:
         """All statements on the role of a function or a state machine."""

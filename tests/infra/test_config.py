@@ -5,8 +5,8 @@ import pytest
 from aws_cdk import aws_logs as logs
 
 from infra.config import Config, ConfigError
-from infra.config_fields import LOG_RETENTION_DAYS
 from infra.config_tables import MAX_TABLES_TEXT, Table
+from infra.config_values import LOG_RETENTION_DAYS
 from infra.functions import which_key_indexes, which_tables
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
@@ -20,10 +20,10 @@ def test_only_the_tables_must_be_given():
     found = config()
     assert [table.name for table in found.tables] == ["Orders"]
     assert (found.stack_name, found.architecture) == ("Keyhop", "arm64")
-    assert (found.results.retention_days, found.results.keep) == (90, True)
-    assert (found.logs.level, found.logs.retention_days) == ("INFO", 30)
-    assert (found.worker.memory_mb, found.worker.timeout_seconds) == (1769, 900)
-    assert found.worker.reserved_concurrency is None
+    assert (found.results_retention_days, found.keep_results) == (90, True)
+    assert (found.log_level, found.log_retention_days) == ("INFO", 30)
+    assert (found.worker_memory_mb, found.worker_timeout_seconds) == (1769, 900)
+    assert found.reserved_concurrency is None
     assert found.alarm_email is None
     assert found.dynamodb_endpoint is None
     assert found.audit_schedule == "rate(7 days)"
@@ -66,9 +66,10 @@ def test_a_table_may_say_more_than_its_name():
             {"table": "Events", "keyIndex": True, "sentinelSortKey": " !"},
         ]
     ).tables
-    assert plain == Table("Orders", "Orders")
-    assert kept == Table(ARN, "Orders", ("customer", "order"), key_index=True)
-    assert placed == Table("Events", "Events", key_index=True, sentinel_sort_key=" !")
+    assert plain == Table("Orders")
+    assert (kept.name, kept.arn) == ("Orders", ARN)
+    assert kept == Table(ARN, key_index=True, key_attributes=("customer", "order"))
+    assert placed == Table("Events", key_index=True, sentinel_sort_key=" !")
 
 
 def test_a_table_with_a_key_index_may_be_typed():
@@ -272,4 +273,4 @@ def test_every_retention_that_cloudwatch_has_may_be_chosen():
     finite = [name for name in logs.RetentionDays if name != logs.RetentionDays.INFINITE]
     assert len(LOG_RETENTION_DAYS) == len(finite)
     for days in LOG_RETENTION_DAYS:
-        assert config(logRetentionDays=str(days)).logs.retention_days == days
+        assert config(logRetentionDays=str(days)).log_retention_days == days

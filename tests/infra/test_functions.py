@@ -1,5 +1,6 @@
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +9,16 @@ import pytest
 
 from infra import layer
 from infra.functions import LAMBDAS
-from tests.infra.conftest import FOREIGN_TABLE, WITHOUT_ASSETS, deployed, stack_of
-from tests.infra.template import BUCKET, FUNCTIONS, Deployed
+from tests.infra.conftest import FOREIGN_TABLE, LAPTOP, deployed, stack_of
+from tests.infra.template import (
+    BUCKET,
+    FUNCTIONS,
+    KEY_INDEX_FUNCTIONS,
+    SHARDING_FUNCTIONS,
+    Deployed,
+)
 
+ALL = (*FUNCTIONS, *KEY_INDEX_FUNCTIONS, *SHARDING_FUNCTIONS)
 SETTINGS = {
     "PlanRun": "PlanSettings",
     "ScanSegments": "ScanSettings",
@@ -20,32 +28,28 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def code(assembly: Path, template: Deployed) -> Path:
-    """The code asset, as it would be uploaded."""
-    keys = {
-        template.resolve(function["Properties"]["Code"]["S3Key"])
-        for function in template.of_type("AWS::Lambda::Function").values()
-    }
-    (key,) = keys
-    return assembly / f"asset.{Path(key).stem}"
+IMPORTS = """
+import importlib, sys
+
+for name in sys.argv[1:]:
+    module, function = name.rsplit(".", 1)
+    assert callable(getattr(importlib.import_module(module), function))
+    for loaded in [*sys.modules]:  # so that the next one finds nothing of ours imported
+        if loaded.partition(".")[0] in ("handlers", "keyhop"):
+            del sys.modules[loaded]
+"""
 
 
-@pytest.fixture(scope="module")
-def packages(assembly: Path, template: Deployed) -> Path:
-    """The layer asset, as it would be uploaded."""
-    key = template.only("AWS::Lambda::LayerVersion")["Properties"]["Content"]["S3Key"]
-    return assembly / f"asset.{Path(key).stem}"
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
-    template: Deployed, code: Path, packages: Path, name: str
+    uploaded: Deployed, code: Path, packages: Path
 ):
     """-S: without this Python's own packages. The command line's part is not uploaded."""
-    module, function = template.function(name)["Handler"].rsplit(".", 1)
+    handlers = {
+        one["Properties"]["Handler"] for one in uploaded.of_type("AWS::Lambda::Function").values()
+    }
+    assert len(handlers) == len(ALL) - 1, "two have the same: ScanSegments and WalkSegments"
     done = subprocess.run(
-        [sys.executable, "-S", "-c", f"import {module}; assert callable({module}.{function})"],
+        [sys.executable, "-S", "-c", IMPORTS, *sorted(handlers)],
         env={
             "PYTHONPATH": f"{code}:{packages / 'python'}",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -60,25 +64,50 @@ def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_a_handler_is_named_as_its_function(sharded: Deployed, name: str):
+    module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    module = {"walk_segments": "scan_segments"}.get(module, module)
+    assert sharded.function(name)["Handler"] == f"handlers.{module}.handler"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_all_functions_are_alike_in_what_the_operator_sees(sharded: Deployed, name: str):
+    function, other = sharded.function(name), sharded.function("PlanRun")
+    assert function["Runtime"] == "python3.13"
+    assert function["Architectures"] == ["arm64"]
+    assert function["TracingConfig"] == {"Mode": "Active"}
+    assert function["LoggingConfig"]["LogFormat"] == "JSON"
+    assert (function["Layers"], function["Code"]) == (other["Layers"], other["Code"])
+    group = sharded.body["Resources"][function["LoggingConfig"]["LogGroup"]]["Properties"]
+    assert group["LogGroupName"] == f"/aws/lambda/Keyhop-{name}"
+    assert group["RetentionInDays"] == 30
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_of_a_run_may_take_as_long_as_lambda_allows(template: Deployed, name: str):
+    assert template.function(name)["Timeout"] == 900
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_environment_in_the_template_is_what_the_settings_class_needs(
     template: Deployed, name: str
 ):
     settings = getattr(importlib.import_module("handlers.settings"), SETTINGS[name])
-    environment = template.function(name)["Environment"]["Variables"]
+    environment = template.environment(name)
     assert settings.from_env(environment).bucket == BUCKET
 
 
 @pytest.mark.parametrize("name", ["PlanRun", "ScanSegments", "VerifyRun"])
 def test_who_reads_tables_has_the_same_list_as_its_role(template: Deployed, name: str):
-    environment = template.function(name)["Environment"]["Variables"]
+    environment = template.environment(name)
     assert json.loads(environment["KEYHOP_TABLES"]) == ["Flights", "Orders", FOREIGN_TABLE]
 
 
 @pytest.mark.parametrize("name", ["PlanRun", "FinishRun", "CleanUp"])
 def test_who_reckons_the_cost_knows_what_the_worker_is(template: Deployed, name: str):
     worker = template.function("ScanSegments")
-    environment = template.function(name)["Environment"]["Variables"]
+    environment = template.environment(name)
     assert int(environment["KEYHOP_WORKER_MEMORY_MB"]) == worker["MemorySize"]
     assert [environment["KEYHOP_ARCHITECTURE"]] == worker["Architectures"]
 
@@ -92,31 +121,18 @@ def test_a_worker_has_one_whole_vcpu_and_disk_for_the_keys_of_an_index(template:
     assert worker["ReservedConcurrentExecutions"] == 200
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_all_functions_are_alike_in_what_the_operator_sees(template: Deployed, name: str):
-    function = template.function(name)
-    assert function["Runtime"] == "python3.13"
-    assert function["Architectures"] == ["arm64"]
-    assert function["TracingConfig"] == {"Mode": "Active"}
-    assert function["LoggingConfig"]["LogFormat"] == "JSON"
-    assert function["Timeout"] == 900
-    group = template.body["Resources"][function["LoggingConfig"]["LogGroup"]]
-    assert group["Properties"]["LogGroupName"] == f"/aws/lambda/Keyhop-{name}"
-
-
 def test_every_log_ends(template: Deployed):
     groups = template.of_type("AWS::Logs::LogGroup").values()
     assert len(groups) == len(FUNCTIONS) + 1
     assert {group["Properties"]["RetentionInDays"] for group in groups} == {30}
 
 
-def test_functions_find_dynamodb_by_themselves_but_on_a_laptop(template: Deployed):
-    laptop = deployed(stack_of({"tables": "Flights", "dynamodbEndpoint": "http://127.0.0.1:8000"}))
-    for name in FUNCTIONS:
-        deployed_env = template.function(name)["Environment"]["Variables"]
-        laptop_env = laptop.function(name)["Environment"]["Variables"]
-        assert "AWS_ENDPOINT_URL_DYNAMODB" not in deployed_env
-        assert laptop_env["AWS_ENDPOINT_URL_DYNAMODB"] == "http://127.0.0.1:8000"
+@pytest.mark.parametrize("name", ALL)
+def test_functions_find_dynamodb_by_themselves_but_on_a_laptop(
+    sharded: Deployed, laptop: Deployed, name: str
+):
+    assert "AWS_ENDPOINT_URL_DYNAMODB" not in sharded.environment(name)
+    assert laptop.environment(name)["AWS_ENDPOINT_URL_DYNAMODB"] == LAPTOP
 
 
 def test_the_context_shapes_the_worker():
@@ -168,5 +184,4 @@ def test_no_layer_is_built_where_nothing_is_deployed(monkeypatch: pytest.MonkeyP
         raise AssertionError("the layer was built")
 
     monkeypatch.setattr(layer, "built", never)
-    assert WITHOUT_ASSETS
-    stack_of({"tables": "Flights"})
+    stack_of({"tables": "Flights", "stackName": "Unbuilt"})

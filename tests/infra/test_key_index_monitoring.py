@@ -15,33 +15,23 @@ from tests.infra.template import (
 
 ADDED = {
     *("Keyhop-KeyIndexDrift", "Keyhop-KeyIndexFailures"),
-    *("Keyhop-KeeperBehind", "Keyhop-KeeperErrors"),
+    *("Keyhop-KeeperBehind", "Keyhop-KeeperErrors", "Keyhop-WalkerErrors"),
     *(f"Keyhop-Failed{name}" for name in KEY_INDEX_MACHINES),
 }
 
 
 @pytest.fixture
 def alarms(kept: Deployed) -> dict[str, dict[str, Any]]:
-    found = (
-        kept.resolve(alarm["Properties"])
-        for alarm in kept.of_type("AWS::CloudWatch::Alarm").values()
-    )
-    return {properties["AlarmName"]: properties for properties in found}
+    return kept.alarms
 
 
 @pytest.fixture
 def dashboard(kept: Deployed) -> str:
-    body = kept.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardBody"]
-    widgets = json.loads(kept.resolve(body))["widgets"]
-    return json.dumps([one for one in widgets if "Key index" in one["properties"]["title"]])
+    return json.dumps({title: one for title, one in kept.widgets.items() if "Key index" in title})
 
 
 def test_key_indexes_have_alarms_that_tell_the_same_topic(template: Deployed, alarms: dict):
-    before = {
-        alarm["Properties"]["AlarmName"]
-        for alarm in template.of_type("AWS::CloudWatch::Alarm").values()
-    }
-    assert set(alarms) - before == ADDED
+    assert set(alarms) - set(template.alarms) == ADDED
     assert len({json.dumps(alarm["AlarmActions"]) for alarm in alarms.values()}) == 1
 
 
@@ -67,10 +57,11 @@ def test_a_keeper_that_stays_behind_is_told_and_a_burst_is_not(alarms: dict):
 
 
 def test_a_keeper_that_fails_is_told_as_a_worker_is(alarms: dict):
-    told, worker = alarms["Keyhop-KeeperErrors"], alarms["Keyhop-WorkerErrors"]
-    for field in ("Namespace", "MetricName", "Statistic", "Period", "Threshold"):
-        assert told[field] == worker[field]
-    assert told["Dimensions"] != worker["Dimensions"]
+    worker = alarms["Keyhop-WorkerErrors"]
+    for told in (alarms["Keyhop-KeeperErrors"], alarms["Keyhop-WalkerErrors"]):
+        for field in ("Namespace", "MetricName", "Statistic", "Period", "Threshold"):
+            assert told[field] == worker[field]
+        assert told["Dimensions"] != worker["Dimensions"]
 
 
 @pytest.mark.parametrize("machine", KEY_INDEX_MACHINES)
@@ -90,6 +81,7 @@ def test_an_execution_that_failed_is_told(alarms: dict, machine: str):
         ("KeyIndexFailures", "AuditKeyIndex"),
         ("KeeperBehind", "throttles"),
         ("KeeperErrors", "ERROR"),
+        ("WalkerErrors", "workerMemoryMb"),
         *((f"Failed{name}", "cause of the execution") for name in KEY_INDEX_MACHINES),
     ],
 )

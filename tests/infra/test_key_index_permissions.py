@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from keyhop.key_index.sentinel import INDEX, MARKER
 
-from infra import permissions
 from tests.infra.conftest import FAR_TABLE, FOREIGN_TABLE
 from tests.infra.template import (
     ACCOUNT,
@@ -21,10 +20,10 @@ from tests.infra.template import (
     table_arn,
 )
 
-MACHINES = ("EnumerateKeys", *KEY_INDEX_MACHINES)
+MACHINES = ("EnumerateKeys", "WalkKeyIndexes", *KEY_INDEX_MACHINES)
 ALL_FUNCTIONS = (*FUNCTIONS, *KEY_INDEX_FUNCTIONS)
 OWNERS = (*ALL_FUNCTIONS, *MACHINES)
-WRITERS = ("KeepIndex", "ScanSegments")
+WRITERS = ("KeepIndex", "WalkSegments")
 LOOKERS = (*WRITERS, "ManageIndex")
 ORDERS, EVENTS = table_arn("Orders"), table_arn("Events")
 KEPT = (ORDERS, EVENTS, FAR_TABLE)
@@ -45,9 +44,39 @@ WHOLE_SERVICE = {
 }
 
 
-def test_the_names_are_the_librarys():
-    """infra imports no library code."""
-    assert (permissions.MARKER, permissions.KEY_INDEX) == (MARKER, INDEX)
+@pytest.mark.parametrize("table", [*KEPT, *NOT_KEPT])
+def test_scan_function_cannot_write_the_data_table(kept: Deployed, table: str):
+    """Whoever lists keys changes nothing, also where there is a key index."""
+    for action in ("PutItem", "DeleteItem", "UpdateItem", "BatchWriteItem", "Query", "GetItem"):
+        assert not kept.allows("ScanSegments", f"dynamodb:{action}", table, **NAMED, **KEY)
+
+
+@pytest.mark.parametrize("table", KEPT)
+def test_walk_function_writes_sentinels_where_there_is_a_key_index(kept: Deployed, table: str):
+    assert kept.allows("WalkSegments", "dynamodb:PutItem", table, **KEY)
+    assert kept.allows("WalkSegments", "dynamodb:DeleteItem", table, **KEY)
+
+
+@pytest.mark.parametrize("table", NOT_KEPT)
+def test_walk_function_has_no_business_with_other_tables(kept: Deployed, table: str):
+    for action in ("PutItem", "DeleteItem", "Scan", "Query", "GetItem", "DescribeTable"):
+        assert not kept.allows("WalkSegments", f"dynamodb:{action}", table, **NAMED, **KEY)
+
+
+def test_only_walks_invoke_the_function_that_writes(kept: Deployed):
+    for machine in MACHINES:
+        may = kept.allows(machine, "lambda:InvokeFunction", function_arn("Keyhop-WalkSegments"))
+        assert may == (machine == "WalkKeyIndexes")
+
+
+@pytest.mark.parametrize(
+    ("worker", "machine"), [("ScanSegments", "EnumerateKeys"), ("WalkSegments", "WalkKeyIndexes")]
+)
+def test_a_worker_asks_about_the_map_of_its_own_machine(kept: Deployed, worker: str, machine: str):
+    for one in ("EnumerateKeys", "WalkKeyIndexes"):
+        map_run = states_arn(f"mapRun:Keyhop-{one}/ScanGroups:8a1e")
+        may = kept.allows(worker, "states:DescribeMapRun", map_run)
+        assert may == (one == machine)
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -134,7 +163,9 @@ def test_nobody_else_reads_single_items(kept: Deployed, owner: str):
             assert not kept.allows(owner, f"dynamodb:{action}", table, **NAMED, **KEY)
 
 
-@pytest.mark.parametrize("function", ["PlanRun", "ScanSegments", "VerifyRun", "ManageIndex"])
+@pytest.mark.parametrize(
+    "function", ["PlanRun", "ScanSegments", "WalkSegments", "VerifyRun", "ManageIndex"]
+)
 def test_who_scans_a_kept_table_sees_the_marker_as_well(kept: Deployed, function: str):
     for resource in (ORDERS, f"{ORDERS}/index/{INDEX}"):
         assert kept.allows(function, "dynamodb:Scan", resource, **NAMED, **KEY)
@@ -146,11 +177,12 @@ def test_who_scans_a_kept_table_sees_the_marker_as_well(kept: Deployed, function
     ), "it has no sentinels"
 
 
-def test_who_manages_scans_the_key_index_and_no_other(kept: Deployed):
+@pytest.mark.parametrize("function", ["ManageIndex", "WalkSegments"])
+def test_who_manages_scans_the_key_index_and_no_other(kept: Deployed, function: str):
     for table in KEPT:
-        assert not kept.allows("ManageIndex", "dynamodb:Scan", f"{table}/index/ByDate", **NAMED)
+        assert not kept.allows(function, "dynamodb:Scan", f"{table}/index/ByDate", **NAMED)
     for table in NOT_KEPT:
-        assert not kept.allows("ManageIndex", "dynamodb:Scan", table, **NAMED)
+        assert not kept.allows(function, "dynamodb:Scan", table, **NAMED)
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -233,8 +265,8 @@ def test_who_has_no_business_with_the_bucket_has_no_right_to_it(kept: Deployed, 
 @pytest.mark.parametrize("machine", KEY_INDEX_MACHINES)
 def test_a_machine_starts_walks_and_waits_for_their_end(kept: Deployed, machine: str):
     """What `startExecution.sync:2` needs by AWS's documentation."""
-    walks = states_arn("stateMachine:Keyhop-EnumerateKeys")
-    walk = states_arn("execution:Keyhop-EnumerateKeys:w1")
+    walks = states_arn("stateMachine:Keyhop-WalkKeyIndexes")
+    walk = states_arn("execution:Keyhop-WalkKeyIndexes:w1")
     rule = (
         f"arn:aws:events:{REGION}:{ACCOUNT}:rule/"
         "StepFunctionsGetEventsForStepFunctionsExecutionRule"
@@ -259,7 +291,7 @@ def test_a_machine_does_nothing_else(kept: Deployed, machine: str):
         may = kept.allows(
             machine, "states:StartExecution", states_arn(f"stateMachine:Keyhop-{other}")
         )
-        assert may == (other == "EnumerateKeys")
+        assert may == (other == "WalkKeyIndexes")
     services = {a.split(":")[0] for s in kept.statements(machine) for a in s["Action"]}
     assert services == {"lambda", "states", "events", "logs", "xray"}
 

@@ -12,9 +12,9 @@ NATIVE = {".so", ".pyd", ".dll", ".dylib"}
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built for real, by pip, into a cache of its own."""
-    return layer.built(cache=tmp_path_factory.mktemp("layers"))
+def fresh() -> Path:
+    """Built for real, by pip, once for each content of layer.py and of the requirements."""
+    return layer.built()
 
 
 def test_the_layer_is_pure_python(fresh: Path):
@@ -80,7 +80,7 @@ def test_a_layer_is_built_once(fresh: Path, monkeypatch: pytest.MonkeyPatch):
         raise AssertionError("pip was run again")
 
     monkeypatch.setattr(subprocess, "run", never)
-    assert layer.built(cache=fresh.parent) == fresh
+    assert layer.built() == fresh
 
 
 def test_other_requirements_make_another_layer(tmp_path: Path):

@@ -11,21 +11,18 @@ from constructs import IConstruct
 from infra import permissions
 from infra.config import Config
 from infra.stack import KeyhopStack
-from tests.infra.conftest import CONTEXT, KEPT_CONTEXT, SHARDED_CONTEXT, WITHOUT_ASSETS
+from tests.infra.conftest import CONTEXTS, WITHOUT_ASSETS
 
 PACKS = (AwsSolutionsChecks, ServerlessChecks)
 Told = list[tuple[str, str, str]]
 """Construct path, id of the rule, reason."""
 
 
-CONTEXTS = {
-    "runs": CONTEXT,
-    "key indexes": KEPT_CONTEXT,
-    "sharded tables": {**SHARDED_CONTEXT, "startDrains": True},
-}
+WATCHED = ("named", "mixed")
+"""Without key indexes and sharded tables, and with all that there is."""
 
 
-@pytest.fixture(scope="module", params=CONTEXTS)
+@pytest.fixture(scope="module", params=WATCHED)
 def context(request: pytest.FixtureRequest) -> dict[str, Any]:
     return CONTEXTS[request.param]
 

@@ -1,7 +1,6 @@
 import pytest
 from keyhop.jobs.part_index import LINKS
 
-from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import BUCKET, Deployed
 
 
@@ -45,9 +44,8 @@ def test_results_outlive_the_stack(bucket: dict):
     assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain"
 
 
-def test_results_go_with_the_stack_if_the_context_says_so():
-    stack = deployed(stack_of({"tables": "Flights", "keepResults": "false"}))
-    assert stack.only("AWS::S3::Bucket")["DeletionPolicy"] == "Delete"
+def test_results_go_with_the_stack_if_the_context_says_so(unscheduled: Deployed):
+    assert unscheduled.only("AWS::S3::Bucket")["DeletionPolicy"] == "Delete"
 
 
 def test_nothing_empties_the_bucket_behind_ones_back(template: Deployed):

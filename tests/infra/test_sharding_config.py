@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.values import KeyType
 from keyhop.errors import CannotStart
-from keyhop.sharding.names import MOST_SHARDS, Names
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import ATTRIBUTES, Shards, to_item
 from keyhop.sharding.protocol import Placement
-from keyhop.sharding.shards import ATTRIBUTES, Shards, to_item
 
-from infra import config_sharding
 from infra.config import Config, ConfigError
-from infra.config_sharding import METADATA_ATTRIBUTES, Sharding
-from infra.config_tables import MAX_TABLES_TEXT
+from infra.config_tables import MAX_TABLES_TEXT, Sharding
 from infra.functions import which_sharding, which_tables
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Audit"
@@ -197,11 +195,12 @@ def test_what_travels_in_the_environment_is_bounded():
         config(*many)
 
 
-def test_the_metadatas_own_attributes_are_the_librarys():
-    """infra imports no library code."""
+def test_the_metadatas_own_attributes_are_those_that_the_library_writes():
     written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).name, table="Audit")))
-    assert written | {"traffic", "shards_added"} == ATTRIBUTES == set(METADATA_ATTRIBUTES)
-    assert config_sharding.MOST_SHARDS == MOST_SHARDS
+    assert written | {"traffic", "shards_added"} == ATTRIBUTES
+    for name in ATTRIBUTES:
+        with pytest.raises(ConfigError, match="metadata items use that one"):
+            config(audit(partitionKey=name))
 
 
 @pytest.mark.parametrize("type_", ["S", "B", "N"])

@@ -5,7 +5,7 @@ import pytest
 from keyhop.dynamodb.throttling import ALL_REASONS, NO_REASON
 
 from infra.functions import LAMBDAS, SERVICE
-from infra.sharding_monitoring import REASONS
+from infra.views import REASONS
 from tests.infra.template import SHARDING_FUNCTIONS, Deployed, states_arn
 
 METRICS = (
@@ -17,26 +17,16 @@ ADDED = {"Keyhop-KeyAtMaximum", "Keyhop-FailedDrainShards"}
 
 @pytest.fixture
 def alarms(sharded: Deployed) -> dict[str, dict[str, Any]]:
-    found = (
-        sharded.resolve(alarm["Properties"])
-        for alarm in sharded.of_type("AWS::CloudWatch::Alarm").values()
-    )
-    return {properties["AlarmName"]: properties for properties in found}
+    return sharded.alarms
 
 
 @pytest.fixture
 def dashboard(sharded: Deployed) -> str:
-    body = sharded.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardBody"]
-    widgets = json.loads(sharded.resolve(body))["widgets"]
-    return json.dumps([one for one in widgets if "Sharded" in one["properties"]["title"]])
+    return json.dumps({title: one for title, one in sharded.widgets.items() if "Sharded" in title})
 
 
 def test_sharded_tables_have_alarms_that_tell_the_same_topic(kept: Deployed, alarms: dict):
-    before = {
-        alarm["Properties"]["AlarmName"]
-        for alarm in kept.of_type("AWS::CloudWatch::Alarm").values()
-    }
-    assert set(alarms) - before == ADDED
+    assert set(alarms) - set(kept.alarms) == ADDED
     assert len({json.dumps(alarm["AlarmActions"]) for alarm in alarms.values()}) == 1
 
 

@@ -1,17 +1,21 @@
-"""Every kind of table comes out exactly: each key once. On all three databases."""
+"""Every kind of table comes out exactly: each key once, on every database."""
 
 from itertools import product
 
 import pytest
 
 from testing.databases import EXTREMES, Database, hashable, keyhop, partition_value
+from testing.marks import on_every_database, prove
 
 TYPES = ["S", "N", "B"]
-LAYOUTS = [(), *(("--segments", number) for number in ("1", "4", "16", "1000"))]
+LAYOUTS = [(), *(("--segments", number) for number in ("1", "4", "16", "200"))]
 """As planned, and from one segment to more segments than keys."""
 
 
-@pytest.mark.parametrize(("partition", "sort"), list(product(TYPES, TYPES)))
+@pytest.mark.parametrize(
+    ("partition", "sort"),
+    [(one, other) if one == other else prove(one, other) for one, other in product(TYPES, TYPES)],
+)
 def test_all_nine_type_combinations_with_items_at_the_greatest_sort_keys(
     database: Database, table_name: str, partition: str, sort: str
 ) -> None:
@@ -30,7 +34,7 @@ def test_all_nine_type_combinations_with_items_at_the_greatest_sort_keys(
         assert hashable(database.keys(table_name, *segments).keys) == hashable(keys), segments
 
 
-@pytest.mark.parametrize("segments", ["1", "4", "16", "1000"])
+@pytest.mark.parametrize("segments", ["1", prove("4"), "16", prove("1000")])
 @pytest.mark.parametrize("method", ["skip", "scan"])
 def test_segments_and_methods_agree(
     database: Database, table_name: str, segments: str, method: str
@@ -42,7 +46,7 @@ def test_segments_and_methods_agree(
     assert sorted(key["pk"]["S"] for key in result.keys) == sorted(expected)
 
 
-@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("type_", ["S", prove("N"), prove("B")])
 def test_a_table_with_a_partition_key_alone(
     database: Database, table_name: str, type_: str
 ) -> None:
@@ -57,7 +61,7 @@ def test_a_table_with_a_partition_key_alone(
 
 @pytest.mark.parametrize(
     ("partition", "sort"),
-    [("name", "date"), ("a.b-c d", "#x"), ("Größe", "日付"), (":p", "select")],
+    [prove("name", "date"), ("a.b-c d", "#x"), ("Größe", "日付"), (":p", "select")],
 )
 def test_any_attribute_names(
     database: Database, table_name: str, partition: str, sort: str
@@ -81,6 +85,7 @@ def test_an_empty_table(database: Database, table_name: str) -> None:
         assert "0 keys" in result.err
 
 
+@on_every_database
 def test_one_giant_collection_costs_a_few_requests(database: Database, table_name: str) -> None:
     database.collections(table_name, [3000], filling=400)
     result = database.keys(table_name)
@@ -102,6 +107,7 @@ def test_keys_of_the_greatest_length(database: Database, table_name: str) -> Non
         assert hashable(database.keys(table_name, *segments).keys) == hashable(keys)
 
 
+@on_every_database
 def test_the_type_of_a_key_is_looked_up_by_name(database: Database, table_name: str) -> None:
     """With indexes, their attributes may come first in AttributeDefinitions."""
     database.create(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from keyhop.dynamodb.client import Endpoint, dynamodb_client
-from keyhop.sharding.policy import Policy
+from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
 from local.audit_log import accesses, audit_log, record_access

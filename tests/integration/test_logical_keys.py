@@ -22,11 +22,12 @@ from keyhop.keys.logical import Folding, by_suffix, check_can_fold, folded
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader, Stopped
-from keyhop.sharding.names import Names
-from keyhop.sharding.shards import Phase, Shards, to_item
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import Phase, Shards, to_item
 from keyhop.storage.local import Directory
 
 from testing.databases import BY_DAY, Database, keyhop
+from testing.marks import prove
 from tests.integration.crashing import Crash, CrashingStore
 
 SHARDS = [1, 2, 7, 1, 32, 1, 3, 1] * 6
@@ -74,7 +75,9 @@ def parse_s(value):
     return Names("S").parsed(value)
 
 
-@pytest.mark.parametrize("more", [(), ("--method", "scan"), ("--verify", "1"), ("--workers", "8")])
+@pytest.mark.parametrize(
+    "more", [(), ("--method", "scan"), prove(("--verify", "1")), prove(("--workers", "8"))]
+)
 def test_each_logical_key_is_printed_once(
     database: Database, table_name: str, more: tuple[str, ...]
 ) -> None:
@@ -292,7 +295,7 @@ def work(store: Directory, url: str, table: str) -> None:
     assert conclude(log, plan, Folding(suffixes))[1]["finished"]
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", [prove(False), True])
 def test_a_crash_at_every_write_changes_nothing(
     strict: Database, table_name: str, tmp_path: Path, after: bool, monkeypatch
 ) -> None:

@@ -24,6 +24,7 @@ from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 
 from testing.databases import BY_DAY, Database, keyhop
+from testing.marks import prove
 from testing.standin.server import StandIn
 from tests.integration.crashing import Crash, CrashingStore
 
@@ -65,10 +66,11 @@ def committed_keys(path: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("sizes", [SIZES[:24], prove(SIZES)], ids=["small", "large"])
 def test_a_crash_at_every_write_changes_nothing(
-    strict: Database, table_name: str, tmp_path: Path, after: bool
+    strict: Database, table_name: str, tmp_path: Path, after: bool, sizes: list[int]
 ) -> None:
-    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    expected = Counter(strict.collections(table_name, sizes, filling=3_000))
     crash_at = 0
     crashed = True
     while crashed:
@@ -84,15 +86,16 @@ def test_a_crash_at_every_write_changes_nothing(
     assert crash_at > 5
 
 
+@pytest.mark.parametrize(("rounds", "least"), [(2, 6), prove(10, 30)])
 def test_workers_that_die_again_and_again_change_nothing(
-    strict: Database, table_name: str, tmp_path: Path
+    strict: Database, table_name: str, tmp_path: Path, rounds: int, least: int
 ) -> None:
     """What was found before is committed, even if the error is one that nobody expected."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     chance = random.Random(5)
     left = [0]
     crashes = 0
-    for round_ in range(10):
+    for round_ in range(rounds):
         path = tmp_path / str(round_)
         path.mkdir()
         while True:
@@ -113,15 +116,16 @@ def test_workers_that_die_again_and_again_change_nothing(
             except Crash:
                 crashes += 1
         assert committed_keys(path) == expected
-    assert crashes > 30
+    assert crashes > least
 
 
+@pytest.mark.parametrize("rounds", [1, prove(5)])
 def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
-    strict: Database, table_name: str, tmp_path: Path
+    strict: Database, table_name: str, tmp_path: Path, rounds: int
 ) -> None:
     """No lock here: the deployed application has none. Who loses a commit adopts the winner's."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
-    for round_ in range(5):
+    for round_ in range(rounds):
         path = tmp_path / str(round_)
         path.mkdir()
         log = RunLog(Directory(path))
@@ -161,16 +165,19 @@ def test_what_lost_a_commit_does_not_count_and_is_swept(
     assert not any(file.exists() for file in stray)
 
 
+@pytest.mark.parametrize(
+    ("collections", "rate", "least"), [(40, "90", 1), prove(150, "120", 2)], ids=["once", "often"]
+)
 def test_killed_at_random_moments_and_resumed_until_done(
-    dynamodb: Database, table_name: str, tmp_path: Path
+    dynamodb: Database, table_name: str, tmp_path: Path, collections: int, rate: str, least: int
 ) -> None:
     """kill -9 of the real command."""
-    expected = Counter(dynamodb.collections(table_name, [1, 6, 1, 25] * 150, filling=700))
+    expected = Counter(dynamodb.collections(table_name, [1, 6, 1, 25] * collections, filling=700))
     chance = random.Random(17)
     path = tmp_path / "out"
     command = [sys.executable, "-m", "keyhop", "keys", table_name]
     command += ["--endpoint-url", dynamodb.url, "--format", "jsonl"]
-    command += ["--output", str(path), "--resume", "--quiet", "--max-read-rate", "120"]
+    command += ["--output", str(path), "--resume", "--quiet", "--max-read-rate", rate]
     kills = 0
     finished = False
     while not finished:
@@ -184,7 +191,7 @@ def test_killed_at_random_moments_and_resumed_until_done(
             kills += 1
         manifest = path / "manifest.json"
         finished = manifest.exists()
-    assert kills >= 2
+    assert kills >= least
     assert committed_keys(path) == expected
 
 

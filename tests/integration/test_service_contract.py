@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 
 from testing.databases import EXTREMES, Database, partition_value
+from testing.marks import on_every_database
 
 
 def scan(database: Database, table: str, **parameters):
@@ -24,6 +25,7 @@ def segments_of(database: Database, table: str, total: int):
     ]
 
 
+@on_every_database
 @pytest.mark.parametrize("total", [1, 3, 16, 100])
 def test_segments_are_disjoint_whole_and_hold_whole_collections(
     database: Database, table_name: str, total: int
@@ -35,12 +37,14 @@ def test_segments_are_disjoint_whole_and_hold_whole_collections(
         assert all(segment.count(key) == 3 for key in segment)
 
 
+@on_every_database
 def test_the_items_of_a_collection_come_together(database: Database, table_name: str) -> None:
     database.collections(table_name, [5] * 40)
     (keys,) = segments_of(database, table_name, 1)
     assert all(keys[at : at + 5] == [keys[at]] * 5 for at in range(0, 200, 5))
 
 
+@on_every_database
 @pytest.mark.parametrize("sort", ["S", "N", "B"])
 @pytest.mark.parametrize("total", [1, 8])
 def test_a_synthetic_start_key_lands_on_the_next_collection(
@@ -64,6 +68,7 @@ def test_a_synthetic_start_key_lands_on_the_next_collection(
     assert sorted(found) == sorted(keys)
 
 
+@on_every_database
 def test_a_page_of_exactly_the_limit_has_a_last_key_even_at_the_end(
     database: Database, table_name: str
 ) -> None:
@@ -72,6 +77,7 @@ def test_a_page_of_exactly_the_limit_has_a_last_key_even_at_the_end(
     assert "LastEvaluatedKey" not in scan(database, table_name, Limit=11)
 
 
+@on_every_database
 def test_a_start_key_of_another_segment_is_refused(database: Database, table_name: str) -> None:
     database.collections(table_name, [1] * 40)
     segments = segments_of(database, table_name, 2)
@@ -81,6 +87,7 @@ def test_a_start_key_of_another_segment_is_refused(database: Database, table_nam
     assert refused.value.response["Error"]["Code"] == "ValidationException"
 
 
+@on_every_database
 def test_a_start_key_without_its_sort_key_is_refused(database: Database, table_name: str) -> None:
     database.collections(table_name, [1] * 3)
     with pytest.raises(ClientError) as refused:
@@ -88,6 +95,7 @@ def test_a_start_key_without_its_sort_key_is_refused(database: Database, table_n
     assert refused.value.response["Error"]["Code"] == "ValidationException"
 
 
+@on_every_database
 @pytest.mark.parametrize(
     ("filling", "limit", "units"), [(100, 1, 0.5), (1_100, 4, 1.0), (1_250, 20, 3.5)]
 )
@@ -102,6 +110,7 @@ def test_a_page_costs_half_a_unit_for_each_started_4_kb(
         assert page["ScannedCount"] == limit
 
 
+@on_every_database
 def test_a_page_ends_at_one_megabyte(database: Database, table_name: str) -> None:
     database.collections(table_name, [20], filling=100_000)
     page = scan(database, table_name, ProjectionExpression="pk")
@@ -115,6 +124,7 @@ def test_an_empty_read_costs_half_a_unit(strict: Database, table_name: str) -> N
     assert scan(strict, table_name)["ConsumedCapacity"]["CapacityUnits"] == 0.5
 
 
+@on_every_database
 def test_there_are_at_most_a_million_segments(database: Database, table_name: str) -> None:
     """dynalite takes more."""
     database.create(table_name)
@@ -124,6 +134,7 @@ def test_there_are_at_most_a_million_segments(database: Database, table_name: st
             scan(database, table_name, Segment=0, TotalSegments=1_000_001)
 
 
+@on_every_database
 def test_it_listens_on_its_loopback_address_alone(database: Database) -> None:
     """A server that listens everywhere would also answer at 127.0.0.2."""
     port = urlsplit(database.url).port

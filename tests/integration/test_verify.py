@@ -17,6 +17,7 @@ from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 
 from testing.databases import Database
+from testing.marks import prove
 from testing.standin.server import StandIn
 
 SHARE = ("--verify", "1")
@@ -28,7 +29,7 @@ def report_of(database: Database, table: str, tmp_path: Path, *arguments: str) -
     return result.status, json.loads(path.read_bytes())["verify"] | {"err": result.err}
 
 
-@pytest.mark.parametrize("share", ["1", "0.25", "0.01"])
+@pytest.mark.parametrize("share", ["1", "0.25", prove("0.01")])
 def test_a_whole_run_passes(
     database: Database, table_name: str, tmp_path: Path, share: str
 ) -> None:

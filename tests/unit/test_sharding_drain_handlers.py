@@ -12,10 +12,10 @@ from handlers.sharding_requests import MoveRequest
 from keyhop.checks import InvalidInput
 from keyhop.errors import BrokenPromise
 from keyhop.sharding.drain import DrainStep, Next
+from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.manage import KeyShards
-from keyhop.sharding.shards import Phase, Shards
 
-from tests.unit.test_handlers import Context, metrics_in
+from tests.unit.invocations import Context, metrics_in
 from tests.unit.test_sharding_handlers import (
     MACHINE,
     SECRET,
@@ -108,7 +108,7 @@ def test_items_are_moved_for_as_long_as_the_invocation_leaves_time(
 def test_an_execution_that_another_one_started_is_understood() -> None:
     started = {"AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": "arn:e"}
     event = {"table": "Audit", "key": {"B": "/w=="}, "typed": True, "shards": 2, **started}
-    assert MoveRequest.from_event(event) == MoveRequest("Audit", b"\xff", 2)
+    assert MoveRequest.from_event(event) == MoveRequest("Audit", 2, b"\xff", typed=True)
 
 
 @pytest.mark.parametrize("shards", [None, 0, -1, 1.5, "1", True])

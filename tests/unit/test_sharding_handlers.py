@@ -22,14 +22,13 @@ from handlers.sharded_tables import OutOfTime, TimedClient
 from handlers.sharding_requests import QueryRequest, WriteRequest
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.schema import KeyAttribute
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
-from keyhop.sharding import counts
-from keyhop.sharding.batch import BatchResult
-from keyhop.sharding.counts import Counts
-from keyhop.sharding.items import Schema
-from keyhop.sharding.names import Names
+from keyhop.sharding.io.batch import BatchResult
+from keyhop.sharding.io.items import Schema
+from keyhop.sharding.key.names import Names
 
-from tests.unit.test_handlers import Context, metrics_in
+from tests.unit.invocations import Context, metrics_in
 
 SECRET = "/a/partition/key"
 SHARDED = {
@@ -60,7 +59,7 @@ class FakeTable:
     _endpoint = sharded_tables.Endpoint()
 
     def __init__(self) -> None:
-        self.counts = Counts()
+        self.usage = Usage()
         self.schema = Schema(KeyAttribute("path", "S"), KeyAttribute("at", "N"), Names("S", "_"))
         self.stored: list[dict[str, Any]] = []
         self.errors: dict[int, Exception] = {}
@@ -212,7 +211,8 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
     ("event", "told"),
     [
         ([], "must be a JSON object"),
-        ({}, "table must be the name"),
+        ({}, "table is missing"),
+        ({"table": "", "items": []}, "table must be the name"),
         ({"table": "Audit"}, "items must be an array"),
         ({"table": "Audit", "items": {}}, "items must be an array"),
         ({"table": "Audit", "items": [], "typed": "yes"}, "typed must be true or false"),
@@ -222,8 +222,9 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
 )
 @pytest.mark.filterwarnings("ignore:No application metrics")
 def test_a_wrong_write_is_one_clear_sentence(table: FakeTable, event: Any, told: str) -> None:
-    with pytest.raises(InvalidInput) as error:
+    with pytest.raises(CannotStart) as error:
         write_sharded.handler(event, Context())
+    assert type(error.value).__name__ == "InvalidInput"
     assert told in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -233,13 +234,13 @@ def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
 ) -> None:
     for times, name in enumerate(
         (
-            *(counts.SHARDS_ADDED, counts.SHARDS_REMOVED, counts.RACES_LOST),
-            *(counts.HOT_THROTTLES, counts.AT_MAXIMUM, counts.MOVES),
+            *("shards_added", "shards_removed", "races_lost"),
+            *("hot_throttles", "at_maximum", "moves"),
         ),
         1,
     ):
-        table.counts.add(name, times)
-    table.counts.throttled((THROTTLED,))
+        table.usage.count(**{name: times})
+    table.usage.count_throttle((THROTTLED,))
 
     def fail(items: Any) -> BatchResult:
         raise refusal("AccessDeniedException")
@@ -257,7 +258,7 @@ def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
         "ItemsMoved": 6,
     }
     assert counted["Throttles", THROTTLED] == 1
-    assert not table.counts.tally, "taken, so that the next invocation does not count it again"
+    assert not table.usage.counters, "taken, so that the next invocation does not count it again"
 
 
 @pytest.mark.parametrize(

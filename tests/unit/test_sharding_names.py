@@ -7,11 +7,13 @@ from boto3.dynamodb.conditions import Attr
 from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.sharding.items import clause_of, with_fence
-from keyhop.sharding.names import MOST_SHARDS, Names
-from keyhop.sharding.parts import Question, after_token, rank_of, token_of
-from keyhop.sharding.placement import expected_candidates, jump, place_of
-from keyhop.sharding.shards import HISTORY, Shards, from_item, to_item
+from keyhop.sharding.io.items import Clause, clause_of, with_fence
+from keyhop.sharding.io.query import Query, after_token, rank_of, token_of
+from keyhop.sharding.key.names import MOST_SHARDS, Names
+from keyhop.sharding.key.placement import jump, place_of
+from keyhop.sharding.key.shards import HISTORY, Shards, from_item, to_item
+
+from testing.sharding_costs import expected_candidates
 
 SEPARATORS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=3)
 separators = SEPARATORS.filter(lambda text: not any(c.isdigit() for c in text))
@@ -200,7 +202,7 @@ def test_the_history_keeps_the_twenty_latest() -> None:
     assert known.placed_by == set(range(1, 30)), "older places are not forgotten with it"
 
 
-QUESTION = Question({"S": "/f"}, ({"N": "1"}, None), descending=True)
+QUESTION = Query({"S": "/f"}, ({"N": "1"}, None), descending=True)
 
 
 @pytest.mark.parametrize("last", [{"S": "ü"}, {"N": "1.5"}, {"B": b"\x00\xff"}])
@@ -211,12 +213,12 @@ def test_a_page_token_goes_on_behind_its_sort_key(last: dict) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        Question({"S": "/g"}, ({"N": "1"}, None), descending=True),
-        Question({"S": "/f"}, (None, None), descending=True),
-        Question({"S": "/f"}, ({"N": "1"}, None)),
+        Query({"S": "/g"}, ({"N": "1"}, None), descending=True),
+        Query({"S": "/f"}, (None, None), descending=True),
+        Query({"S": "/f"}, ({"N": "1"}, None)),
     ],
 )
-def test_a_page_token_of_another_query_is_refused(other: Question) -> None:
+def test_a_page_token_of_another_query_is_refused(other: Query) -> None:
     with pytest.raises(CannotStart, match="another query"):
         after_token(other, token_of(QUESTION, {"N": "1"}))
 
@@ -260,6 +262,8 @@ def test_conditions_are_texts_or_boto3s_own() -> None:
     assert told["ConditionExpression"] == "(#n0 > :v0 AND attribute_not_exists(#n1))"
     assert told["ExpressionAttributeNames"] == {"#n0": "a", "#n1": "b"}
     assert told["ExpressionAttributeValues"] == {":v0": {"N": "1"}}
-    text = clause_of("a = :a", None, {":a": {1, 2}}).and_("attribute_exists(#p)", {"#p": "p"})
+    text = clause_of("a = :a", None, {":a": {1, 2}}).and_(
+        Clause("attribute_exists(#p)", {"#p": "p"})
+    )
     assert text.condition == "(a = :a) AND attribute_exists(#p)"
     assert text.parameters()["ExpressionAttributeValues"][":a"]["NS"]

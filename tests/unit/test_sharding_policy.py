@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.dynamodb.throttling import ALL_REASONS
-from keyhop.sharding.policy import (
+from keyhop.sharding.key.policy import (
     Action,
     Cause,
     Doubling,
-    Heat,
     OneMore,
     Policy,
+    RecentAttempts,
     Shrinking,
     cause_by_consumption,
     cause_of,
@@ -20,7 +20,7 @@ from keyhop.sharding.policy import (
     has_reasons,
     shrunk_count,
 )
-from keyhop.sharding.shards import Phase, Shards
+from keyhop.sharding.key.shards import Phase, Shards
 
 CAUSES = {
     "TableWriteKeyRangeThroughputExceeded": Cause.HOT_KEY,
@@ -74,13 +74,13 @@ def test_consumption_tells_a_small_table_from_a_hot_key() -> None:
     assert cause_by_consumption(None, 100) is Cause.UNKNOWN
 
 
-def hot(policy: Policy, hits: int, accepted: int = 0) -> Heat:
-    heat = Heat(policy.window)
+def hot(policy: Policy, hits: int, accepted: int = 0) -> RecentAttempts:
+    recent = RecentAttempts(policy.window)
     for _ in range(accepted):
-        heat.note(0.0, throttled=False, first=True)
+        recent.note(0.0, throttled=False, first=True)
     for _ in range(hits):
-        heat.note(0.0, throttled=True, first=True)
-    return heat
+        recent.note(0.0, throttled=True, first=True)
+    return recent
 
 
 counts = st.integers(1, 64)
@@ -151,16 +151,16 @@ def test_fast_growth_ends_near_to_what_is_needed(number: int, factor: float) -> 
 
 
 def test_retries_do_not_make_a_key_look_hotter() -> None:
-    heat = Heat(10)
-    heat.note(0, throttled=True, first=True)
+    recent = RecentAttempts(10)
+    recent.note(0, throttled=True, first=True)
     for _ in range(50):
-        heat.note(1, throttled=True, first=False)
-    heat.note(1, throttled=False, first=True)
-    assert heat.pressure == 1.2, "two attempts, and four that are supposed"
-    assert len(heat.hits) == 51
-    heat.note(30, throttled=False, first=True)
-    assert not heat.hits
-    assert heat.pressure == 1
+        recent.note(1, throttled=True, first=False)
+    recent.note(1, throttled=False, first=True)
+    assert recent.pressure == 1.2, "two attempts, and four that are supposed"
+    assert len(recent.throttles) == 51
+    recent.note(30, throttled=False, first=True)
+    assert not recent.throttles
+    assert recent.pressure == 1
 
 
 @given(counts, st.dictionaries(st.integers(0, 100), st.floats(0, 4e7)), st.floats(0, 100))

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 from keyhop.dynamodb.throttling import ALL_REASONS
-from keyhop.sharding.counts import HOT_THROTTLES, PROBES, RACES_LOST, REQUESTS, SHARDS_ADDED
-from keyhop.sharding.policy import Policy
-from keyhop.sharding.provisioned import Provisioned
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.store.capacity import Provisioned
 from keyhop.sharding.table import ShardedTable
 
 HOT = "TableWriteKeyRangeThroughputExceeded"
@@ -132,9 +131,9 @@ def test_only_a_hot_key_range_of_the_table_adds_shards(reason: str, field: str) 
     assert "ThrottlingReasons" in refused.value.response or field in refused.value.response
     number = int(client.metadata["number_of_shards"]["N"])  # type: ignore[call-overload]
     assert (number > 1) == (reason == HOT)
-    assert table.counts.throttles[reason] >= 3
-    assert (table.counts.tally[HOT_THROTTLES] > 0) == (reason == HOT)
-    assert table.counts.tally[PROBES] == 0
+    assert table.usage.throttles[reason] >= 3
+    assert (table.usage.counters["hot_throttles"] > 0) == (reason == HOT)
+    assert table.usage.counters["probes"] == 0
 
 
 def test_growth_waits_for_threshold_cooldown_and_the_phases() -> None:
@@ -174,8 +173,8 @@ def test_a_lost_race_adopts_the_winners_count_without_another_read() -> None:
     client.call = somebody_else_first  # type: ignore[method-assign]
     with pytest.raises(ClientError):
         put(table)
-    assert table.counts.tally[RACES_LOST] == 1
-    assert table.counts.tally[SHARDS_ADDED] == 0
+    assert table.usage.counters["races_lost"] == 1
+    assert table.usage.counters["shards_added"] == 0
     assert table.metadata.of({"S": "k"}).shards.number == 7
     reads = [p for p in client.of("get_item") if p["TableName"] == "t-shards"]
     assert len(reads) <= 2, "the first look, and the one before growing; none after the race"
@@ -192,7 +191,7 @@ def test_without_a_reason_a_single_item_is_asked_that_cannot_change() -> None:
     table = table_of(client, patience=30)
     with pytest.raises(ClientError):
         put(table)
-    assert table.counts.tally[PROBES] >= 3
+    assert table.usage.counters["probes"] >= 3
     assert int(client.metadata["number_of_shards"]["N"]) > 1  # type: ignore[call-overload]
 
 
@@ -292,7 +291,7 @@ def test_a_write_without_an_answer_is_repeated_to_the_same_shard() -> None:
     client.calls.clear()
     put(table)
     assert len({p["Item"]["p"]["S"] for p in client.of("put_item")}) > 1
-    assert table.counts.tally[REQUESTS] >= 16
+    assert table.usage.requests >= 16
 
 
 def test_other_errors_pass_through_untouched_and_at_once() -> None:

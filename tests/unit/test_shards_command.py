@@ -4,13 +4,14 @@ import argparse
 import io
 import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from keyhop.cli import shards_actions, shards_view
 from keyhop.cli.session import Stop
-from keyhop.cli.sharded import Sharded, agreement
-from keyhop.cli.shards_actions import Teller
+from keyhop.cli.sharded import Sharded
+from keyhop.cli.shards_actions import StatusLine
 from keyhop.cli.shards_view import (
     escaped,
     history_chart,
@@ -22,11 +23,11 @@ from keyhop.cli.shards_view import (
 )
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import CannotStart
-from keyhop.sharding.items import Schema
+from keyhop.sharding.io.items import Schema
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 from keyhop.sharding.manage import KeyShards
-from keyhop.sharding.names import Names
-from keyhop.sharding.protocol import Placement
-from keyhop.sharding.shards import DRAINING, Phase, Shards
 from rich.console import Console
 
 from testing.databases import keyhop
@@ -107,12 +108,12 @@ def test_the_placement_is_taken_from_the_metadata(
     calculated: bool, hash_: str, append_only: bool
 ) -> None:
     placement = Placement(calculated, hash_, append_only)  # type: ignore[arg-type]
-    assert agreement(f"{placement.name} --") == (placement, "--")
+    assert Placement.parse(placement.text("--")) == (placement, "--")
 
 
 def test_a_placement_of_a_later_version_is_refused() -> None:
     with pytest.raises(CannotStart, match="'by moonlight _', which this version does not know"):
-        agreement("by moonlight _")
+        Sharded.agreed(Sharded.__new__(Sharded), replace(GROWN, placement="by moonlight _"))
 
 
 def parsed(type_: str, text: str, base64: bool = False):
@@ -172,11 +173,11 @@ def test_the_teller_repeats_itself_only_now_and_then(
 ) -> None:
     now = SimpleNamespace(seconds=0.0)
     monkeypatch.setattr(shards_actions, "time", SimpleNamespace(monotonic=lambda: now.seconds))
-    teller = Teller(quiet=False)
+    teller = StatusLine(quiet=False)
     told = ((0.0, "a", "1"), (1.0, "a", "2"), (2.0, "b", "3"), (8.0, "b", "4"))
     for now.seconds, kind, text in told:
         teller.now(kind, text)
-    quiet = Teller(quiet=True)
+    quiet = StatusLine(quiet=True)
     quiet.now("a", "no")
     quiet.say("no")
     assert capsys.readouterr().err == "1\n3\n4\n"

@@ -52,8 +52,8 @@ class OthersKeeper:
         """Keeper.attach: there is nothing to attach."""
         return True
 
-    def detach(self, table: Table) -> bool:
-        """Keeper.detach: raises CannotStart if somebody keeps the index."""
+    def check_may_detach(self, table: Table) -> None:
+        """Keeper.check_may_detach."""
         keepers = self.keepers(table)
         if keepers:
             raise CannotStart(
@@ -66,6 +66,9 @@ class OthersKeeper:
                 "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
                 "know of none, give --no-keeper."
             )
+
+    def detach(self, table: Table) -> bool:
+        """Keeper.detach: there is nothing to detach."""
         return True
 
     def mappings(self, table: Table) -> int:

@@ -11,19 +11,18 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
-from keyhop.sharding.asking import schema_of
-from keyhop.sharding.clock import Clock, SystemClock
-from keyhop.sharding.items import Schema, typed, untyped
+from keyhop.sharding.io.items import Schema, typed
+from keyhop.sharding.io.validation import schema_of
+from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.policy import Policy, Shrinking
+from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.logical_keys import check_is_metadata
 from keyhop.sharding.manage import KeyShards, list_keys
-from keyhop.sharding.metadata import TOTAL_KEY
-from keyhop.sharding.names import MOST_SHARDS
-from keyhop.sharding.placement import Hash
-from keyhop.sharding.policy import Policy, Shrinking, shrunk_count
-from keyhop.sharding.protocol import Placement
-from keyhop.sharding.shards import Shards, from_item
+from keyhop.sharding.store.clock import Clock, SystemClock
+from keyhop.sharding.store.metadata import TOTAL_KEY
+from keyhop.sharding.store.traffic import traffic_of
 from keyhop.sharding.table import ShardedTable
-from keyhop.sharding.traffic import traffic_of
 
 LEAST_WAIT_SECONDS = 0.05
 
@@ -86,17 +85,15 @@ class Sharded:
 
     def find(self, key: TypedValue) -> KeyShards | None:
         """What the metadata says of a key, strongly consistent; None if there is nothing."""
-        calls = self.to_look().calls
+        requests = self.to_look().requests
         where = {self.schema.partition.name: key}
-        item = calls.read_metadata(TableName=self.options.metadata, Key=where).get("Item")
+        item = requests.read_metadata(TableName=self.options.metadata, Key=where).get("Item")
         if item is None:
             return None
-        shards, traffic = from_item(item), traffic_of(item)
-        fewer = shrunk_count(Shrinking(), shards, traffic, self.clock.time())
-        told = (fewer.number, fewer.reason) if fewer else (None, "")
-        return KeyShards(untyped(key), shards, traffic, *told)
+        now = self.clock.time()
+        return KeyShards.judged(key, from_item(item), traffic_of(item), Shrinking(), now)
 
-    def found(self, key: TypedValue) -> KeyShards:
+    def get(self, key: TypedValue) -> KeyShards:
         """The same; raises CannotStart if there is nothing."""
         one = self.find(key)
         if one is not None:
@@ -120,7 +117,13 @@ class Sharded:
             others = (one.shards.placement for one in list_keys(self.to_look()))
             text = next((other for other in others if other is not None), None)
         if text is not None:
-            return self.opened(*agreement(text))
+            try:
+                return self.opened(*Placement.parse(text))
+            except ValueError as error:
+                raise CannotStart(
+                    f"The metadata has the placement {escaped(text)!r}, which this version does "
+                    "not know."
+                ) from error
         options = self.options
         if options.placement is None:
             raise CannotStart(
@@ -136,18 +139,3 @@ class Sharded:
         """Wait; raises Stopped if the person does not want to."""
         if self.stop.event.wait(max(LEAST_WAIT_SECONDS, seconds)):
             raise Stopped
-
-
-def agreement(text: str) -> tuple[Placement, str]:
-    """Placement and separator from the metadata's `placement`; raises CannotStart."""
-    name, _, separator = text.rpartition(" ")
-    hashes: tuple[Hash, ...] = ("jump", "modulo")
-    for calculated in (True, False):
-        for hash_ in hashes:
-            for append_only in (True, False):
-                placement = Placement(calculated, hash_, append_only)
-                if placement.name == name:
-                    return placement, separator
-    raise CannotStart(
-        f"The metadata has the placement {escaped(text)!r}, which this version does not know."
-    )

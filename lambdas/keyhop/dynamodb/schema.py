@@ -15,6 +15,10 @@ GREATEST_SORT_KEY: dict[str, TypedValue] = {
 }
 
 
+MARKER = "keyhop"
+"""The attribute, a number, by which a sentinel is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyAttribute:
     """One attribute of a key schema."""

@@ -15,6 +15,7 @@ from keyhop.retries import DEFAULT_PATIENCE_SECONDS, repeat
 
 READABLE = {"ACTIVE", "UPDATING"}
 FIRST_CONTACT_ATTEMPTS = 3
+CONTROL_PATIENCE_SECONDS = 30.0
 BUSY = "ResourceInUseException"
 
 
@@ -175,7 +176,7 @@ def request(
     connection: Connection,
     table: str,
     operation: str,
-    patience: float = DEFAULT_PATIENCE_SECONDS,
+    patience: float = CONTROL_PATIENCE_SECONDS,
     **parameters: Any,
 ) -> dict[str, Any]:
     """One request about a table as a whole, repeated while that can help.

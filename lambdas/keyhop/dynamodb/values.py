@@ -8,13 +8,16 @@ format.
 import base64
 import hashlib
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Literal
 
 KeyType = Literal["S", "N", "B"]
 TypedValue = Mapping[str, Any]
 Key = Mapping[str, TypedValue]
 """Attribute name -> typed value; for example an ExclusiveStartKey."""
+
+_EXACT = Context(prec=38, Emin=-999, Emax=999, traps=[])
+"""A number of DynamoDB has 38 digits and an exponent of up to 125."""
 
 
 def same_value(one: TypedValue, other: TypedValue) -> bool:
@@ -25,6 +28,23 @@ def same_value(one: TypedValue, other: TypedValue) -> bool:
     if "N" in one and "N" in other:
         return Decimal(one["N"]) == Decimal(other["N"])
     return one == other
+
+
+def canonical(value: TypedValue) -> tuple[str, str | bytes]:
+    """A key attribute's value in one form only, as a dictionary's key; a number has many forms."""
+    ((type_, content),) = value.items()
+    if type_ == "N":
+        number = Decimal(content)
+        # Not by the context of whoever calls: it may round.
+        return "N", "0" if not number else str(number.normalize(_EXACT))
+    return type_, content if isinstance(content, str) else bytes(content)
+
+
+def distinct_bytes(value: TypedValue) -> bytes:
+    """Bytes to hash: equal values have equal ones, unequal values never, also one after another."""
+    type_, content = canonical(value)
+    whole = content.encode() if isinstance(content, str) else content
+    return b"%b%d:%b" % (type_.encode(), len(whole), whole)
 
 
 def to_json(key: Key) -> dict[str, dict[str, str]]:

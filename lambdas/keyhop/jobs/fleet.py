@@ -33,6 +33,7 @@ from keyhop.jobs.part_index import PARTS, write_part_index
 from keyhop.jobs.plan import (
     Place,
     begin,
+    check_can_be_verified,
     check_resumable,
     check_same_settings,
     chosen,
@@ -100,6 +101,7 @@ class Planner:
                 f"The run {plan.id!r} lists the keys of {what}, not of index {request.index}: "
                 f"leave index out."
             )
+        check_can_be_verified(plan.index, request)
         task = self.tasks[plan.task](connection, plan.options)
         source = task.view(look_up(connection, name).source(plan.index))
         place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")
@@ -111,7 +113,7 @@ class Planner:
     def _estimate(self, request: Request, reader: PageReader, plan: TaskPlan) -> dict[str, Any]:
         allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
         one_worker = needs_memory(plan)
-        wishes = SPREAD.wishes(request, plan.source, one_worker)
+        wishes = SPREAD.wishes(request, plan.source.size_bytes, one_worker)
         found = estimate(reader, plan.method, plan.reason, wishes, allowance)
         fleet = SPREAD.fleet(found.layout, one_worker)
         at_once = workers_at_once(fleet.at_once, request.max_read_rate, self.most_workers)

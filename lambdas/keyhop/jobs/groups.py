@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.tables import Source
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, Layout, Wishes
 from keyhop.jobs.request import Request
@@ -66,7 +65,7 @@ class ManyWorkers:
     gzip: bool = True
     format: Format = "jsonl"
 
-    def wishes(self, request: Request, source: Source, one_worker: bool) -> Wishes:
+    def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
         """What a layout has to know of a fleet."""
         rate = request.max_read_rate
         in_flight = math.ceil((rate or ASSUMED_RATE) / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND))
@@ -80,7 +79,7 @@ class ManyWorkers:
             rate,
             request.verify_share,
             max(MOST_THREADS, in_flight),
-            segments_to_check(source.size_bytes, rate),
+            segments_to_check(size_bytes, rate),
         )
 
     def fleet(self, layout: Layout, one_worker: bool) -> Fleet:

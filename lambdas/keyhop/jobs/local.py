@@ -106,7 +106,7 @@ class LocalJob:
         else:
             recover(self.journal, self._begun)
             self.plan = self._begun
-            wishes = SPREAD.wishes(self.request, self.reader.source, False)
+            wishes = SPREAD.wishes(self.request, 0, False)
             self.threads = choose_threads(wishes, self.plan.segments)
         self.progress = Progress(self.plan.segments)
         self.task.start(self.reader)

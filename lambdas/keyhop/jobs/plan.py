@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from keyhop.checks import InvalidInput
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import RunConflict
 from keyhop.jobs.clock import now
@@ -32,8 +33,8 @@ class Spread(Protocol):
     def format(self) -> Format:
         """How keys are written, if nothing else is asked for."""
 
-    def wishes(self, request: Request, source: Source, one_worker: bool) -> Wishes:
-        """What the layout has to know."""
+    def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
+        """What the layout has to know. size_bytes: of what is read."""
 
     def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
         """The groups of a layout."""
@@ -46,7 +47,7 @@ class OneProcess:
     gzip: bool = False
     format: Format = "text"
 
-    def wishes(self, request: Request, source: Source, one_worker: bool) -> Wishes:
+    def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
         """Spread.wishes."""
         return Wishes(
             request.segments, request.threads, request.max_read_rate, request.verify_share
@@ -72,7 +73,7 @@ def first_look(
     request: Request, reader: PageReader, task: Task, plan: TaskPlan, spread: Spread, most: float
 ) -> Start:
     """Look at the table, for `most` read units at most; choose the layout."""
-    wishes = spread.wishes(request, plan.source, needs_memory(plan))
+    wishes = spread.wishes(request, plan.source.size_bytes, needs_memory(plan))
     start = prepare(reader, plan.method, wishes, most)
     # What it has shown has not been visited.
     return replace(start, opening=None) if task.visits else start
@@ -141,6 +142,14 @@ def check_resumable(
         raise RunConflict(
             f"{place.where} holds a run of another table: {plan.title}, {plan.identity}; begin "
             f"another run for {source.title}, {source.identity}."
+        )
+
+
+def check_can_be_verified(index: str | None, request: Request) -> None:
+    """Raises InvalidInput if the keys of an index are to be verified."""
+    if index is not None and request.verify_share is not None:
+        raise InvalidInput(
+            "verifyShare does not work for an index: that is read through by plain Scans anyway."
         )
 
 

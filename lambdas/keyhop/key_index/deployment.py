@@ -86,6 +86,9 @@ class MappedKeeper:
         """Keeper.attach."""
         return table.stream is not None and self.mappings_of.attach(table.stream)
 
+    def check_may_detach(self, table: Table) -> None:
+        """Keeper.check_may_detach: its mappings are ours."""
+
     def detach(self, table: Table) -> bool:
         """Keeper.detach."""
         return self.mappings_of.detach(_stream_of(table))

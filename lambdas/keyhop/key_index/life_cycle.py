@@ -58,8 +58,11 @@ class Keeper(Protocol):
     def attach(self, table: Table) -> bool:
         """Make sure that the table is followed; False: not yet, so this is called again."""
 
+    def check_may_detach(self, table: Table) -> None:
+        """Raises CannotStart if somebody follows the table whom it is not ours to stop."""
+
     def detach(self, table: Table) -> bool:
-        """Make sure that it is not followed; raises CannotStart where that is not ours to do."""
+        """Make sure that it is not followed; False: not yet, so this is called again."""
 
     def mappings(self, table: Table) -> int:
         """How many mappings of the keeper there are: with none, nobody follows the table."""
@@ -158,11 +161,11 @@ class LifeCycle:
 
     def _prepare_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
-        if not self.keeper.detach(table):
-            self.registry.void_audit()
-            return self._wait(Step(False, "detaching the keeper"))
-        # Before a sentinel is deleted: from then on the index holds less than the table.
+        self.keeper.check_may_detach(table)
+        # First of all: from the next step on the index holds less than the table.
         self.registry.void_audit()
+        if not self.keeper.detach(table):
+            return self._wait(Step(False, "detaching the keeper"))
         setup = self.registry.setup() or {}
         if setup.get("emptied") and status_of(table) in (None, "DELETING"):
             return {"next": "finish", "rounds": 1}  # an earlier removal had come so far

@@ -119,7 +119,11 @@ class WalkInput:
     walk: Annotated[
         Any,
         Must(
-            lambda value: isinstance(value, Mapping) and set(value) == set(Walk.__annotations__),
+            lambda value: (
+                isinstance(value, Mapping)
+                and set(value) == set(Walk.__annotations__)
+                and value["kind"] in SHAPES
+            ),
             "what the state machines of the key index make of their own inputs",
         ),
     ]

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
+from keyhop.dynamodb.schema import MARKER as MARKER
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import Key, KeyType, TypedValue, from_json, same_value, to_json
 from keyhop.errors import CannotStart
-
-MARKER = "keyhop"
-"""The marker attribute."""
 
 INDEX = "keyhop-keys"
 """The key index."""

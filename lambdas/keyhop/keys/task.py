@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.values import from_json, to_json
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.jobs.layout import Method
+from keyhop.jobs.plan import check_can_be_verified
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Options, ReadingTask, Result, TaskPlan
 from keyhop.keys.logical import Fold, check_can_fold, folded
@@ -50,11 +50,7 @@ class KeysTask(ReadingTask):
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Task.plan: the key index has a say, unless it is about the table or an index itself."""
-        if request.index is not None and request.verify_share is not None:
-            raise InvalidInput(
-                "verifyShare does not work for an index: that is read through by plain Scans "
-                "anyway."
-            )
+        check_can_be_verified(request.index, request)
         source = table.source(request.index)
         if self._fold is not None:
             check_can_fold(source.space)
@@ -86,7 +82,7 @@ class KeysTask(ReadingTask):
         """Task.finish: logical keys are folded."""
         plan, totals = ended.plan, ended.totals
         elsewhere = totals.usage.counters["rows_elsewhere"]
-        if plan.method == "index" and not totals.keys and elsewhere:
+        if plan.method == "index" and elsewhere and elsewhere == totals.usage.items:
             raise BrokenPromise(
                 f"The key index has {elsewhere:,} rows, but none with the sentinels' sort key: it "
                 f"was built with another one (--sentinel, sentinelSortKey)."

@@ -18,10 +18,10 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, TypedValue, digest
 from keyhop.errors import CannotStart
-from keyhop.sharding.calls import Calls
-from keyhop.sharding.metadata import Metadata
-from keyhop.sharding.names import Names
-from keyhop.sharding.shards import SETTLE_SECONDS, Shards
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import SETTLE_SECONDS, Shards
+from keyhop.sharding.store.metadata import Metadata
+from keyhop.sharding.store.requests import Requests
 
 CLOCK_MARGIN_SECONDS = 60.0
 """How far the clocks of writers may be off."""
@@ -72,7 +72,7 @@ def _logical(
 def _metadata(
     connection: Connection, space: KeySpace, table: str
 ) -> Iterable[tuple[TypedValue, Shards]]:
-    metadata = Metadata(Calls(connection.client), table, space.partition[0], SETTLE_SECONDS)
+    metadata = Metadata(Requests(connection.client), table, space.partition[0], SETTLE_SECONDS)
     try:
         for logical, shards, _ in metadata.all():
             yield logical, shards

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
-from keyhop.sharding.items import typed, untyped
-from keyhop.sharding.metadata import Known, Lost
-from keyhop.sharding.policy import Shrinking, shrunk_count
-from keyhop.sharding.shards import Phase, Shards
-
-if TYPE_CHECKING:
-    from keyhop.sharding.table import ShardedTable
+from keyhop.sharding.io.items import typed, untyped
+from keyhop.sharding.key.policy import Shrinking, shrunk_count
+from keyhop.sharding.key.shards import Phase, Shards
+from keyhop.sharding.store.metadata import KeyMetadata
+from keyhop.sharding.table import ShardedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,20 @@ class KeyShards:
     would_do: int | None = None
     reason: str = ""
 
+    @classmethod
+    def judged(
+        cls,
+        key: TypedValue,
+        shards: Shards,
+        traffic: Mapping[int, float],
+        policy: Shrinking,
+        now: float,
+    ) -> "KeyShards":
+        """With the count that would do by a policy."""
+        fewer = shrunk_count(policy, shards, traffic, now)
+        count, reason = (fewer.number, fewer.reason) if fewer else (None, "")
+        return cls(untyped(key), shards, traffic, count, reason)
+
 
 class TooEarly(Exception):
     """The metadata must be seen unchanged for some more `seconds` first."""
@@ -36,22 +49,15 @@ class TooEarly(Exception):
         self.seconds = seconds
 
 
-def list_keys(table: "ShardedTable", shrinking: Shrinking | None = None) -> Iterator[KeyShards]:
+def list_keys(table: ShardedTable, shrinking: Shrinking | None = None) -> Iterator[KeyShards]:
     """All keys of a table; reads all of its metadata, a Scan."""
     policy = shrinking or Shrinking()
-    now = table.calls.clock.time()
+    now = table.requests.clock.time()
     for key, shards, traffic in table.metadata.all():
-        fewer = shrunk_count(policy, shards, traffic, now)
-        yield KeyShards(
-            untyped(key),
-            shards,
-            traffic,
-            fewer.number if fewer else None,
-            fewer.reason if fewer else "",
-        )
+        yield KeyShards.judged(key, shards, traffic, policy, now)
 
 
-def proposals(table: "ShardedTable", shrinking: Shrinking | None = None) -> Iterator[KeyShards]:
+def proposals(table: ShardedTable, shrinking: Shrinking | None = None) -> Iterator[KeyShards]:
     """The keys for which fewer shards would do; tidies the metadata up besides.
 
     Old reports of traffic are forgotten; the count of all keys' shards, which the total maximum
@@ -67,15 +73,7 @@ def proposals(table: "ShardedTable", shrinking: Shrinking | None = None) -> Iter
         table.metadata.recount(added)
 
 
-def look_up(table: "ShardedTable", key: Any) -> Known:
-    """The metadata of one key, asked for anew; raises CannotStart if there is none."""
-    known = table.metadata.of(typed(key), fresh=True)
-    if not known.registered:
-        raise CannotStart("There is no shard metadata of this key: it was never written to.")
-    return known
-
-
-def add_shards(table: "ShardedTable", key: Any, count: int = 1) -> Known:
+def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
     """Add shards to a key; a new key is registered. One attempt, without waiting.
 
     Raises TooEarly while the metadata is too new or is being changed, CannotStart at the maximum
@@ -85,7 +83,7 @@ def add_shards(table: "ShardedTable", key: Any, count: int = 1) -> Known:
         raise CannotStart(f"{count} shards cannot be added; drain a key to take some away.")
     logical = typed(key)
     known = table.metadata.of(logical, register=True, fresh=True)
-    known = table.writer.thermometer.pass_on(logical, known)
+    known = table.writer.throttle_tracker.pass_on(logical, known)
     shards = known.shards
     number = shards.number + count
     if number > table.policy.most:
@@ -95,15 +93,10 @@ def add_shards(table: "ShardedTable", key: Any, count: int = 1) -> Known:
     left = shards.settle - table.metadata.known_for(known)
     if left > 0 or shards.phase is not Phase.STEADY:
         raise TooEarly(max(left, 0.1))
-    most = table.policy.most_in_all
-    if most is not None and not table.metadata.reserve(count, most):
+    grown = table.metadata.grow(logical, known, number, table.policy.most_in_all)
+    if grown is None:
         raise CannotStart(
-            f"All keys together have the most shards allowed, {most} beyond their first."
+            f"All keys together have the most shards allowed, {table.policy.most_in_all} beyond "
+            "their first."
         )
-    try:
-        after = shards.grown(number, table.calls.clock.time())
-        return table.metadata.change(logical, known, after)
-    except Lost:
-        if most is not None:
-            table.metadata.give_back(count)
-        raise
+    return grown

@@ -20,26 +20,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained
 from keyhop.dynamodb.schema import table_keyspace
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.sharding.asking import (
-    asks_for,
-    check_condition,
-    check_indexes,
-    described,
-    ends_of,
-    find,
-    projected,
-    schema_of,
-    sort_value,
-)
-from keyhop.sharding.batch import BatchResult, write_batch
-from keyhop.sharding.calls import Again, Calls
-from keyhop.sharding.clock import Clock, SystemClock
-from keyhop.sharding.counts import Counts
-from keyhop.sharding.heat import Thermometer
-from keyhop.sharding.items import (
+from keyhop.sharding.io.batch import BatchResult, BatchWriter
+from keyhop.sharding.io.items import (
     Clause,
-    ItemKey,
     Schema,
     clause_of,
     key_of,
@@ -47,17 +32,29 @@ from keyhop.sharding.items import (
     typed,
     typed_item,
 )
-from keyhop.sharding.merge import Merge
-from keyhop.sharding.metadata import Metadata
-from keyhop.sharding.names import DEFAULT_SEPARATOR, Names
-from keyhop.sharding.parts import Question, after_token, token_of
-from keyhop.sharding.placement import Hash
-from keyhop.sharding.policy import Policy
-from keyhop.sharding.protocol import Placement
-from keyhop.sharding.provisioned import Capacity, Provisioned
-from keyhop.sharding.reader import Reader
-from keyhop.sharding.shards import LEAST_SETTLE_SECONDS, SETTLE_SECONDS
-from keyhop.sharding.writer import Act, Delete, Put, Update, Writer
+from keyhop.sharding.io.merge import Merge
+from keyhop.sharding.io.query import Query, after_token, token_of
+from keyhop.sharding.io.reader import Reader
+from keyhop.sharding.io.validation import (
+    check_condition,
+    check_indexes,
+    described,
+    ends_of,
+    has_attribute,
+    projected,
+    schema_of,
+    sort_value,
+)
+from keyhop.sharding.io.writer import Act, Delete, Put, Update, Writer
+from keyhop.sharding.key.names import DEFAULT_SEPARATOR, Names
+from keyhop.sharding.key.placement import Hash, Placement
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, SETTLE_SECONDS
+from keyhop.sharding.store.capacity import Capacity, Provisioned
+from keyhop.sharding.store.clock import Clock, SystemClock
+from keyhop.sharding.store.metadata import Metadata
+from keyhop.sharding.store.requests import Overtaken, Requests
+from keyhop.sharding.store.throttle_tracker import ThrottleTracker
 
 CONNECTIONS = 64
 READING_THREADS = 32
@@ -72,24 +69,23 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rooms:
+class _Parts:
     """What a table is made of, once it has been described."""
 
     schema: Schema
     metadata: Metadata
     writer: Writer
     reader: Reader
-    threads: ThreadPoolExecutor
 
 
 class ShardedTable:
-    """A sharded table; for any number of threads. Nothing is asked before the first call.
+    """A sharded table; for any number of threads. Nothing is requested before the first call.
 
     metadata: the name of its shard-metadata table. placement: "calculated": an item's shard comes
     from a hash of its keys, and it is found with few reads; "random": any shard, and to find an
     item costs a read of all of them. hash: "jump", or "modulo", the published way. append_only: no
     item is ever written twice under the same key. Then nothing is looked up before a put, and with
-    "random" its shard is drawn by lot; if the promise is broken, a query tells one of the copies.
+    "random" its shard is drawn by lot; if the promise is broken, a query returns one of the copies.
     All users of a table must have the same separator, placement, hash and append_only.
 
     policy: when shards are added. settle_seconds: how long each step of a change lasts, for keys
@@ -130,7 +126,7 @@ class ShardedTable:
                 f"settle_seconds is {settle_seconds:g}; it must be at least "
                 f"{LEAST_SETTLE_SECONDS:g}."
             )
-        Names("S", separator)  # a wrong one should be told at once
+        Names("S", separator)  # a wrong one is refused at once
         self.name = table
         self.placement = Placement(placement == "calculated", hash, append_only)
         self.policy = policy or Policy()
@@ -146,8 +142,8 @@ class ShardedTable:
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()
         self._making = threading.RLock()
-        self._calls: Calls | None = None
-        self._made: _Rooms | None = None
+        self._requests: Requests | None = None
+        self._made: _Parts | None = None
 
     def put_item(
         self,
@@ -160,16 +156,11 @@ class ShardedTable:
     ) -> dict[str, Any]:
         """Put an item, as boto3's `Table.put_item`.
 
-        With ReturnValues="ALL_OLD", a put that moves the item tells what it had found.
+        With ReturnValues="ALL_OLD", a put that moves the item returns the one that it has replaced.
         """
         item = typed_item(Item)
-        key = key_of(self.schema, item)
         clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
-        if clause.condition and self.placement.append_only:
-            raise CannotStart(
-                "With append_only a put has no condition: nobody looks where the item may be."
-            )
-        return self._write(key, Put(item), clause, ReturnValues)
+        return self._write(item, Put(item), clause, ReturnValues)
 
     def update_item(
         self,
@@ -182,9 +173,8 @@ class ShardedTable:
         ReturnValues: str | None = None,
     ) -> dict[str, Any]:
         """As boto3's `Table.update_item`."""
-        key = key_of(self.schema, typed_item(Key))
         clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
-        return self._write(key, Update(UpdateExpression), clause, ReturnValues)
+        return self._write(typed_item(Key), Update(UpdateExpression), clause, ReturnValues)
 
     def delete_item(
         self,
@@ -196,9 +186,8 @@ class ShardedTable:
         ReturnValues: str | None = None,
     ) -> dict[str, Any]:
         """As boto3's `Table.delete_item`."""
-        key = key_of(self.schema, typed_item(Key))
         clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
-        return self._write(key, Delete(), clause, ReturnValues)
+        return self._write(typed_item(Key), Delete(), clause, ReturnValues)
 
     def get_item(
         self,
@@ -215,14 +204,13 @@ class ShardedTable:
         key = key_of(self.schema, typed_item(Key))
         name = self.schema.partition.name
         projection = projected(name, ProjectionExpression, ExpressionAttributeNames)
-        place = self.writer.place_of(key)
-        item = find(self._rooms.reader, place, key, ConsistentRead, projection)
-        if item is None:
+        stored = self.reader.find(key, ConsistentRead, projection)
+        if stored is None:
             return {}
-        told = logical_item(self.schema, item, key.logical)
-        if not asks_for(name, ProjectionExpression, ExpressionAttributeNames):
-            told.pop(name, None)
-        return {"Item": told}
+        item = logical_item(self.schema, stored, key.logical)
+        if not has_attribute(name, ProjectionExpression, ExpressionAttributeNames):
+            item.pop(name, None)
+        return {"Item": item}
 
     def query(
         self,
@@ -241,9 +229,9 @@ class ShardedTable:
         seen twice or not at all because it is being moved. It is lazy: what is not consumed is not
         read, but for pages. Shards are read at different moments: it is no snapshot.
         """
-        question = self._question(key, between, descending, limit, consistent, page_token)
-        for item in self._merged(question):
-            yield logical_item(self.schema, item, question.logical)
+        query = self._query_of(key, between, descending, limit, consistent, page_token)
+        for item in self._merged(query):
+            yield logical_item(self.schema, item, query.logical)
 
     def query_page(
         self,
@@ -259,12 +247,12 @@ class ShardedTable:
 
         The token outlives changes of the shard count, and holds the last sort key.
         """
-        question = self._question(key, between, descending, limit, consistent, page_token)
-        found = list(self._merged(replace(question, limit=limit + 1)))
-        items = [logical_item(self.schema, item, question.logical) for item in found[:limit]]
-        if len(found) <= limit:
+        query = self._query_of(key, between, descending, limit, consistent, page_token)
+        merged = list(self._merged(replace(query, limit=limit + 1)))
+        items = [logical_item(self.schema, item, query.logical) for item in merged[:limit]]
+        if len(merged) <= limit:
             return Page(items, None)
-        return Page(items, token_of(question, found[limit - 1][self.schema.sort.name]))
+        return Page(items, token_of(query, merged[limit - 1][self.schema.sort.name]))
 
     def page_token(
         self,
@@ -275,17 +263,17 @@ class ShardedTable:
         descending: bool = False,
     ) -> str:
         """The token that goes on with a query behind the sort key `last`."""
-        question = self._question(key, between, descending, None, False, None)
-        return token_of(question, sort_value(self.schema, last))
+        query = self._query_of(key, between, descending, None, False, None)
+        return token_of(query, sort_value(self.schema, last))
 
     def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
         """Put many items; of two with the same key the later one counts.
 
         Those that need no look go by BatchWriteItem, 25 at a time; what it leaves over is written
-        one by one, as only a single write is told why it was throttled. Nothing is dropped: what
-        could not be written is in the result, with its error.
+        one by one, as only a single write gets the reason of its throttling. Nothing is dropped:
+        what could not be written is in the result, with its error.
         """
-        return write_batch(self, items)
+        return BatchWriter(self.writer, lambda item: self.put_item(Item=item)).write(items)
 
     def close(self) -> None:
         """Report the traffic that was not reported yet, and end the reading threads."""
@@ -295,53 +283,58 @@ class ShardedTable:
             try:
                 made.metadata.traffic.flush()
             finally:
-                made.threads.shutdown()
+                made.reader.executor.shutdown()
 
     @property
-    def counts(self) -> Counts:
-        """What all calls have come to."""
-        return self.calls.counts
+    def usage(self) -> Usage:
+        """What all requests have come to; the names of the counters are those of `Requests`."""
+        return self.requests.usage
 
     @property
-    def calls(self) -> Calls:
-        """The client's calls, counted."""
+    def requests(self) -> Requests:
+        """The client's requests, counted."""
         with self._making:
-            if self._calls is None:
+            if self._requests is None:
                 client = self._client or dynamodb_client(self._endpoint, CONNECTIONS)
-                self._calls = Calls(client, self._clock, self._patience, chance=self._chance)
-            return self._calls
+                self._requests = Requests(client, self._clock, self._patience, chance=self._chance)
+            return self._requests
 
     @property
     def schema(self) -> Schema:
         """Its keys; raises CannotStart for a table that cannot be sharded."""
-        return self._rooms.schema
+        return self._parts.schema
 
     @property
     def metadata(self) -> Metadata:
         """Its shard metadata."""
-        return self._rooms.metadata
+        return self._parts.metadata
+
+    @property
+    def reader(self) -> Reader:
+        """Reads single items, and pages of shards."""
+        return self._parts.reader
 
     @property
     def writer(self) -> Writer:
         """Writes single items."""
-        return self._rooms.writer
+        return self._parts.writer
 
     @property
-    def _rooms(self) -> "_Rooms":
+    def _parts(self) -> "_Parts":
         """What needs the table's description; made at the first call, once."""
-        found = self._made
-        if found is None:
+        made = self._made
+        if made is None:
             with self._making:
-                found = self._made = self._made or self._make()
-        return found
+                made = self._made = self._made or self._make()
+        return made
 
-    def _make(self) -> "_Rooms":
-        calls = self.calls
-        description = described(calls, self._endpoint, self.name)
+    def _make(self) -> "_Parts":
+        requests = self.requests
+        description = described(requests, self._endpoint, self.name)
         schema = schema_of(table_keyspace(description), self.name, self._separator)
         check_indexes(description, self._indexes)
         metadata = Metadata(
-            calls,
+            requests,
             self._metadata_name,
             schema.partition,
             self._settle,
@@ -349,34 +342,42 @@ class ShardedTable:
             self._separator,
             whose=self.name,
         )
-        capacity = Capacity(calls, self.name, self._provisioned, self._cloudwatch)
-        thermometer = Thermometer(calls, metadata, self.name, capacity, self.policy)
-        writer = Writer(calls, metadata, thermometer, self.name, schema, self.placement)
+        capacity = Capacity(requests, self.name, self._provisioned, self._cloudwatch)
+        throttle_tracker = ThrottleTracker(requests, metadata, self.name, capacity, self.policy)
+        writer = Writer(requests, metadata, throttle_tracker, self.name, schema, self.placement)
         threads = ThreadPoolExecutor(READING_THREADS, "keyhop-query")
-        reader = Reader(calls, metadata, self.name, schema, self.placement, threads, self._indexes)
-        return _Rooms(schema, metadata, writer, reader, threads)
+        reader = Reader(
+            requests, metadata, self.name, schema, self.placement, threads, self._indexes
+        )
+        return _Parts(schema, metadata, writer, reader)
 
-    def _write(self, key: ItemKey, act: Act, clause: Clause, returns: str | None) -> dict[str, Any]:
+    def _write(
+        self, attributes: Mapping[str, Any], act: Act, clause: Clause, returns: str | None
+    ) -> dict[str, Any]:
+        key = key_of(self.schema, attributes)
+        if isinstance(act, Put) and clause.condition and self.placement.append_only:
+            raise CannotStart(
+                "With append_only a put has no condition: nobody looks where the item may be."
+            )
         check_condition(self.schema, clause)
         if returns == "NONE":
             returns = None
         try:
-            answer, before = self.writer.write(key, act, clause, returns)
-        except Again:
+            answer = self.writer.write(key, act, clause, returns)
+        except Overtaken:
             raise GaveUp(
                 f"The item was changed by others, or its shards were, whenever it was to be "
                 f"written, for {self._patience:g} seconds."
             ) from None
-        attributes = before if before is not None and returns else answer.get("Attributes")
-        told = {name: value for name, value in answer.items() if name == "ResponseMetadata"}
-        if attributes:
-            told["Attributes"] = logical_item(self.schema, attributes, key.logical)
-        return told
+        shown = {name: value for name, value in answer.items() if name == "ResponseMetadata"}
+        if answer.get("Attributes"):
+            shown["Attributes"] = logical_item(self.schema, answer["Attributes"], key.logical)
+        return shown
 
-    def _merged(self, question: Question) -> Iterator[dict[str, Any]]:
-        return islice(Merge(self._rooms.reader, question), question.limit)
+    def _merged(self, query: Query) -> Iterator[dict[str, Any]]:
+        return islice(Merge(self.reader, query), query.limit)
 
-    def _question(
+    def _query_of(
         self,
         key: Any,
         between: tuple[Any, Any] | None,
@@ -384,14 +385,14 @@ class ShardedTable:
         limit: int | None,
         consistent: bool,
         token: str | None,
-    ) -> Question:
+    ) -> Query:
         if limit is not None and (not isinstance(limit, int) or limit < 1):
             raise CannotStart(f"limit is {limit}; it must be a whole number of at least 1.")
         low, high = ends_of(self.schema, between)
-        question = Question(typed(key), (low, high), descending, consistent, None, limit)
+        query = Query(typed(key), (low, high), descending, consistent, None, limit)
         if token is not None:
-            question = replace(question, after=after_token(question, token))
-        return question
+            query = replace(query, after=after_token(query, token))
+        return query
 
 
 def explained_to_user(error: ClientError | BotoCoreError, table: ShardedTable) -> Exception:

@@ -6,18 +6,25 @@ object is there: then it reads what it wrote itself, as if another had.
 """
 
 from collections.abc import Callable, Iterator
+from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
 
 import boto3
+from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from keyhop.errors import AwsRefused, CannotStart, KeyhopError, NotPermitted, StoreUnavailable
+from keyhop.retries import repeat
 from keyhop.storage.store import CHUNK_BYTES
 
-UPLOAD_BYTES = 8 << 20
-"""A part is uploaded in pieces of this size; S3 takes 10,000 of at least 5 MB."""
+PIECE_BYTES = 8 << 20
+"""A larger part is uploaded in pieces of this size; S3 takes 10,000 of at least 5 MB."""
+
+_TRANSFER = TransferConfig(
+    multipart_threshold=PIECE_BYTES, multipart_chunksize=PIECE_BYTES, max_concurrency=2
+)
 
 CONFLICT_ATTEMPTS = 8
 _TAKEN = "PreconditionFailed"
@@ -56,14 +63,13 @@ class Bucket:
 
     def create(self, name: str, content: bytes) -> bool:
         """Store.create."""
-        retrying = Retrying(
-            retry=retry_if_exception(lambda error: _code(error) == _CONFLICT),
-            wait=wait_random_exponential(0.05, 2.0),
-            stop=stop_after_attempt(CONFLICT_ATTEMPTS),
-            reraise=True,
-        )
         try:
-            retrying(self._client.put_object, **self._at(name), Body=content, IfNoneMatch="*")
+            repeat(
+                lambda: self._client.put_object(**self._at(name), Body=content, IfNoneMatch="*"),
+                lambda error: _code(error) == _CONFLICT,
+                longest=2.0,
+                is_enough=lambda error, attempts: attempts >= CONFLICT_ATTEMPTS,
+            )
         except ClientError as error:
             if _code(error) == _TAKEN:
                 return False
@@ -104,6 +110,13 @@ class Bucket:
             }
         )
 
+    def upload(self, name: str, content: Any) -> None:
+        """Write a file from an open one."""
+        at = self._at(name)
+        self._call(
+            lambda: self._client.upload_fileobj(content, at["Bucket"], at["Key"], Config=_TRANSFER)
+        )
+
     def delete(self, name: str) -> None:
         """Store.delete."""
         self._call(lambda: self._client.delete_object(**self._at(name)))
@@ -128,7 +141,7 @@ class Bucket:
     def _call(self, call: Callable[[], T]) -> T:
         try:
             return call()
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, Boto3Error) as error:
             raise self._explained(error) from error
 
     def _explained(self, error: Exception) -> KeyhopError:
@@ -148,46 +161,20 @@ class Bucket:
 
 
 class _Upload:
-    """A part on its way: a single put if it is small, else a multipart upload."""
+    """A part on its way: gathered aside, then uploaded by s3transfer, in pieces if it is large."""
 
     def __init__(self, bucket: Bucket, name: str) -> None:
         self._bucket = bucket
-        self._client = bucket._client
-        self._at = bucket._at(name)
         self._name = name
-        self._waiting = bytearray()
-        self._upload: str | None = None
-        self._pieces: list[dict[str, Any]] = []
+        self._aside = SpooledTemporaryFile(max_size=PIECE_BYTES)  # noqa: SIM115
 
     def write(self, content: bytes) -> None:
-        self._waiting += content
-        while len(self._waiting) >= UPLOAD_BYTES:
-            self._send(bytes(self._waiting[:UPLOAD_BYTES]))
-            del self._waiting[:UPLOAD_BYTES]
+        self._aside.write(content)
 
     def close(self) -> None:
-        if self._upload is None:
-            self._bucket.replace(self._name, bytes(self._waiting))
-            return
-        if self._waiting:
-            self._send(bytes(self._waiting))
-        self._bucket._call(
-            lambda: self._client.complete_multipart_upload(
-                **self._at, UploadId=self._upload, MultipartUpload={"Parts": self._pieces}
-            )
-        )
-
-    def _send(self, piece: bytes) -> None:
-        if self._upload is None:
-            begun = self._bucket._call(lambda: self._client.create_multipart_upload(**self._at))
-            self._upload = begun["UploadId"]
-        number = len(self._pieces) + 1
-        sent = self._bucket._call(
-            lambda: self._client.upload_part(
-                **self._at, UploadId=self._upload, PartNumber=number, Body=piece
-            )
-        )
-        self._pieces.append({"PartNumber": number, "ETag": sent["ETag"]})
+        self._aside.seek(0)
+        with self._aside:
+            self._bucket.upload(self._name, self._aside)
 
 
 def _code(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
 from testing.databases import Database, Result, keyhop, partition_value
 from testing.key_index_tables import drift, scanned, target_of
+from testing.marks import prove
 
 SORT_KEYS: dict[str, list[Any]] = {
     "S": [" before", "!", "a", "\U0010ffff" * 256],
@@ -58,7 +59,7 @@ def report_of(database: Database, action: str, table: str, path: Path, *more: st
     return result.status, json.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize("type_", ["S", "N", "B"])
+@pytest.mark.parametrize("type_", ["S", prove("N"), prove("B")])
 def test_build_read_break_audit_remove(
     dynamodb: Database, table_name: str, tmp_path: Path, type_: str
 ) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyhop.sharding.placement import place_of
-from keyhop.sharding.shards import Phase, Shards, to_item
+from keyhop.sharding.key.placement import place_of
+from keyhop.sharding.key.shards import Phase, Shards, to_item
 from keyhop.sharding.table import ShardedTable
 
 from testing.virtual_time import VirtualClock
@@ -100,7 +100,7 @@ class Prepared:
 def prepared(setup: Setup, key: str, phase: str, sorts: Sequence[str]) -> Prepared:
     """Items and metadata as they lie in the tables."""
     count, change = PHASES[phase]
-    agreed = setup.made[0].metadata._agreed()
+    agreed = setup.made[0].metadata._agreed
     shards = change(Shards.registered(NOW, 2.0, agreed, count))
     now = int(setup.clock.time())
     history = tuple((now - 5000 + n, each) for n, (_, each) in enumerate(shards.history))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.sharding.key.shards import Phase
 from keyhop.sharding.manage import TooEarly, add_shards
-from keyhop.sharding.metadata import Lost
-from keyhop.sharding.shards import Phase
+from keyhop.sharding.store.metadata import MetadataChanged
 from keyhop.sharding.table import ShardedTable
 
 BARRIER_SECONDS = 60.0
@@ -75,18 +75,18 @@ def race(
 
 def _round(table: ShardedTable, clock: OwnTime, key: str, barrier: Any) -> Outcome:
     barrier.wait(BARRIER_SECONDS)
-    lost_before = table.counts.tally["races_lost"]
+    lost_before = table.usage.counters["races_lost"]
     while True:
         try:
-            reads = table.counts.tally["metadata_reads"] + 1  # its own, before the race
+            reads = table.usage.counters["metadata_reads"] + 1  # its own, before the race
             known, won = add_shards(table, key), True
             break
         except TooEarly as early:
             clock.sleep(early.seconds)
-        except Lost as lost:
+        except MetadataChanged as lost:
             known, won = lost.current, False
             break
-    reads = table.counts.tally["metadata_reads"] - reads
+    reads = table.usage.counters["metadata_reads"] - reads
     refused = False
     try:
         add_shards(table, key)
@@ -95,7 +95,7 @@ def _round(table: ShardedTable, clock: OwnTime, key: str, barrier: Any) -> Outco
     told = Outcome(
         won,
         known.shards.number,
-        table.counts.tally["races_lost"] - lost_before,
+        table.usage.counters["races_lost"] - lost_before,
         reads,
         refused,
     )
@@ -103,5 +103,5 @@ def _round(table: ShardedTable, clock: OwnTime, key: str, barrier: Any) -> Outco
     while known.shards.phase is not Phase.STEADY:
         clock.sleep(1)
         known = table.metadata.of({"S": key}, fresh=True)
-        known = table.writer.thermometer.pass_on({"S": key}, known)
+        known = table.writer.throttle_tracker.pass_on({"S": key}, known)
     return told

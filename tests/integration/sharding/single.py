@@ -7,9 +7,9 @@ from typing import Any
 from keyhop.dynamodb.client import Endpoint
 from keyhop.dynamodb.values import KeyType
 from keyhop.sharding.drain import Drain, DrainStep, Next
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.manage import TooEarly, add_shards
-from keyhop.sharding.names import Names
-from keyhop.sharding.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
@@ -100,7 +100,7 @@ class Place:
         while known.shards.phase != "steady":
             self.clock.sleep(known.shards.settle)
             known = table.metadata.of(self._key(key)["path"], fresh=True)
-            known = table.writer.thermometer.pass_on(self._key(key)["path"], known)
+            known = table.writer.throttle_tracker.pass_on(self._key(key)["path"], known)
 
     def drain(self, table: ShardedTable, key: Any, shards: int) -> list[DrainStep]:
         """Drain to the end; all steps."""

@@ -12,8 +12,8 @@ import keyhop.sharding.drain
 import keyhop.sharding.table
 import pytest
 from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
-from keyhop.sharding.names import Names
-from keyhop.sharding.shards import Shards, from_item
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
@@ -90,7 +90,7 @@ class Setup:
         """What all users have counted."""
         told: Counter[str] = Counter()
         for table in self.made:
-            told += table.counts.tally
+            told += table.usage.counters
         return told
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.sharding.drain import Drain
+from keyhop.sharding.key.shards import Phase
 from keyhop.sharding.manage import TooEarly, add_shards
-from keyhop.sharding.metadata import Lost
-from keyhop.sharding.shards import Phase
+from keyhop.sharding.store.metadata import MetadataChanged
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
@@ -148,7 +148,7 @@ def grown(setup: Setup, table: ShardedTable, key: str) -> None:
     while known.shards.phase is not Phase.STEADY:
         setup.clock.sleep(1)
         known = table.metadata.of({"S": key}, fresh=True)
-        known = table.writer.thermometer.pass_on({"S": key}, known)
+        known = table.writer.throttle_tracker.pass_on({"S": key}, known)
 
 
 def test_growth_dies_between_any_two_requests(dynamodb: Database, table_name: str) -> None:
@@ -259,7 +259,7 @@ def managing(
                 add_shards(table, KEY, max(1, shards - known.shards.number))
             except TooEarly as early:
                 setup.clock.sleep(early.seconds)
-            except Lost:
+            except MetadataChanged:
                 setup.clock.sleep(0.1)
 
     def run() -> None:

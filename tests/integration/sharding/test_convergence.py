@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from keyhop.sharding.policy import Policy
+from keyhop.sharding.key.policy import Policy
 
 from testing.databases import Database
 from tests.integration.sharding.tables import KEY, Setup, sharded

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.sharding.counts import RACES_LOST
 from keyhop.sharding.drain import Drain, Next
-from keyhop.sharding.policy import Policy
+from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
@@ -26,7 +25,7 @@ def place(dynamodb: Database, table_name: str) -> Place:
 
 def hook(table: ShardedTable, act: Hook) -> None:
     """From now on, each request goes through `act`, which may let it pass."""
-    client = table.calls.client
+    client = table.requests.client
 
     class Hooked:
         def call(self, operation: str, **parameters: Any) -> Any:
@@ -38,7 +37,7 @@ def hook(table: ShardedTable, act: Hook) -> None:
         def scan(self, **parameters: Any) -> Any:
             return client.scan(**parameters)
 
-    table.calls.client = Hooked()
+    table.requests.client = Hooked()
 
 
 def refused(code: str) -> ClientError:
@@ -243,7 +242,7 @@ def test_writers_and_readers_that_begin_at_once_do_not_wait_for_each_other(place
             lambda table=table: table.put_item(Item={"path": "/f", "at": "a"}),
             lambda table=table: list(table.query("/f")),
             lambda table=table: table.metadata,
-            lambda table=table: table.counts,
+            lambda table=table: table.usage,
         ]
         threads = [threading.Thread(target=act, args=(work,), daemon=True) for work in works]
         for thread in threads:
@@ -251,7 +250,7 @@ def test_writers_and_readers_that_begin_at_once_do_not_wait_for_each_other(place
         for thread in threads:
             thread.join(30)
             assert not thread.is_alive()
-        assert table.counts is table.metadata.calls.counts
+        assert table.usage is table.metadata.requests.usage
         table.close()
 
 
@@ -334,7 +333,7 @@ def test_one_thread_ends_a_phase_and_the_others_go_on(place: Place) -> None:
     for thread in threads:
         thread.join(60)
     assert len(updates) <= 3
-    assert table.counts.tally[RACES_LOST] == 0
+    assert table.usage.counters["races_lost"] == 0
     assert len(list(table.query("/f", consistent=True))) == 16
 
 
@@ -374,7 +373,7 @@ def test_keys_left_over_for_ever_end_with_patience(place: Place) -> None:
     with pytest.raises(ClientError, match="left over"):
         table.get_item(Key={"path": "/f", "at": "a"})
     assert 25 < place.clock.now < 45
-    assert table.counts.throttles["unknown"] > 5
+    assert table.usage.throttles["unknown"] > 5
 
 
 def test_a_batch_is_traffic_too(place: Place) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from keyhop.sharding.policy import OneMore, Policy
-from keyhop.sharding.shards import Phase, Shards, to_item
+from keyhop.sharding.key.policy import OneMore, Policy
+from keyhop.sharding.key.shards import Phase, Shards, to_item
 
 from testing.databases import Database
 from testing.virtual_time import EPOCH
@@ -21,7 +21,7 @@ THREADS = 20
 
 def test_of_twenty_processes_one_adds_a_shard(dynamodb: Database, table_name: str) -> None:
     with sharded(dynamodb, table_name) as setup:
-        placement = setup.table().metadata._agreed()
+        placement = setup.table().metadata._agreed
         shards = Shards.registered(EPOCH - 1000, 2.0, placement)
         item = {"path": {"S": KEY}, **to_item(shards)}
         dynamodb.client.put_item(TableName=setup.metadata, Item=item)
@@ -96,10 +96,10 @@ def test_a_lost_race_is_no_reason_to_ask_again(dynamodb: Database, table_name: s
         seen = second.metadata.of({"S": KEY})
         now = setup.clock.time() + 10
         first.metadata.change({"S": KEY}, known, known.shards.grown(2, now))
-        asked = second.counts.tally["metadata_reads"]
+        asked = second.usage.counters["metadata_reads"]
         with pytest.raises(Exception, match="changed by somebody else") as lost:
             second.metadata.change({"S": KEY}, seen, seen.shards.grown(9, now))
         assert replace(lost.value.current.shards) == setup.shards()
         assert second.metadata.of({"S": KEY}).shards.number == 2
-        assert second.counts.tally["metadata_reads"] == asked
-        assert second.counts.tally["races_lost"] == 1
+        assert second.usage.counters["metadata_reads"] == asked
+        assert second.usage.counters["races_lost"] == 1

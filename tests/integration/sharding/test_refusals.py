@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from boto3.dynamodb.conditions import Attr
 from keyhop.errors import CannotStart
-from keyhop.sharding.policy import Policy
+from keyhop.sharding.key.policy import Policy
 
 from testing.databases import Database
 from tests.integration.sharding.single import Place

@@ -8,9 +8,8 @@ import pytest
 from boto3.dynamodb.conditions import Attr
 from botocore.exceptions import ClientError
 from keyhop.errors import CannotStart
-from keyhop.sharding.counts import LOOKS, MOVES, REQUESTS, SHARDS_ADDED, SHARDS_REMOVED
 from keyhop.sharding.drain import Drain, Next
-from keyhop.sharding.shards import Phase
+from keyhop.sharding.key.shards import Phase
 
 from testing.databases import Database
 from tests.integration.sharding.single import Place
@@ -80,7 +79,7 @@ def test_what_is_written_is_read_in_order_whatever_becomes_of_the_shards(
     assert place.drain(table, key, 1)[-1].readable == 1
     check()
     assert set(map(tuple, place.lies_in(key).values())) == {(1,)}
-    assert table.counts.tally[SHARDS_ADDED] == table.counts.tally[SHARDS_REMOVED] == 3
+    assert table.usage.counters["shards_added"] == table.usage.counters["shards_removed"] == 3
     table.close()
 
 
@@ -121,7 +120,7 @@ def test_an_item_that_may_be_in_an_older_shard_is_found_and_stays_one(
     assert {len(shards) for shards in lies_in.values()} == {1}, "exactly one copy of each"
     assert [item["v"] for item in table.query("/f", consistent=True)] == [2] * 12
     if way == {"placement": "calculated"}:
-        assert table.counts.tally[MOVES] > 0
+        assert table.usage.counters["moves"] > 0
         assert set.union(*map(set, lies_in.values())) == {1, 2, 3, 4}
 
 
@@ -220,13 +219,13 @@ def test_a_steady_write_is_one_request(place: Place) -> None:
     for way in ({"append_only": True, "placement": "random"}, {"placement": "calculated"}):
         table = place.table(**way)
         key = f"/{title(way)}"
-        place.register(key, 8, placement={"S": f"{table.placement.name} _"})
+        place.register(key, 8, placement={"S": table.placement.text("_")})
         table.put_item(Item={"path": key, "at": "0"})
-        before = table.counts.tally[REQUESTS]
+        before = table.usage.requests
         for n in range(1, 21):
             table.put_item(Item={"path": key, "at": str(n)})
-        assert table.counts.tally[REQUESTS] - before == 20
-        assert table.counts.tally[LOOKS] == 0
+        assert table.usage.requests - before == 20
+        assert table.usage.counters["looks"] == 0
 
 
 def test_pages_go_on_where_they_ended_though_shards_come_and_go(place: Place) -> None:
@@ -276,9 +275,9 @@ def test_a_query_is_lazy(place: Place) -> None:
     place.register("/f", 2)
     for n in range(20):
         table.put_item(Item={"path": "/f", "at": f"{n:02}", "blob": b"x" * 150_000})
-    before = table.counts.read_units
+    before = table.usage.read_units
     assert next(iter(table.query("/f", limit=1)))["at"] == "00"
-    assert table.counts.read_units - before <= 2 * 2 * 150_000 / 4096 / 2 + 4
+    assert table.usage.read_units - before <= 2 * 2 * 150_000 / 4096 / 2 + 4
 
 
 def test_keys_that_end_like_shards_are_not_confused(place: Place) -> None:
@@ -332,14 +331,14 @@ def test_queries_are_spread_over_indexes_of_the_same_schema(
     for n in range(10):
         table.put_item(Item={"path": "/f", "at": str(n)})
     asked = []
-    client = table.calls.client
+    client = table.requests.client
 
     class Recorded:
         def call(self, operation: str, **parameters: Any) -> Any:
             asked.append(parameters.get("IndexName"))
             return client.call(operation, **parameters)
 
-    table.calls.client = Recorded()
+    table.requests.client = Recorded()
     assert [item["at"] for item in table.query("/f")] == list("0123456789")
     assert sorted(map(str, asked)) == ["None", "copy"]
     asked.clear()

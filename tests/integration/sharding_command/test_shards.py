@@ -14,7 +14,7 @@ from keyhop.cli.sharded import Sharded
 from keyhop.dynamodb.client import Endpoint
 from keyhop.scan.reader import Stopped
 from keyhop.sharding.drain import Drain
-from keyhop.sharding.shards import Phase, from_item, to_item
+from keyhop.sharding.key.shards import Phase, from_item, to_item
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database, Result, keyhop

@@ -1,0 +1,89 @@
+"""Which errors a state retries, and how often; a definition names a policy, as "${RetryOfScan}".
+
+Each names its errors: a retry of everything would try a wrong input over and over.
+"""
+
+from typing import Any
+
+OF_LAMBDA = (
+    *("Lambda.ServiceException", "Lambda.AWSLambdaException"),
+    *("Lambda.SdkClientException", "Lambda.ClientExecutionTimeoutException"),
+)
+CRASHED = (
+    *("Lambda.Unknown", "Sandbox.Timedout"),
+    *("Runtime.ExitError", "Runtime.OutOfMemory"),
+)
+TIMED_OUT = "States.Timeout"
+
+
+def _retry(
+    errors: tuple[str, ...], interval: int, attempts: int, most: int = 0, backoff: float = 2
+) -> dict[str, Any]:
+    """One rule. most: seconds between attempts, of which a random part is waited."""
+    random = {"MaxDelaySeconds": most, "JitterStrategy": "FULL"} if most else {}
+    return {
+        "ErrorEquals": [*errors],
+        "IntervalSeconds": interval,
+        "BackoffRate": backoff,
+        "MaxAttempts": attempts,
+        **random,
+    }
+
+
+NO_ROOM = _retry(("Lambda.TooManyRequestsException",), 2, 1000, most=60, backoff=1.5)
+"""A map of more children than the account, or a reservation, serves: most wait for their turn, for
+hours; a rule of its own, so that it takes no other's attempts."""
+
+
+def _failed(*ours: str) -> dict[str, Any]:
+    """Failures of Lambda, and ours that pass."""
+    return _retry((*OF_LAMBDA, *ours), 2, 6, most=60)
+
+
+POLICIES: dict[str, list[dict[str, Any]]] = {
+    "RetryOfTask": [NO_ROOM, _failed("StoreUnavailable"), _retry(CRASHED, 5, 2)],
+    "RetryOfScan": [
+        NO_ROOM,
+        _retry(OF_LAMBDA, 2, 8, most=120),
+        _retry((*CRASHED, TIMED_OUT), 5, 5, most=60),
+        _retry(("GaveUp", "NoProgress", "Unreachable", "StoreUnavailable"), 30, 5, most=600),
+    ],
+    "RetryOfVerify": [
+        NO_ROOM,
+        _failed("StoreUnavailable"),
+        _retry((*CRASHED, "GaveUp", "Unreachable"), 30, 3),
+    ],
+    # What a crash interrupts is the last word: the execution's own cause then says less.
+    "RetryOfCleanUp": [NO_ROOM, _failed("StoreUnavailable")],
+    "RetryOfStep": [
+        NO_ROOM,
+        _failed("StoreUnavailable", "Unreachable", "GaveUp"),
+        _retry(CRASHED, 5, 2),
+    ],
+    "RetryOfMove": [
+        NO_ROOM,
+        _failed("Unreachable", "GaveUp"),
+        _retry((*CRASHED, TIMED_OUT), 5, 2),
+    ],
+    "RetryOfMap": [_retry(("States.ItemReaderFailed", "States.ResultWriterFailed"), 5, 2)],
+    "RetryOfNote": [
+        {**_retry(("S3.SdkClientException", "S3.S3Exception"), 2, 4), "JitterStrategy": "FULL"}
+    ],
+    "RetryOfWalk": [
+        _retry(
+            (
+                "StepFunctions.ExecutionLimitExceededException",
+                *("StepFunctions.SdkClientException", "StepFunctions.ServiceException"),
+            ),
+            *(5, 6),
+            most=60,
+        )
+    ],
+}
+
+
+def with_retries(state: dict[str, Any]) -> dict[str, Any]:
+    """A state whose policy's name is replaced by its rules; whatever else is left as it is."""
+    if isinstance(name := state.get("Retry"), str):
+        return {**state, "Retry": POLICIES[name.strip("${}")]}
+    return state

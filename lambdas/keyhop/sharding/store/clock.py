@@ -1,0 +1,32 @@
+"""The time, as the library sees it; tests bring their own."""
+
+import time
+from typing import Protocol
+
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux stops CLOCK_MONOTONIC while a machine is suspended, or a snapshot of it lies there."""
+
+
+class Clock(Protocol):
+    """Durations, moments, and waiting."""
+
+    def monotonic(self) -> float:
+        """Seconds; only differences mean something. They include those of a machine asleep."""
+
+    def time(self) -> float:
+        """Epoch seconds."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """This machine's."""
+
+    sleep = staticmethod(time.sleep)
+    time = staticmethod(time.time)
+
+    @staticmethod
+    def monotonic() -> float:
+        """See Clock."""
+        return time.clock_gettime(_CLOCK)

@@ -1,0 +1,15 @@
+"""What of a test runs when: a fast representative in `make test`, the rest in `make prove`."""
+
+from typing import Any
+
+import pytest
+
+on_every_database = pytest.mark.parametrize(
+    "database", ["dynamodb_local", "dynalite", "stand_in"], indirect=True
+)
+"""dynalite too is asked in `make test`, as a second judge of order, cost or index segments."""
+
+
+def prove(*values: Any) -> Any:
+    """Parameters of a test that `make prove` alone runs."""
+    return pytest.param(*values, marks=pytest.mark.prove)

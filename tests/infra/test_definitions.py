@@ -1,0 +1,381 @@
+"""The state machines' definitions, as they are deployed: what their promises rest on."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keyhop.key_index import life_cycle
+
+from infra import job, manage, sharding
+from infra.functions import LAMBDAS
+from infra.key_index import MACHINES
+from infra.machines import DEFINITIONS, definition
+from infra.retries import POLICIES
+from tests.infra.template import (
+    BUCKET,
+    FUNCTIONS,
+    KEY_INDEX_MACHINES,
+    Deployed,
+    function_arn,
+    states_arn,
+    states_in,
+)
+
+FILES = (job.DEFINITION, manage.DEFINITION, sharding.DEFINITION)
+FILE_OF = {
+    **dict.fromkeys(("EnumerateKeys", "WalkKeyIndexes"), job.DEFINITION),
+    **dict.fromkeys(KEY_INDEX_MACHINES, manage.DEFINITION),
+    "DrainShards": sharding.DEFINITION,
+}
+RUN, MANAGE, DRAIN = (json.loads(definition(file)) for file in FILES)
+LEVELS = {"run": RUN, "child": RUN["States"]["ScanGroups"]["ItemProcessor"]}
+LEVELS |= {"manage": MANAGE, "drain": DRAIN}
+STATES = {
+    (file, name): state for file in FILES for name, state in states_in(json.loads(definition(file)))
+}
+RETRYING = [where for where, state in STATES.items() if state["Type"] in ("Task", "Map")]
+OF_RUNS = {name: state for (file, name), state in STATES.items() if file == job.DEFINITION}
+MAP = OF_RUNS["ScanGroups"]
+MOVE = DRAIN["States"]["MoveShards"]
+NO_ROOM = "Lambda.TooManyRequestsException"
+OF_AWS = re.compile(r"(States|Lambda|Sandbox|Runtime|S3|StepFunctions)\.\w+")
+NAME = re.compile(r"\$\{(\w+)\}")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_is_json_as_it_stands(file: str):
+    """So that editors, linters and tests read it; names stand only inside strings."""
+    text = (DEFINITIONS / f"{file}.asl.json").read_text()
+    strings = [*strings_in(json.loads(text))]
+    assert text.count("${") == sum(one.count("${") for one in strings)
+    assert set(NAME.findall(text)) == {name for one in strings for name in NAME.findall(one)}
+
+
+def test_every_policy_of_retries_is_used_and_every_one_that_is_named_exists():
+    texts = [path.read_text() for path in DEFINITIONS.glob("*.asl.json")]
+    named = [name for text in texts for name in re.findall(r'"Retry": "\$\{(\w+)\}"', text)]
+    assert set(named) == set(POLICIES)
+    assert not any('"Retry": [' in text for text in texts), "lists are in infra/retries.py"
+
+
+@pytest.mark.parametrize("machine", FILE_OF)
+def test_the_template_holds_the_definition_and_every_name_of_it(sharded: Deployed, machine: str):
+    properties = sharded.machine(machine)
+    assert json.loads(properties["DefinitionString"]) == json.loads(definition(FILE_OF[machine]))
+    substitutions = properties["DefinitionSubstitutions"]
+    assert set(substitutions) == set(NAME.findall(properties["DefinitionString"]))
+    assert all(substitutions.values())
+
+
+@pytest.mark.parametrize("machine", FILE_OF)
+def test_a_machine_can_be_redriven_is_traced_and_logs_no_keys(sharded: Deployed, machine: str):
+    """Only standard machines keep a history to go on from, wait for days, and refuse a second
+    execution of one name. Keys can be personal data: the history is for those who may read it."""
+    properties = sharded.machine(machine)
+    assert properties["StateMachineName"] == f"Keyhop-{machine}"
+    assert properties["StateMachineType"] == "STANDARD"
+    assert properties["TracingConfiguration"] == {"Enabled": True}
+    logging = properties["LoggingConfiguration"]
+    assert (logging["Level"], logging["IncludeExecutionData"]) == ("ERROR", False)
+    groups = sharded.of_type("AWS::Logs::LogGroup").values()
+    names = [group["Properties"]["LogGroupName"] for group in groups]
+    assert f"/aws/vendedlogs/states/Keyhop-{machine}" in names
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_state_is_reached_and_every_target_exists(level: str):
+    states = LEVELS[level]["States"]
+    reached: set[str] = set()
+    waiting = [LEVELS[level]["StartAt"]]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += targets_of(states[name])
+    assert reached == set(states)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_state_leads_to_an_end(level: str):
+    for name, state in LEVELS[level]["States"].items():
+        assert targets_of(state) or state["Type"] in ("Succeed", "Fail"), name
+
+
+@pytest.mark.parametrize("where", RETRYING)
+def test_a_retry_names_its_errors(where: tuple[str, str]):
+    """A retry of everything would try a wrong input, or a table's absence, over and over."""
+    for rule in STATES[where]["Retry"]:
+        assert rule["ErrorEquals"]
+        assert not {"States.ALL", "States.TaskFailed", "Exception"} & set(rule["ErrorEquals"])
+        if rule["ErrorEquals"] != [NO_ROOM]:
+            assert rule["MaxAttempts"] <= 10
+
+
+@pytest.mark.parametrize("where", RETRYING)
+def test_no_room_in_lambda_is_waited_out(where: tuple[str, str]):
+    """A map of more children than the account, or a reservation, serves: most wait for their turn.
+
+    For hours, each a minute at most; as an error of its own, so that it takes no other's attempts.
+    """
+    state = STATES[where]
+    if state.get("Resource", "").endswith("lambda:invoke"):
+        rule = state["Retry"][0]
+        assert rule["ErrorEquals"] == [NO_ROOM]
+        assert rule["MaxAttempts"] * rule["MaxDelaySeconds"] / 2 > 8 * 3600
+
+
+@pytest.mark.parametrize("where", RETRYING)
+def test_whatever_is_not_retried_is_caught(where: tuple[str, str]):
+    """Where nothing catches, the task's own error is the run's: these two are the last word."""
+    if where[1] not in ("CleanUp", "NoteFailure"):
+        assert STATES[where]["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
+
+
+def test_every_error_of_ours_in_a_definition_exists():
+    """Lambda reports an exception by its class's name: a renamed class would no longer match."""
+    named = {
+        error
+        for state in STATES.values()
+        for rule in (*state.get("Retry", ()), *state.get("Catch", ()))
+        for error in rule["ErrorEquals"]
+        if not OF_AWS.fullmatch(error)
+    }
+    classes = {
+        node.name
+        for path in LAMBDAS.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert named
+    assert named - classes == set()
+
+
+# --- jobs
+
+
+@pytest.mark.parametrize(
+    ("machine", "task", "worker"),
+    [("EnumerateKeys", "keys", "ScanSegments"), ("WalkKeyIndexes", "key_index", "WalkSegments")],
+)
+def test_jobs_differ_in_their_task_and_in_who_works(
+    sharded: Deployed, machine: str, task: str, worker: str
+):
+    substitutions = sharded.machine(machine)["DefinitionSubstitutions"]
+    assert (substitutions["Task"], substitutions["ResultsBucket"]) == (task, BUCKET)
+    invoked = {name: substitutions[f"{name}Arn"] for name in FUNCTIONS}
+    functions = {**{name: name for name in FUNCTIONS}, "ScanSegments": worker}
+    assert invoked == {name: function_arn(f"Keyhop-{one}") for name, one in functions.items()}
+    assert OF_RUNS["PlanRun"]["Parameters"]["Payload"]["task"] == "${Task}"
+
+
+def test_a_state_its_function_and_its_substitution_have_one_name():
+    tasks = {name for name, state in OF_RUNS.items() if state["Type"] == "Task"}
+    assert tasks == {*FUNCTIONS, "NoteFailure"}
+    for name in FUNCTIONS:
+        assert OF_RUNS[name]["Parameters"]["FunctionName"] == f"${{{name}Arn}}"
+
+
+def test_plan_run_knows_how_many_workers_a_reservation_serves(scheduled: Deployed, plain: Deployed):
+    assert scheduled.environment("PlanRun")["KEYHOP_MOST_WORKERS"] == "20"
+    assert "KEYHOP_MOST_WORKERS" not in plain.environment("PlanRun")
+
+
+def test_a_list_with_a_hole_is_no_list():
+    assert MAP["ToleratedFailurePercentage"] == 0
+    assert "ToleratedFailureCount" not in MAP
+    assert "ToleratedFailurePercentagePath" not in MAP
+
+
+def test_the_children_are_executions_of_their_own_that_may_loop():
+    config = MAP["ItemProcessor"]["ProcessorConfig"]
+    assert config == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
+
+
+def test_the_plan_decides_how_many_workers_run_at_once():
+    assert MAP["MaxConcurrencyPath"] == "$.maxConcurrency"
+    assert "MaxConcurrency" not in MAP
+
+
+def test_groups_come_from_the_results_bucket_and_results_go_there():
+    assert MAP["ItemReader"]["Parameters"]["Bucket"] == "${ResultsBucket}"
+    assert MAP["ItemReader"]["Parameters"]["Key.$"].startswith("$.")
+    assert MAP["ResultWriter"]["Parameters"]["Bucket"] == "${ResultsBucket}"
+    assert MAP["ResultWriter"]["Parameters"]["Prefix.$"].startswith("$.")
+    assert OF_RUNS["NoteFailure"]["Parameters"]["Bucket"] == "${ResultsBucket}"
+
+
+def test_the_maps_own_output_is_dropped():
+    """It is limited to 256 KiB; the manifest is made from the commits."""
+    assert MAP["ResultPath"] is None
+
+
+def test_the_roles_know_the_map_by_its_label():
+    assert MAP["Label"] == job.MAP_LABEL
+
+
+def test_step_functions_waits_for_a_function_longer_than_it_lives(sharded: Deployed):
+    for worker in ("ScanSegments", "WalkSegments"):
+        assert OF_RUNS["ScanSegments"]["TimeoutSeconds"] > sharded.function(worker)["Timeout"]
+    assert MOVE["TimeoutSeconds"] > sharded.function("MoveShards")["Timeout"]
+
+
+def test_a_redrive_of_a_failed_run_goes_back_to_its_groups():
+    """A redrive starts at the state that failed: that must be one from which the run goes on."""
+    assert OF_RUNS["CleanUp"]["Type"] == "Task"
+    assert OF_RUNS["CleanUp"]["Next"] == "ScanGroups"
+    assert "Catch" not in OF_RUNS["CleanUp"]
+
+
+# --- builds, audits and removals of key indexes
+
+
+def test_each_machine_does_its_own_action_and_starts_walks(kept: Deployed):
+    for machine, (action, _) in MACHINES.items():
+        assert kept.machine(machine)["DefinitionSubstitutions"] == {
+            "Partition": "aws",
+            "Action": action,
+            "ManageIndexArn": function_arn("Keyhop-ManageIndex"),
+            "WalkKeyIndexesArn": states_arn("stateMachine:Keyhop-WalkKeyIndexes"),
+        }
+
+
+@pytest.mark.parametrize("action", [action for action, _ in MACHINES.values()])
+def test_a_step_names_an_action_and_a_step_that_the_function_knows(action: str):
+    source = Path(life_cycle.__file__).read_text()
+    steps = [
+        state["Parameters"]["Payload"]
+        for state in MANAGE["States"].values()
+        if "Payload" in state.get("Parameters", {})
+    ]
+    assert [step["step"] for step in steps] == ["prepare", "finish"]
+    for step in steps:
+        assert step["action"] == "${Action}"
+        assert f'("{action}", "{step["step"]}")' in source
+
+
+def test_a_walk_is_a_run_that_is_waited_for():
+    """.sync:2: the state's result is the run's output, and its failure is the run's."""
+    resources = {
+        state["Resource"]
+        for state in MANAGE["States"].values()
+        if state["Type"] == "Task" and "StateMachineArn" in state["Parameters"]
+    }
+    assert resources == {"arn:${Partition}:states:::states:startExecution.sync:2"}
+
+
+WALK, AUDIT = {"table": "Orders"}, {"table": "Orders", "walk": {"kind": "audit"}}
+REMOVAL = {"next": "walk", "walk": WALK, "rounds": 1, "settleSeconds": 65}
+
+
+@pytest.mark.parametrize(
+    ("prepared", "path"),
+    [
+        ({"next": "wait", "seconds": 10}, ["Wait"]),
+        ({"next": "planned", "estimate": {}}, ["Planned"]),
+        ({"next": "end", "result": {}}, ["Finished"]),
+        ({"next": "finish", "rounds": 1}, ["Finish"]),
+        (
+            {"next": "walk", "walk": WALK, "audit": AUDIT},
+            ["Walk", "IsToBeAudited", "Audit", "Finish"],
+        ),
+        ({"next": "walk", "audit": AUDIT}, ["Audit", "Finish"]),
+        (REMOVAL, ["Settle", "Walk", "IsToBeAudited", "Finish"]),
+    ],
+    ids=["wait", "plan", "skip", "emptied", "build", "audit", "remove"],
+)
+def test_what_follows_a_preparation_is_what_it_says(prepared: dict[str, Any], path: list[str]):
+    assert follow("IsPrepared", prepared, len(path)) == path
+
+
+@pytest.mark.parametrize(
+    ("finished", "path"),
+    [
+        ({"next": "end", "result": {}}, ["Finished"]),
+        ({"next": "wait", "seconds": 10, "rounds": 1}, ["WaitForTable", "Finish"]),
+        ({**REMOVAL, "rounds": 2}, ["Settle", "Walk", "IsToBeAudited", "Finish"]),
+    ],
+)
+def test_what_follows_the_finish_is_what_it_says(finished: dict[str, Any], path: list[str]):
+    """A removal may walk again, if a keeper has still put a sentinel."""
+    assert follow("IsFinished", finished, len(path)) == path
+
+
+def follow(name: str, state: Mapping[str, Any], steps: int) -> list[str]:
+    """The states after `name`, if none of them changes what the choices read."""
+    found = []
+    for _ in range(steps):
+        at = MANAGE["States"][name]
+        name = next_of(at, state) if at["Type"] == "Choice" else at["Next"]
+        found.append(name)
+    return found
+
+
+def next_of(choice: Mapping[str, Any], state: Mapping[str, Any]) -> str:
+    for rule in choice["Choices"]:
+        field = rule["Variable"].removeprefix("$.")
+        if rule.get("IsPresent") and field in state:
+            return str(rule["Next"])
+        if "StringEquals" in rule and state.get(field) == rule["StringEquals"]:
+            return str(rule["Next"])
+    return str(choice["Default"])
+
+
+# --- drains
+
+
+def test_a_step_gets_the_executions_own_input(sharded: Deployed):
+    """Of the last step it only hears whether this drain has begun: it asks the metadata itself."""
+    assert MOVE["Parameters"]["Payload"] == {"request.$": "$$.Execution.Input", "last.$": "$"}
+    substitutions = sharded.machine("DrainShards")["DefinitionSubstitutions"]
+    assert substitutions["MoveShardsArn"] == function_arn("Keyhop-MoveShards")
+
+
+def test_a_drain_that_failed_looks_failed():
+    """With the sentence of the error as its cause; only the end of a drain is a success."""
+    states = DRAIN["States"]
+    ends = {name: state["Type"] for name, state in states.items() if not targets_of(state)}
+    assert ends == {"Drained": "Succeed", "CalledOff": "Fail", "Refused": "Fail", "Broken": "Fail"}
+    assert {rule["Next"] for rule in MOVE["Catch"]} == {"ExplainRefusal", "Broken"}
+    assert states["Refused"]["CausePath"] == "$.exception.errorMessage"
+
+
+def test_a_drain_ends_when_it_is_done_and_waits_otherwise():
+    states = DRAIN["States"]
+    choice = states["IsDrained"]
+    follows = {rule["StringEquals"]: rule["Next"] for rule in choice["Choices"]}
+    assert follows == {"done": "Drained", "called off": "CalledOff"}
+    assert {rule["Variable"] for rule in choice["Choices"]} == {"$.action"}
+    assert choice["Default"] == "Wait"
+    assert (states["Wait"]["SecondsPath"], states["Wait"]["Next"]) == ("$.seconds", "MoveShards")
+
+
+def test_what_the_choice_reads_is_what_the_function_answers():
+    from handlers.move_shards import to_state
+    from keyhop.sharding.drain import DrainStep, Next
+    from keyhop.sharding.key.shards import Phase
+
+    answers = {action: to_state(DrainStep(action, Phase.MOVING, 1, 4, 0.2)) for action in Next}
+    assert answers[Next.DONE]["action"] == "done"
+    for state in answers.values():
+        assert isinstance(state["seconds"], int)
+        assert state["seconds"] >= 1, "a drain that gets nowhere must not spin"
+
+
+def targets_of(state: Mapping[str, Any]) -> list[str]:
+    rules = (*state.get("Catch", ()), *state.get("Choices", ()))
+    return [
+        *(state[field] for field in ("Next", "Default") if field in state),
+        *(rule["Next"] for rule in rules),
+    ]
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from strings_in(one)

@@ -1,0 +1,29 @@
+"""What Lambda gives a handler besides its event, and what a handler prints for CloudWatch."""
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass
+class Context:
+    function_name: str = "f"
+    memory_limit_in_mb: int = 1769
+    invoked_function_arn: str = "arn:f"
+    aws_request_id: str = "request-1"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
+
+def metrics_in(printed: str) -> dict[tuple[str, str], float]:
+    """Values of the embedded metrics, by name and reason."""
+    found = {}
+    for line in printed.splitlines():
+        record = json.loads(line)
+        if "_aws" in record:
+            (metrics,) = record["_aws"]["CloudWatchMetrics"]
+            assert metrics["Namespace"] == "Keyhop"
+            for metric in metrics["Metrics"]:
+                (value,) = record[metric["Name"]]
+                found[metric["Name"], record.get("Reason", "")] = value
+    return found
