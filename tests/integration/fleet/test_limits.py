@@ -4,12 +4,11 @@ import time
 from collections import Counter
 
 import pytest
-from keyhop.dynamodb.usage import Tally
 from keyhop.errors import BudgetSpent, GaveUp, NoProgress, RunConflict
-from keyhop.jobs import plan as planning
+from keyhop.jobs import fleet as planning
 from keyhop.jobs import work as working
 from keyhop.jobs.fleet_rate import SLOT_SECONDS
-from keyhop.jobs.work import GroupWork, Worked, scan_segments
+from keyhop.jobs.work import GroupWork, SliceResult, scan_segments
 
 from testing.databases import Database
 from testing.standin.server import StandIn
@@ -139,8 +138,8 @@ def test_a_worker_that_must_wait_for_others_hands_back(
         "item": {"group": 0, "mayRead": None},
     }
     work = GroupWork.from_state(selected)
-    worked = scan_segments(work, machine.runs, machine.tables, 900, "w", Tally())
-    assert worked == Worked(done=False, keys=0, commits=0)
+    worked = scan_segments(work, *machine.scan_arguments())
+    assert worked == SliceResult(done=False, keys=0, commits=0)
     assert charged == []
 
 
