@@ -129,6 +129,20 @@ def test_the_report(database: Database, table_name: str, tmp_path: Path) -> None
     assert report["finished"] is True
 
 
+def test_keys_are_text_unless_another_format_is_asked_for(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    """On standard output, in files, and on standard output after a check."""
+    expected = sorted(strict.collections(table_name, [2] * 7))
+    arguments = ("keys", table_name, "--endpoint-url", strict.url, "--quiet")
+    assert sorted(keyhop(*arguments).lines) == expected
+    assert sorted(keyhop(*arguments, "--verify", "1").lines) == expected
+    assert keyhop(*arguments, "--output", str(tmp_path / "out")).status == 0
+    (part,) = (tmp_path / "out" / "parts").iterdir()
+    assert part.suffix == ".txt"
+    assert sorted(part.read_text().splitlines()) == expected
+
+
 def test_quiet_says_nothing(database: Database, table_name: str) -> None:
     database.collections(table_name, [2] * 20)
     result = database.keys(table_name, "--quiet")
