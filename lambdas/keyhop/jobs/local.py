@@ -51,10 +51,10 @@ class LocalJob:
     _begun: RunPlan | None = None
     _start: Start | None = None
 
-    def prepare(self, table: Table | None = None) -> None:
+    def prepare(self, table: Table | None = None, may_be_finished: bool = False) -> None:
         """Find the run to go on with, or plan a new one as far as its task; reads nothing yet.
 
-        Raises CannotStart and its kin.
+        may_be_finished: then there is nothing to go on with. Raises CannotStart and its kin.
         """
         begun = self.journal.plan()
         table = table or look_up(self.connection, self.request.table, self.patience)
@@ -63,7 +63,14 @@ class LocalJob:
             source = self._task_plan.source
         else:
             self.task, source = resumed(
-                self.journal, begun, self.request, self.tasks, table, self.connection, self.place
+                self.journal,
+                begun,
+                self.request,
+                self.tasks,
+                table,
+                self.connection,
+                self.place,
+                may_be_finished,
             )
         budget = Budget(self.request.max_read_rate, self.request.max_read_units)
         self.reader = PageReader(

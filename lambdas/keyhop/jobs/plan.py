@@ -33,7 +33,7 @@ class Spread(Protocol):
 
     @property
     def format(self) -> Format:
-        """Of the keys, if none is asked for."""
+        """How keys are written, if nothing else is asked for."""
 
     def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
         """What the layout has to know. size_bytes: of what is read."""

@@ -7,9 +7,9 @@ from typing import ClassVar
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
-from keyhop.jobs.request import Request, allowed, table_name
+from keyhop.jobs.request import allowed, table_name
 from keyhop.jobs.runs import Deployment
-from keyhop.jobs.task import Options, TaskPlan
+from keyhop.jobs.task import Options
 from keyhop.key_index.belief import choose_source
 from keyhop.key_index.registry import Registry, folder_of
 from keyhop.key_index.sentinel import Sentinel
@@ -59,20 +59,11 @@ class KeyIndexes:
 
     def task(self, connection: Connection, options: Options) -> WalkTask:
         """The task of a run that walks over one of the tables."""
-        return _DeployedWalk(connection, options, self)
+        return WalkTask(connection, options, self._checked_sentinel)
 
-
-class _DeployedWalk(WalkTask):
-    """A walk whose sentinels are where the deployment has them."""
-
-    def __init__(self, connection: Connection, options: Options, indexes: KeyIndexes) -> None:
-        self._indexes = indexes
-        super().__init__(connection, options)
-
-    def plan(self, table: Table, request: Request) -> TaskPlan:
-        self._indexes.checked(table.name)
-        self.sentinel = self._indexes.sentinel(table)
-        return super().plan(table, request)
+    def _checked_sentinel(self, table: Table) -> Sentinel:
+        self.checked(table.name)
+        return self.sentinel(table)
 
 
 @dataclass(frozen=True, slots=True)

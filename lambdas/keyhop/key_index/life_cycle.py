@@ -6,14 +6,13 @@ again), "walk" (the jobs in `walk` and `audit`; then the step "finish"), "finish
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart
-from keyhop.jobs.clock import now
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes
@@ -32,7 +31,7 @@ from keyhop.key_index.index import (
 )
 from keyhop.key_index.registry import Registry, without_examples
 from keyhop.key_index.report import build_cost, walk_report
-from keyhop.key_index.request import Order
+from keyhop.key_index.request import Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, Walk, WalkTask
 from keyhop.key_index.validation import check_all_were_free, check_items, check_place
@@ -65,11 +64,11 @@ class Keeper(Protocol):
     def detach(self, table: Table) -> bool:
         """Make sure that it is not followed; False: not yet, so this is called again."""
 
+    def mappings(self, table: Table) -> int:
+        """How many mappings of the keeper there are: with none, nobody follows the table."""
+
     def shares_stream(self, table: Table) -> bool:
         """Whether somebody else reads the table's stream."""
-
-    def mappings(self, table: Table) -> int:
-        """How many mappings of keepers follow the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +110,7 @@ class LifeCycle:
 
     def estimate(self) -> dict[str, Any]:
         """What a build would cost, by a sample."""
-        source = WalkTask(
-            self.connection, {"walk": asdict(self.order.walk("build"))}, self.sentinel
-        ).view(self.table.source())
-        reader = PageReader(self.connection, source, Budget(self.order.max_read_rate))
+        reader = self._reader("build")
         found = estimate(reader, "skip", "a build walks by hops", Wishes())
         cost = build_cost(found.findings.keys.mean, found.costs["skip"].units.mean)
         rate = self.order.max_write_rate or cost["write_units"] or 1.0
@@ -193,7 +189,7 @@ class LifeCycle:
         order = self.order
         journal = self.journal_of(state["audited"]["run"])
         report = self.report_of("audit", journal)
-        report["keeper"] = self.keeper.mappings(self.table) > 0
+        report["keeper"] = bool(self.keeper.mappings(self.table))
         journal.keep(REPORT, report)
         self.registry.note_audit(report)
         self.drift(report["drift"])
@@ -260,10 +256,14 @@ class LifeCycle:
 
     def _has_rows(self) -> bool:
         """Whether the index still has rows of sentinels; reads it to the end, or to the first."""
-        walk = {"walk": asdict(self.order.walk("remove"))}
-        source = WalkTask(self.connection, walk, self.sentinel).view(self.table.source(INDEX))
-        reader = PageReader(self.connection, source, Budget(self.order.max_read_rate))
-        return has_rows(reader)
+        return has_rows(self._reader("remove"))
+
+    def _reader(self, kind: Kind) -> PageReader:
+        """Reads what a walk of that kind walks over."""
+        request = parse_walk(self._job(kind))
+        task = WalkTask(self.connection, request.options, self.sentinel_of)
+        source = task.plan(self.table, request).source
+        return PageReader(self.connection, source, Budget(request.max_read_rate))
 
     def report_of(self, kind: Kind, journal: Journal) -> dict[str, Any]:
         """The report of a walk, from the manifest of its run."""
@@ -274,9 +274,36 @@ class LifeCycle:
             self.order.walk(kind),
             usage_of(manifest),
             manifest["seconds"],
-            now(),
+            manifest["ended"],
             examples_of(journal),
         )
+
+
+def all_steps(
+    life_cycle_of: Callable[[], LifeCycle],
+    walk: Callable[[LifeCycle, Mapping[str, Any]], str],
+    wait: Callable[[str], None],
+) -> dict[str, Any]:
+    """The steps of an action, one after the other as a state machine has them; the last state.
+
+    life_cycle_of: the table's, as it is now. walk: does the job that it is given, and returns its
+    run. wait: is told for what.
+    """
+    step = "prepare"
+    state: dict[str, Any] = {}
+    while True:
+        life_cycle = life_cycle_of()
+        state |= life_cycle.step(step, state)
+        if state["next"] in ("planned", "end"):
+            return state
+        if state["next"] == "wait":
+            wait(state["says"])
+            continue
+        if state["next"] == "walk":
+            for job, walked in (("walk", "walked"), ("audit", "audited")):
+                if job in state:
+                    state[walked] = {"run": walk(life_cycle, state[job])}
+        step = "finish"
 
 
 def has_rows(reader: PageReader) -> bool:

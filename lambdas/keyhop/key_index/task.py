@@ -12,7 +12,7 @@ consistent reads before it counts.
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from threading import Event, Lock
@@ -64,13 +64,18 @@ class WalkTask(ReadingTask):
     outputs: Mapping[str, str] = {"index_walk": "keyIndex"}
 
     def __init__(
-        self, connection: Connection, options: Options, sentinel: Sentinel | None = None
+        self,
+        connection: Connection,
+        options: Options,
+        sentinel_of: Callable[[Table], Sentinel] | None = None,
     ) -> None:
-        """sentinel: for a new run; that of a run that was begun is in its options."""
+        """sentinel_of: for a new run; the sentinels of a run that was begun are in its options."""
         super().__init__()
         self.walk = Walk(**options["walk"])
         self.max_write_rate = self.walk.max_write_rate
-        self.sentinel = sentinel or Sentinel.from_json(options["sentinel"])
+        if "sentinel" in options:
+            self.sentinel = Sentinel.from_json(options["sentinel"])
+        self._sentinel_of = sentinel_of
         self._connection = connection
         self._options = options
         self._graces = 0
@@ -78,6 +83,8 @@ class WalkTask(ReadingTask):
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Task.plan: a removal walks over the index, as long as there is one."""
+        if self._sentinel_of is not None:
+            self.sentinel = self._sentinel_of(table)
         options = {"walk": self._options["walk"], "sentinel": self.sentinel.to_json()}
         if self.walk.kind == "remove" and table.index(INDEX) is not None:
             source = self.view(table.source(INDEX))
