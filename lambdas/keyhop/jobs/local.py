@@ -1,6 +1,7 @@
 """A job in this process: the same plan, work and finish as a fleet's, over files of one's own."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -8,12 +9,15 @@ from threading import Event
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.values import Key
 from keyhop.errors import RunConflict
+from keyhop.jobs import work
+from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.finish import conclude, recover
 from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import choose_threads
-from keyhop.jobs.model import RunPlan, Totals
+from keyhop.jobs.model import Part, RunPlan, Totals
 from keyhop.jobs.plan import OneProcess, Place, begin, chosen, resumed
 from keyhop.jobs.request import Request
 from keyhop.jobs.slice import Sink
@@ -110,7 +114,6 @@ class LocalJob:
         idle: Callable[[], None] = lambda: None,
         copy: Sink | None = None,
         output: Output | None = None,
-        longest_slice_seconds: float | None = None,
     ) -> bool:
         """Go on until all is read, or the job is told to stop; returns whether all is read.
 
@@ -128,13 +131,21 @@ class LocalJob:
             copy,
             output,
         )
-        if longest_slice_seconds is not None:
-            group.longest_slice_seconds = group.first_slice_seconds = longest_slice_seconds
+        if isinstance(self.journal.store, Memory):
+            # Nothing is committed that anybody could go on from: one slice is enough, and no memory
+            # is spent on keys.
+            group.first_slice_seconds = group.longest_slice_seconds = math.inf
+            group.output = output or Dropped()
+        elif self.task.visits:
+            # As a fleet's: a visit may wait, and one that the end of a slice cuts off is made
+            # again, but what it has put right by then is not counted again.
+            group.first_slice_seconds = work.FIRST_SLICE_SECONDS
+            group.longest_slice_seconds = work.LONGEST_SLICE_SECONDS
         try:
             return group.run(self._start)
         finally:
             if self.task.examples:
-                self.journal.keep("notes/g0.json", self.task.examples)
+                self.journal.keep(f"{work.NOTES}/g0.json", self.task.examples)
 
     def finish(self) -> tuple[Totals, Result]:
         """Sum up, and write the manifest if all is read; raises BrokenPromise, Stopped."""
@@ -143,6 +154,20 @@ class LocalJob:
     def _check_not_stopped(self, done: int) -> None:
         if self.stop.is_set():
             raise Stopped
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Keys that nobody takes (worker.Output)."""
+
+    attempt: str = ""
+    memory: KnownKeys | None = None
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        return len(keys if self.memory is None else self.memory.new_among(keys))
+
+    def close(self) -> tuple[Part, ...]:
+        return ()
 
 
 def nowhere() -> Journal:
