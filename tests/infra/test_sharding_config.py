@@ -7,8 +7,8 @@ import pytest
 from keyhop.dynamodb.values import KeyType
 from keyhop.errors import CannotStart
 from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.shards import ATTRIBUTES, Shards, to_item
-from keyhop.sharding.protocol import Placement
 
 from infra.config import Config, ConfigError
 from infra.config_tables import MAX_TABLES_TEXT, Sharding
@@ -196,7 +196,7 @@ def test_what_travels_in_the_environment_is_bounded():
 
 
 def test_the_metadatas_own_attributes_are_those_that_the_library_writes():
-    written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).name, table="Audit")))
+    written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).text("_"), table="Audit")))
     assert written | {"traffic", "shards_added"} == ATTRIBUTES
     for name in ATTRIBUTES:
         with pytest.raises(ConfigError, match="metadata items use that one"):

@@ -36,8 +36,8 @@ def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     assert state["next"] == "verify"
     alone = state["result"]["cost"]["total"]
     charged.clear()
-    state["maxReadRate"] = 30.0
-    machine.remaining = 2.0
+    state["maxReadRate"] = 50.0
+    machine.remaining = 1.5
     turns = 0
     while state["next"] == "verify":
         state = machine.verify(state)
