@@ -77,7 +77,7 @@ class Enumeration(Construct):
                 SUMMING_UP_MB,
                 disk_mb=DISK_MB,
             ),
-            {**where, **price, **which_sharding(config)},
+            {**where, **tables, **price, **which_sharding(config)},
         )
         allow_reading_shard_counts(finish_run, config.sharded_tables)
         swept = "ReadTheCommitsWriteTheManifestSweepTheRest"

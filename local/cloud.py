@@ -53,6 +53,7 @@ class Cloud:
     dynamodb: str
     folder: Path
     outputs: dict[str, str] = field(default_factory=dict)
+    bootstrapped: bool = False
 
     def client(self, service: str) -> Any:
         """A client for a service other than DynamoDB."""
@@ -78,10 +79,15 @@ class Cloud:
 
     def deploy(self, tables: Tables, **context: str) -> dict[str, str]:
         """`cdk bootstrap` and `cdk deploy`; returns the stack's outputs. Raises DeploymentError."""
-        self._bootstrap()
+        if not self.bootstrapped:
+            self._bootstrap()
         written = self.folder / "outputs.json"
-        options = ("--require-approval", "never", "--outputs-file", str(written))
-        self._cdk("deploy", *options, *self._context(tables, context))
+        given = {"tables": json.dumps(list(tables)), "dynamodbEndpoint": self.dynamodb, **context}
+        self._cdk(
+            *("deploy", "--require-approval", "never", "--outputs-file", str(written)),
+            *("--output", str(self._assembly)),
+            *(part for name, value in given.items() for part in ("-c", f"{name}={value}")),
+        )
         (self.outputs,) = json.loads(written.read_text()).values()
         return self.outputs
 
@@ -92,14 +98,15 @@ class Cloud:
         (app / "empty.json").write_text('{"Resources": {}}')
         (app / "manifest.json").write_text(json.dumps(EMPTY_APP))
         self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(app))
+        self.bootstrapped = True
 
-    def destroy(self, tables: Tables, **context: str) -> None:
-        """`cdk destroy` of what was deployed with the same context. Raises DeploymentError."""
-        self._cdk("destroy", "--force", *self._context(tables, context))
+    def destroy(self) -> None:
+        """`cdk destroy` of what was deployed last. Raises DeploymentError."""
+        self._cdk("destroy", "--force", "--app", str(self._assembly))
 
-    def _context(self, tables: Tables, more: Mapping[str, str]) -> list[str]:
-        given = {"tables": json.dumps(list(tables)), "dynamodbEndpoint": self.dynamodb, **more}
-        return [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
+    @property
+    def _assembly(self) -> Path:
+        return self.folder / "cdk.out"
 
     def _cdk(self, *arguments: str) -> None:
         if not CDK.exists():
@@ -107,7 +114,7 @@ class Cloud:
         cache = ROOT / ".cache"
         try:
             done = subprocess.run(
-                [CDK, *arguments, "--no-notices", "--output", str(self.folder / "cdk.out")],
+                [CDK, *arguments, "--no-notices"],
                 cwd=ROOT,
                 env={
                     **_without_aws(os.environ),

@@ -24,7 +24,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Fails with RunFailed on purpose: so ends the execution, with a cause for people."""
     settings = CleanUpSettings.from_env(os.environ)
     execution = Execution.from_context(event["execution"])
-    runs = settings.deployment.runs
+    runs = settings.runs
     try:
         clean_up(event["state"], execution, event["entered"], runs, settings.worker)
     except RunFailed as failed:

@@ -151,10 +151,10 @@ def _set_of(read: Callable[[object], Any]) -> Callable[[object], set[Any]]:
     def read_set(content: object) -> set[Any]:
         if not isinstance(content, list) or not content:
             raise InvalidItem("the content of a set must be an array, not empty")
-        found = {read(one) for one in content}
-        if len(found) != len(content):
+        values = {read(one) for one in content}
+        if len(values) != len(content):
             raise InvalidItem("a set has a value twice")
-        return found
+        return values
 
     return read_set
 

@@ -1,4 +1,4 @@
-"""ProposeDrains: says which keys have more shards than they need; drains them when told so.
+"""ProposeDrains: says which keys have more shards than needed; drains them if the settings say so.
 
 It answers [{"table", "key", "from", "to", "reason", "started"}]; with a binary key there is
 "typed": true besides. So table, key, `to` and typed are the input of DrainShards. Keys are in the
@@ -88,8 +88,8 @@ def start(stepfunctions: Any, machine: str, proposed: list[dict[str, Any]]) -> i
 
 def execution_name(one: dict[str, Any], day: str) -> str:
     """The same for one key on one day, whatever is proposed; it does not show the key."""
-    told = json.dumps([one["table"], one["key"]], sort_keys=True)
-    return f"{day}-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
+    identity = json.dumps([one["table"], one["key"]], sort_keys=True)
+    return f"{day}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
 
 
 def input_of(one: dict[str, Any]) -> dict[str, Any]:

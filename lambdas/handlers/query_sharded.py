@@ -44,8 +44,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
-    """A page of items, as large as was asked for and as an answer can be."""
-    found = table.query(
+    """A page of items, as large as was wanted and as an answer can be."""
+    stored = table.query(
         key=request.key,
         between=request.between,
         descending=request.descending,
@@ -53,7 +53,7 @@ def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
         consistent=request.consistent,
         page_token=request.page_token,
     )
-    items, last = take(found, request.limit, request.typed)
+    items, last = take(stored, request.limit, request.typed)
     token = None
     if last is not None:
         sort = last[table.schema.sort.name]
@@ -64,7 +64,7 @@ def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
 
 
 def take(
-    found: Iterator[dict[str, Any]], limit: int, typed: bool
+    stored: Iterator[dict[str, Any]], limit: int, typed: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """Items as JSON, and the last of them if more are left; at least one, if there is one.
 
@@ -73,7 +73,7 @@ def take(
     items: list[dict[str, Any]] = []
     last: dict[str, Any] | None = None
     size = 0
-    for item in found:
+    for item in stored:
         shown = item_json(item, typed)
         size += len(json.dumps(shown)) + len(", ")
         if len(items) == limit or (items and size > ANSWER_BYTES):

@@ -151,8 +151,23 @@ class FinishSettings(WorkerSettings):
     """Of FinishRun."""
 
 
-class CleanUpSettings(WorkerSettings):
-    """Of CleanUp."""
+@dataclass(frozen=True)
+class CleanUpSettings(Settings):
+    """Of CleanUp, which reads the run's files only."""
+
+    bucket: Bucket
+    memory_mb: Number
+    architecture: Architecture
+
+    @property
+    def runs(self) -> Runs:
+        """The runs in the results bucket."""
+        return Runs(s3_client(), self.bucket)
+
+    @property
+    def worker(self) -> Worker:
+        """The size of the function that reads."""
+        return Worker(self.memory_mb, self.architecture)
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,8 @@ def at_work(
     except OutOfTime as error:
         raise GaveUp(str(error)) from error
     except (ClientError, BotoCoreError) as error:
-        told = explained_to_user(error, table)
-        raise (GaveUp(str(told)) if is_transient(error) else told) from error
+        explained = explained_to_user(error, table)
+        raise (GaveUp(str(explained)) if is_transient(error) else explained) from error
     finally:
         count_sharding(metrics, table.usage.take())
 

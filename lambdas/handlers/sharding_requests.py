@@ -81,12 +81,12 @@ class MoveRequest:
 def _key(key: object, typed: bool) -> Any:
     if isinstance(key, str) and key:
         return key
-    found = _scalar("key", key, typed) if typed and key is not None else None
-    if not isinstance(found, str | bytes) or not found:
+    value = _scalar("key", key, typed) if typed and key is not None else None
+    if not isinstance(value, str | bytes) or not value:
         raise InvalidInput(
             'key must be a text, not empty; a binary key is {"B": "<base64>"}, with "typed": true.'
         )
-    return found
+    return value
 
 
 def _between(value: object, typed: bool) -> tuple[Any, Any] | None:

@@ -59,7 +59,7 @@ def write(table: ShardedTable, request: WriteRequest) -> Failures:
         except InvalidItem as error:
             failures[index] = ("InvalidItem", f"The item cannot be written: {error}.")
     for place, _, cause in table.batch_write(items).failed:
-        failures[places[place]] = _told(cause, table)
+        failures[places[place]] = _explained(cause, table)
     return failures
 
 
@@ -78,13 +78,13 @@ def answer(items: int, failures: Failures) -> dict[str, Any]:
     }
 
 
-def _told(error: Exception, table: ShardedTable) -> tuple[str, str]:
+def _explained(error: Exception, table: ShardedTable) -> tuple[str, str]:
     if isinstance(error, KeyhopError | OutOfTime):
         return type(error).__name__, str(error)
     if isinstance(error, ClientError):
         code = str(error.response.get("Error", {}).get("Code", "ClientError"))
         return code, str(explained_to_user(error, table))
     if isinstance(error, BotoCoreError):
-        told = explained_to_user(error, table)
-        return type(told).__name__, str(told)
+        explained = explained_to_user(error, table)
+        return type(explained).__name__, str(explained)
     return "InvalidItem", f"The item cannot be written: {error}."

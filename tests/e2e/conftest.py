@@ -16,15 +16,17 @@ import pytest
 from local.cloud import Cloud, laptop_cloud
 from local.follow import Ended, Executions
 from testing.databases import Database
+from tests.live.fixtures import enumerated, fixtures
 
-KEPT = ["Kept", "Chaos", "Poison"]
+LIVE_PREFIX = "e2e-"
 SHARDED = {"table": "Sharded", "sharding": {"partitionKey": "path"}}
 TABLES = [
-    *("Whole", "Small", "Slow", "Odd", "Live"),
-    *({"table": name, "keyIndex": True} for name in KEPT),
+    *("Whole", "Small", "Slow", "Odd"),
+    *({"table": name, "keyIndex": True} for name in ("Kept", "Chaos")),
     SHARDED,
+    *(table.name for table in enumerated(fixtures(LIVE_PREFIX))),
 ]
-"""What the deployment may touch; each test module has a table of its own."""
+"""What the deployment may touch; each test module has tables of its own."""
 
 WORKER_SECONDS = 30
 """The least that the stack takes: a worker works half a minute, and hands back."""

@@ -1,5 +1,6 @@
 """What `cdk destroy` takes away, and what it leaves."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from keyhop.streams.event_source import Mappings
@@ -14,7 +15,7 @@ TABLES = ["Small", {"table": "Left", "keyIndex": True}]
 def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
     cloud: Cloud, tmp_path: Path
 ) -> None:
-    other = Cloud(cloud.url, cloud.dynamodb, tmp_path)
+    other = replace(cloud, folder=tmp_path, outputs={})
     outputs = other.deploy(TABLES, stackName="Gone")
     states, functions, s3 = (cloud.client(name) for name in ("stepfunctions", "lambda", "s3"))
 
@@ -37,7 +38,7 @@ def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
         pass
     assert len(mappings.of_table(stream)) == 1
     s3.put_object(Bucket=outputs["ResultsBucketName"], Key="runs/r/manifest.json", Body=b"{}")
-    other.destroy(TABLES, stackName="Gone")
+    other.destroy()
     assert machines() == named() == mappings.of_table(stream) == []
     kept = s3.list_objects_v2(Bucket=outputs["ResultsBucketName"])["Contents"]
     assert [entry["Key"] for entry in kept] == ["runs/r/manifest.json"]

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,10 +14,62 @@ from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import busy_worker
 
 SCAN_SEGMENTS = "Keyhop-ScanSegments"
+RATES = {"killed": 60.0, "slices": 12.0, "raised": 25.0}
 
 
-def test_a_table_of_100_000_items_over_3_000_keys_comes_out_exactly(deployed: Deployed) -> None:
-    expected = deployed.database.collections("Whole", [34, 33, 33] * 990 + [100] * 30)
+@dataclass(frozen=True)
+class SlowRuns:
+    """Runs of one table, which last tens of seconds because of their rates."""
+
+    deployed: Deployed
+    keys: set[str]
+
+    def start(self, name: str, segments: int, at_once: int) -> str:
+        given = {"table": "Slow", "segments": segments, "maxConcurrency": at_once}
+        return self.deployed.executions.start({**given, "maxReadRate": RATES[name]}, name)
+
+    def check(self, name: str) -> None:
+        """It ends with all keys, and has kept to its rate."""
+        executions = self.deployed.executions
+        arn = executions.state_machine.replace(":stateMachine:", ":execution:")
+        ended = executions.follow(f"{arn}:{name}", LONGEST_SECONDS)
+        assert ended.status == "SUCCEEDED", ended
+        assert self.deployed.found(name) == Counter(self.keys)
+        times = executions.states.describe_execution(executionArn=f"{arn}:{name}")
+        seconds = (times["stopDate"] - times["startDate"]).total_seconds()
+        assert ended.output["read_units"] / seconds <= 1.1 * RATES[name]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slow_runs(deployed: Deployed) -> SlowRuns:
+    """They begin here, and go on while the other tests of this module run."""
+    runs = SlowRuns(deployed, deployed.database.collections("Slow", [1] * 800, filling=3_000))
+    runs.start("killed", segments=64, at_once=2)
+    victim = busy_worker(SCAN_SEGMENTS)
+    os.kill(victim, signal.SIGKILL)
+    other = busy_worker(SCAN_SEGMENTS, but={victim})
+    os.kill(other, signal.SIGSTOP)  # it hangs until the function's time is over
+    runs.start("slices", segments=8, at_once=1)
+    raised = runs.start("raised", segments=64, at_once=1)
+    while not levels_noted(deployed):
+        time.sleep(0.1)  # until the first worker has begun, alone
+    states = deployed.executions.states
+    (run,) = states.list_map_runs(executionArn=raised)["mapRuns"]
+    states.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=2)
+    return runs
+
+
+def levels_noted(deployed: Deployed) -> set[int]:
+    """The levels of concurrency that the workers of the run `raised` have heard of."""
+    listed = deployed.executions.s3.list_objects_v2(
+        Bucket=deployed.executions.bucket, Prefix="runs/raised/levels/"
+    )
+    keys = [entry["Key"] for entry in listed.get("Contents", ())]
+    return {json.loads(deployed.executions.read(key))["level"] for key in keys}
+
+
+def test_a_table_of_30_000_items_over_3_000_keys_comes_out_exactly(deployed: Deployed) -> None:
+    expected = deployed.database.collections("Whole", [10, 10, 9] * 990 + [43] * 30)
     assert len(expected) == 3_000
     ended = deployed.run({"table": "Whole", "segments": 256, "maxConcurrency": 2}, "whole")
     assert ended.status == "SUCCEEDED", ended
@@ -34,10 +87,14 @@ def test_a_table_of_100_000_items_over_3_000_keys_comes_out_exactly(deployed: De
     assert ended.output["read_units"] < 2_500
 
 
-def test_the_table_alone_is_enough(deployed: Deployed, small: set[str]) -> None:
+def test_the_table_alone_is_enough_and_a_name_is_given_once(
+    deployed: Deployed, small: set[str]
+) -> None:
     ended = deployed.run({"table": "Small"}, "alone")
     assert ended.status == "SUCCEEDED", ended
     assert deployed.found("alone") == Counter(small)
+    with pytest.raises(deployed.executions.states.exceptions.ExecutionAlreadyExists):
+        deployed.executions.start({"table": "Small", "segments": 9}, "alone")
 
 
 def test_more_than_a_hundred_groups(deployed: Deployed, small: set[str]) -> None:
@@ -92,15 +149,6 @@ def test_the_check_is_a_state_of_its_own(deployed: Deployed, small: set[str]) ->
     assert ended.output["verify"]["missing"] == 0
 
 
-def test_a_second_run_of_the_same_name_is_refused_or_the_same(
-    deployed: Deployed, small: set[str]
-) -> None:
-    states = deployed.executions.states
-    assert deployed.run({"table": "Small"}, "named").status == "SUCCEEDED"
-    with pytest.raises(states.exceptions.ExecutionAlreadyExists):
-        deployed.executions.start({"table": "Small", "segments": 9}, "named")
-
-
 def test_a_budget_of_units_holds_and_a_resume_goes_on(deployed: Deployed, small: set[str]) -> None:
     given = {"table": "Small", "segments": 96, "maxConcurrency": 2, "maxReadUnits": 40}
     ended = deployed.run(given, "poor")
@@ -126,71 +174,30 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     deployed: Deployed, small: set[str]
 ) -> None:
     """The poison: a commit that is not JSON, where the last group will look for its own."""
-    given = {"table": "Small", "segments": 512, "maxConcurrency": 1}
+    given = {"table": "Small", "segments": 256, "maxConcurrency": 1}
     execution = deployed.executions.start(given, "poisoned")
     while deployed.executions.progress(execution) is None:
         pass
-    deployed.put("runs/poisoned/commits/g00015-s000000.json", b"{")
+    deployed.put("runs/poisoned/commits/g00007-s000000.json", b"{")
     ended = deployed.executions.follow(execution, LONGEST_SECONDS)
     assert (ended.status, ended.error) == ("FAILED", "RunFailed")
-    assert "Group 15 failed. BrokenPromise: commits/g00015-s000000.json is dam" in ended.cause
+    assert "Group 7 failed. BrokenPromise: commits/g00007-s000000.json is dam" in ended.cause
     assert "start a new run" in ended.cause
     assert deployed.run(given, "healthy").status == "SUCCEEDED"
     assert deployed.found("healthy") == Counter(small)
 
 
-@pytest.fixture(scope="module")
-def slow(deployed: Deployed) -> set[str]:
-    """A table that takes a while under a low rate: 500 read units at least."""
-    return deployed.database.collections("Slow", [1] * 1_000, filling=3_000)
+def test_killed_and_halted_workers_change_nothing(slow_runs: SlowRuns) -> None:
+    slow_runs.check("killed")
 
 
-def test_killed_and_halted_workers_change_nothing(deployed: Deployed, slow: set[str]) -> None:
-    given = {"table": "Slow", "segments": 64, "maxConcurrency": 2, "maxReadRate": 60}
-    execution = deployed.executions.start(given, "killed")
-    victim = busy_worker(SCAN_SEGMENTS)
-    os.kill(victim, signal.SIGKILL)
-    other = busy_worker(SCAN_SEGMENTS, but={victim})
-    os.kill(other, signal.SIGSTOP)  # it hangs until the function's time is over
-    ended = deployed.executions.follow(execution, 110)
-    assert ended.status == "SUCCEEDED", ended
-    assert deployed.found("killed") == Counter(slow)
+def test_a_worker_whose_time_is_over_goes_on_and_a_rate_holds(slow_runs: SlowRuns) -> None:
+    """One group of half a minute, workers of less: it takes several invocations."""
+    slow_runs.check("slices")
+    assert slow_runs.deployed.executions.manifest("slices")["invocations"] >= 2
 
 
-def test_a_worker_whose_time_is_over_goes_on_and_a_rate_holds(
-    deployed: Deployed, slow: set[str]
-) -> None:
-    """One group of a minute, workers of half a minute: it takes several invocations."""
-    rate = 12.0
-    given = {"table": "Slow", "segments": 8, "maxConcurrency": 1, "maxReadRate": rate}
-    began = time.monotonic()
-    ended = deployed.run(given, "slices", 110)
-    took = time.monotonic() - began
-    assert ended.status == "SUCCEEDED", ended
-    assert deployed.found("slices") == Counter(slow)
-    assert deployed.executions.manifest("slices")["invocations"] >= 2
-    assert ended.output["read_units"] / took <= 1.1 * rate
-
-
-def test_a_rate_holds_while_somebody_raises_the_concurrency(
-    deployed: Deployed, slow: set[str]
-) -> None:
+def test_a_rate_holds_while_somebody_raises_the_concurrency(slow_runs: SlowRuns) -> None:
     """UpdateMapRun lets a second worker begin: it waits until the first has heard of it."""
-    rate = 25.0
-    given = {"table": "Slow", "segments": 64, "maxConcurrency": 1, "maxReadRate": rate}
-    states = deployed.executions.states
-    began = time.monotonic()
-    execution = deployed.executions.start(given, "raised")
-    at = {"Bucket": deployed.executions.bucket, "Prefix": "runs/raised/levels/"}
-    while not deployed.executions.s3.list_objects_v2(**at)["KeyCount"]:
-        time.sleep(0.1)  # until the first worker has begun, alone
-    runs = states.list_map_runs(executionArn=execution)["mapRuns"]
-    states.update_map_run(mapRunArn=runs[0]["mapRunArn"], maxConcurrency=2)
-    ended = deployed.executions.follow(execution, 110)
-    took = time.monotonic() - began
-    assert ended.status == "SUCCEEDED", ended
-    assert deployed.found("raised") == Counter(slow)
-    assert ended.output["read_units"] / took <= 1.1 * rate
-    noted = deployed.executions.s3.list_objects_v2(**at)["Contents"]
-    levels = {json.loads(deployed.executions.read(entry["Key"]))["level"] for entry in noted}
-    assert levels == {1, 2}
+    slow_runs.check("raised")
+    assert levels_noted(slow_runs.deployed) == {1, 2}

@@ -14,15 +14,14 @@ import pytest
 from keyhop.key_index.sentinel import Sentinel
 
 from local.follow import Ended, Executions
-from local.stream_bridge import Record, bridge_for
+from local.stream_bridge import Record, StreamBridge, bridge_for
 from testing.databases import Result, keyhop
 from testing.key_index_tables import drift, scanned, target_of
-from tests.e2e.conftest import Deployed
+from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import workers_of
 from tests.e2e.proxy import Proxy, proxy_before
 
 KEEPER = "Keyhop-KeepIndex"
-LONGEST_SECONDS = 100.0
 GIVEN = {"graceSeconds": 1, "maxWriteRate": 100_000}
 MOST_KILLS = 10
 """Fewer than a record's retries: each kill is a failure of the batch at work."""
@@ -57,12 +56,69 @@ def index(deployed: Deployed, action: str, table: str, *more: str) -> Result:
     return keyhop("index", action, table, "--endpoint-url", deployed.cloud.dynamodb, *more)
 
 
-def mappings(deployed: Deployed) -> list[dict[str, Any]]:
+def mappings(deployed: Deployed, table: str) -> list[dict[str, Any]]:
     told = deployed.cloud.client("lambda").list_event_source_mappings(FunctionName=KEEPER)
-    return list(told["EventSourceMappings"])
+    return [
+        one for one in told["EventSourceMappings"] if f":table/{table}/" in one["EventSourceArn"]
+    ]
 
 
-def test_a_day_of_a_key_index(deployed: Deployed) -> None:
+class Disorder:
+    """What AWS may do at any time: some records come again later, after younger ones of their item.
+
+    The order of different items is arbitrary; that of one item is kept. It is made in `repeating`.
+    """
+
+    def __init__(self) -> None:
+        self.repeated = 0
+        self._share = 0.0
+        self._late: list[Record] = []
+        self._chance = random.Random(3)
+
+    @contextmanager
+    def repeating(self, share: float) -> Iterator[None]:
+        self._share = share
+        try:
+            yield
+        finally:
+            self._share, self._late = 0.0, []
+
+    def __call__(self, page: list[Record]) -> list[Record]:
+        if not self._share:
+            return page
+        again, self._late = self._late, [one for one in page if self._chance.random() < self._share]
+        self.repeated += len(again)
+        of_item: dict[str, deque[Record]] = defaultdict(deque)
+        for record in page:
+            of_item[str(record["dynamodb"]["Keys"])].append(record)
+        turns = [item for item, records in of_item.items() for _ in records]
+        self._chance.shuffle(turns)
+        shuffled = [of_item[item].popleft() for item in turns]
+        for record in again:
+            shuffled.insert(self._chance.randint(0, len(shuffled)), record)
+        return shuffled
+
+
+@pytest.fixture(scope="module")
+def disorder() -> Disorder:
+    return Disorder()
+
+
+@pytest.fixture(scope="module")
+def bridge(deployed: Deployed, disorder: Disorder) -> StreamBridge:
+    """One for all tests, so that each goes on where the one before has ended."""
+    return bridge_for(deployed.cloud, disorder)
+
+
+@pytest.fixture(scope="module")
+def kept(deployed: Deployed) -> Sentinel:
+    """The table Chaos with a key index, for several tests."""
+    deployed.database.collections("Chaos", [1, 2] * 10)
+    done(deployed, "build", "Chaos", **GIVEN)
+    return sentinel_of(deployed, "Chaos")
+
+
+def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     """Built, kept true, read, broken on purpose, found, repaired, removed."""
     database = deployed.database
     expected = database.collections("Kept", [1, 6, 1, 25, 2] * 20)
@@ -70,7 +126,6 @@ def test_a_day_of_a_key_index(deployed: Deployed) -> None:
     sentinel = sentinel_of(deployed, "Kept")
     planned = done(deployed, "build", "Kept", planOnly=True)
     assert planned["write_units"] == 200
-    bridge = bridge_for(deployed.cloud)
     built = done(deployed, "build", "Kept", **GIVEN)
     assert (built["build"]["put"], built["audit"]["drift"]) == (100, 0)
     bridge.settle(60)
@@ -110,10 +165,10 @@ def test_a_day_of_a_key_index(deployed: Deployed) -> None:
 
     delete("while nobody looks", "a")
     bridge.settle(60)
-    assert len(mappings(deployed)) == 1
+    assert len(mappings(deployed, "Kept")) == 1
     removed = done(deployed, "remove", "Kept")
     assert (removed["as_before"], removed["mappings"]) == (True, 0)
-    assert mappings(deployed) == []
+    assert mappings(deployed, "Kept") == []
     assert sorted(map(repr, scanned(database, "Kept"))) == before
     told = database.client.describe_table(TableName="Kept")["Table"]
     assert not told.get("GlobalSecondaryIndexes")
@@ -154,45 +209,23 @@ def write_at_random(deployed: Deployed, seed: int, times: int) -> None:
             client.put_item(TableName="Chaos", Item=key)
 
 
-class Disorder:
-    """What AWS may do at any time: some records come again later, after younger ones of their item.
-
-    The order of different items is arbitrary; that of one item is kept.
-    """
-
-    def __init__(self, share: float, seed: int) -> None:
-        self.repeated = 0
-        self._share = share
-        self._chance = random.Random(seed)
-        self._late: list[Record] = []
-
-    def __call__(self, page: list[Record]) -> list[Record]:
-        again, self._late = self._late, [one for one in page if self._chance.random() < self._share]
-        self.repeated += len(again)
-        of_item: dict[str, deque[Record]] = defaultdict(deque)
-        for record in page:
-            of_item[str(record["dynamodb"]["Keys"])].append(record)
-        turns = [item for item, records in of_item.items() for _ in records]
-        self._chance.shuffle(turns)
-        shuffled = [of_item[item].popleft() for item in turns]
-        for record in again:
-            shuffled.insert(self._chance.randint(0, len(shuffled)), record)
-        return shuffled
-
-
-def test_chaos_leaves_no_drift(deployed: Deployed) -> None:
-    """10,000 writes by 8 writers; duplicates, another order, kills and throttles for the keeper."""
-    database = deployed.database
-    database.collections("Chaos", [1, 2] * 10)
-    sentinel = sentinel_of(deployed, "Chaos")
-    done(deployed, "build", "Chaos", **GIVEN)
-    disorder = Disorder(0.1, seed=3)
-    bridge = bridge_for(deployed.cloud, disorder)
+@pytest.mark.parametrize("writes", [4_000, pytest.param(10_000, marks=pytest.mark.prove)])
+def test_chaos_leaves_no_drift(
+    deployed: Deployed, bridge: StreamBridge, disorder: Disorder, kept: Sentinel, writes: int
+) -> None:
+    """Many writes by 8 writers; duplicates, another order, kills and throttles for the keeper."""
+    before = bridge.counts.copy()
     kills = 0
-    with proxy_before(deployed.cloud.dynamodb) as proxy, behind(deployed, proxy):
+    with (
+        proxy_before(deployed.cloud.dynamodb) as proxy,
+        behind(deployed, proxy),
+        disorder.repeating(0.1),
+    ):
         proxy.throttled = 0.05
         with bridge.running(), ThreadPoolExecutor(8) as pool:
-            writers = [pool.submit(write_at_random, deployed, seed, 1_250) for seed in range(8)]
+            writers = [
+                pool.submit(write_at_random, deployed, seed, writes // 8) for seed in range(8)
+            ]
             while wait(writers, timeout=0.5).not_done:  # between two kills it gets some work done
                 if kills < MOST_KILLS:
                     for process in sorted(workers_of(KEEPER))[:1]:
@@ -204,44 +237,49 @@ def test_chaos_leaves_no_drift(deployed: Deployed) -> None:
     assert kills > 0
     assert proxy.refused > 0
     assert disorder.repeated > 0
-    assert bridge.counts["failed"] > 0
-    assert bridge.counts["given_up"] == 0
-    missing, surplus = drift(database, "Chaos", sentinel)
-    assert (missing, surplus) == (set(), set())
-    items = [item for item in scanned(database, "Chaos") if not sentinel.is_one(item)]
+    assert bridge.counts["failed"] > before["failed"]
+    assert bridge.counts["given_up"] == before["given_up"]
+    assert drift(deployed.database, "Chaos", kept) == (set(), set())
+    items = [item for item in scanned(deployed.database, "Chaos") if not kept.is_one(item)]
     assert len({item["pk"]["S"] for item in items}) > 100
     assert done(deployed, "audit", "Chaos", graceSeconds=0)["audit"]["drift"] == 0
 
 
-def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(deployed: Deployed) -> None:
-    database = deployed.database
-    database.collections("Poison", [2] * 5)
-    sentinel = sentinel_of(deployed, "Poison")
-    done(deployed, "build", "Poison", **GIVEN)
+@pytest.fixture
+def few_retries(deployed: Deployed, kept: Sentinel) -> Iterator[None]:
+    """Of the table Chaos."""
     functions = deployed.cloud.client("lambda")
-    stream = database.client.describe_table(TableName="Poison")["Table"]["LatestStreamArn"]
-    (mapping,) = [one for one in mappings(deployed) if one["EventSourceArn"] == stream]
-    assert mapping["MaximumRetryAttempts"] == 16
+    (mapping,) = mappings(deployed, "Chaos")
+    retries = mapping["MaximumRetryAttempts"]
+    assert retries == 16
     functions.update_event_source_mapping(UUID=mapping["UUID"], MaximumRetryAttempts=3)
+    yield
+    functions.update_event_source_mapping(UUID=mapping["UUID"], MaximumRetryAttempts=retries)
+
+
+@pytest.mark.usefixtures("few_retries")
+def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(
+    deployed: Deployed, bridge: StreamBridge, kept: Sentinel
+) -> None:
+    database = deployed.database
     url = deployed.cloud.outputs["FailureQueueUrl"]
     names = [f"new{number}" for number in range(30)]
-    bridge = bridge_for(deployed.cloud)
     with proxy_before(deployed.cloud.dynamodb) as proxy, behind(deployed, proxy):
         bridge.settle(60)
         proxy.poison = "new13"
         for name in names:
             item = {"pk": {"S": name}, "sk": {"S": "a"}}
-            database.client.put_item(TableName="Poison", Item=item)
+            database.client.put_item(TableName="Chaos", Item=item)
         bridge.settle(90)
-        assert drift(database, "Poison", sentinel) == ({"Snew13"}, set())
+        assert drift(database, "Chaos", kept) == ({"Snew13"}, set())
         queue = deployed.cloud.client("sqs")
         attributes = queue.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
         assert int(attributes["ApproximateNumberOfMessages"]) >= 1
-        cleared = index(deployed, "reconcile", "Poison", "--queue", url)
+        cleared = index(deployed, "reconcile", "Chaos", "--queue", url)
         assert cleared.status == 0, cleared.err
-        assert drift(database, "Poison", sentinel) == (set(), set())
-        nothing = index(deployed, "reconcile", "Poison", "--queue", url)
+        assert drift(database, "Chaos", kept) == (set(), set())
+        nothing = index(deployed, "reconcile", "Chaos", "--queue", url)
         assert (nothing.status, "0 messages" in nothing.err) == (0, True)
         proxy.poison = None
         bridge.settle(60)
-    assert done(deployed, "audit", "Poison", graceSeconds=0)["audit"]["drift"] == 0
+    assert done(deployed, "audit", "Chaos", graceSeconds=0)["audit"]["drift"] == 0

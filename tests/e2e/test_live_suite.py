@@ -1,27 +1,25 @@
 """The suite for a real account (tests/live), on the laptop cloud: all of its ways, as a user's."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from local.cloud import Cloud
 from testing.servers import ROOT, local_client
-from tests.live.fixtures import enumerated, fixtures
-
-PREFIX = "e2e-"
-STACK = "KeyhopLive"
-pytestmark = pytest.mark.xdist_group("cloud")
+from tests.e2e.conftest import LIVE_PREFIX, Deployed
+from tests.live.fixtures import COMMON, enumerated, fixtures
 
 
 @dataclass(frozen=True)
 class Account:
-    """The laptop cloud as the suite's account, with a stack for the suite alone."""
+    """The laptop cloud as the suite's account."""
 
     cloud: Cloud
     machine: str
@@ -55,26 +53,25 @@ class Account:
 
     @property
     def objects(self) -> list[str]:
-        listed = self.cloud.client("s3").list_objects_v2(Bucket=self.bucket)
+        """Those of the suite's own runs."""
+        began = {"Bucket": self.bucket, "Prefix": f"runs/{COMMON}"}
+        listed = self.cloud.client("s3").list_objects_v2(**began)
         return [entry["Key"] for entry in listed.get("Contents", ())]
 
     @property
     def executions(self) -> list[dict[str, Any]]:
         told = self.cloud.client("stepfunctions").list_executions(stateMachineArn=self.machine)
-        return list(told["executions"])
+        return [one for one in told["executions"] if one["name"].startswith(COMMON)]
 
 
-@pytest.fixture(scope="module")
-def account(cloud: Cloud) -> Account:
-    tables = [table.name for table in enumerated(fixtures(PREFIX))]
-    # A copy, so that the outputs of the other tests' stack stay.
-    outputs = replace(cloud, outputs={}).deploy(tables, stackName=STACK)
-    return Account(cloud, outputs["StateMachineArn"], outputs["ResultsBucketName"])
+@pytest.fixture
+def account(deployed: Deployed) -> Account:
+    return Account(deployed.cloud, deployed.executions.state_machine, deployed.executions.bucket)
 
 
 @pytest.mark.timeout(300)
 def test_all_checks_pass_and_nothing_stays(account: Account) -> None:
-    status, said = account.run("--yes", TABLE_PREFIX=PREFIX, STACK_NAME=STACK)
+    status, said = account.run("--yes", TABLE_PREFIX=LIVE_PREFIX)
     assert status == 0, said
     assert said.count("\n  ok ") > 80
     assert "FAILED" not in said.replace("status FAILED", "")
@@ -95,7 +92,7 @@ def test_an_interruption_cleans_up_and_a_second_one_does_not_hinder_it(
     account: Account, at: str
 ) -> None:
     arguments = () if "Making" not in at else ("--without-stack",)
-    command = account.command("--yes", *arguments, TABLE_PREFIX=PREFIX, STACK_NAME=STACK)
+    command = account.command("--yes", *arguments, TABLE_PREFIX=LIVE_PREFIX)
     with subprocess.Popen(**command) as suite:
         said = _until(suite, lambda line: at in line)
         suite.send_signal(signal.SIGINT)
@@ -121,7 +118,7 @@ def _until(suite: "subprocess.Popen[str]", is_it: Callable[[str], bool]) -> str:
 
 
 def test_without_consent_nothing_is_made(account: Account) -> None:
-    status, said = account.run(TABLE_PREFIX=PREFIX, STACK_NAME=STACK)
+    status, said = account.run(TABLE_PREFIX=LIVE_PREFIX)
     assert status == 2
     assert "in all, at most" in said
     assert "Nothing was done." in said
@@ -129,7 +126,7 @@ def test_without_consent_nothing_is_made(account: Account) -> None:
 
 
 def test_a_table_that_is_there_already_is_not_touched(account: Account) -> None:
-    name = fixtures(PREFIX)[3].name
+    name = fixtures(LIVE_PREFIX)[3].name
     account.dynamodb.create_table(
         TableName=name,
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
@@ -137,7 +134,7 @@ def test_a_table_that_is_there_already_is_not_touched(account: Account) -> None:
         BillingMode="PAY_PER_REQUEST",
     )
     try:
-        status, said = account.run("--yes", "--without-stack", TABLE_PREFIX=PREFIX)
+        status, said = account.run("--yes", "--without-stack", TABLE_PREFIX=LIVE_PREFIX)
         assert status == 2
         assert f"There are tables already that this suite would make: {name}." in said
         assert account.tables == {name}
@@ -146,19 +143,20 @@ def test_a_table_that_is_there_already_is_not_touched(account: Account) -> None:
 
 
 def test_tables_that_are_not_allowed_are_told_with_the_command_to_deploy(account: Account) -> None:
-    status, said = account.run("--yes", TABLE_PREFIX="live-others-", STACK_NAME=STACK)
+    status, said = account.run("--yes", TABLE_PREFIX="live-others-")
     assert status == 2
-    both = [
-        table.name for prefix in (PREFIX, "live-others-") for table in enumerated(fixtures(prefix))
-    ]
-    assert f"npx cdk deploy -c tables={','.join(both)} -c stackName={STACK}\n" in said
+    allowed, missing = (
+        ",".join(table.name for table in enumerated(fixtures(prefix)))
+        for prefix in (LIVE_PREFIX, "live-others-")
+    )
+    assert re.search(rf"npx cdk deploy -c tables=[\w,]+,{allowed},{missing}\n", said)
     assert account.tables == set()
 
 
 def test_a_stack_that_is_not_there_is_told_with_the_command_to_deploy(account: Account) -> None:
-    status, said = account.run("--yes", TABLE_PREFIX=PREFIX, STACK_NAME="Nobodys")
+    status, said = account.run("--yes", TABLE_PREFIX=LIVE_PREFIX, STACK_NAME="Nobodys")
     assert status == 2
-    names = ",".join(table.name for table in enumerated(fixtures(PREFIX)))
+    names = ",".join(table.name for table in enumerated(fixtures(LIVE_PREFIX)))
     assert "There is no stack Nobodys." in said
     assert f"npx cdk deploy -c tables={names} -c stackName=KeyhopLive -c keepResults=false" in said
 
@@ -167,7 +165,7 @@ def test_a_state_machine_of_another_region_is_refused(account: Account) -> None:
     """The tables would be made where the state machine does not look for them."""
     status, said = account.run(
         "--yes",
-        TABLE_PREFIX=PREFIX,
+        TABLE_PREFIX=LIVE_PREFIX,
         STATE_MACHINE_ARN=account.machine,
         AWS_DEFAULT_REGION="eu-west-1",
     )
@@ -179,7 +177,7 @@ def test_a_state_machine_of_another_region_is_refused(account: Account) -> None:
 def test_half_a_laptop_is_refused(account: Account) -> None:
     """Its tables would be made in a real account."""
     there = "https://dynamodb.us-east-1.amazonaws.com"
-    status, said = account.run("--yes", TABLE_PREFIX=PREFIX, AWS_ENDPOINT_URL_DYNAMODB=there)
+    status, said = account.run("--yes", TABLE_PREFIX=LIVE_PREFIX, AWS_ENDPOINT_URL_DYNAMODB=there)
     assert status == 2
     assert "Some endpoints are on this machine and some are not" in said
 

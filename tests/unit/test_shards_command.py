@@ -11,7 +11,7 @@ import pytest
 from keyhop.cli import shards_actions, shards_view
 from keyhop.cli.session import Stop
 from keyhop.cli.sharded import Sharded
-from keyhop.cli.shards_actions import Teller
+from keyhop.cli.shards_actions import StatusLine
 from keyhop.cli.shards_view import (
     escaped,
     history_chart,
@@ -173,11 +173,11 @@ def test_the_teller_repeats_itself_only_now_and_then(
 ) -> None:
     now = SimpleNamespace(seconds=0.0)
     monkeypatch.setattr(shards_actions, "time", SimpleNamespace(monotonic=lambda: now.seconds))
-    teller = Teller(quiet=False)
+    teller = StatusLine(quiet=False)
     told = ((0.0, "a", "1"), (1.0, "a", "2"), (2.0, "b", "3"), (8.0, "b", "4"))
     for now.seconds, kind, text in told:
         teller.now(kind, text)
-    quiet = Teller(quiet=True)
+    quiet = StatusLine(quiet=True)
     quiet.now("a", "no")
     quiet.say("no")
     assert capsys.readouterr().err == "1\n3\n4\n"

@@ -93,7 +93,7 @@ class Sharded:
         now = self.clock.time()
         return KeyShards.judged(key, from_item(item), traffic_of(item), Shrinking(), now)
 
-    def found(self, key: TypedValue) -> KeyShards:
+    def get(self, key: TypedValue) -> KeyShards:
         """The same; raises CannotStart if there is nothing."""
         one = self.find(key)
         if one is not None:

@@ -44,28 +44,8 @@ LINE_SECONDS = 5.0
 UNLIMITED_WIDTH = 10_000
 
 
-def list_(options: argparse.Namespace) -> int:
-    """The keys of a table."""
-    return _run(options, _list)
-
-
-def show(options: argparse.Namespace) -> int:
-    """One key."""
-    return _run(options, _show)
-
-
-def add(options: argparse.Namespace) -> int:
-    """Add shards to a key."""
-    return _run(options, _add)
-
-
-def drain(options: argparse.Namespace) -> int:
-    """Move items off a key's last shards."""
-    return _run(options, _drain)
-
-
-class Teller:
-    """Says on standard error what goes on: a line on a terminal, else one now and then."""
+class StatusLine:
+    """What goes on, on standard error: a line on a terminal, else one now and then."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -75,7 +55,7 @@ class Teller:
         self._said_at = float("-inf")
 
     @contextmanager
-    def at_work(self) -> Iterator["Teller"]:
+    def at_work(self) -> Iterator["StatusLine"]:
         """Show a line meanwhile, on a terminal."""
         if self._status is None or self._quiet:
             yield self
@@ -99,34 +79,41 @@ class Teller:
             print(text, file=sys.stderr, flush=True)
 
 
-def _run(options: argparse.Namespace, work: Callable[[Sharded], int]) -> int:
-    with stop_on_signals() as stop:
-        table = Sharded(options, stop)
-        try:
-            return work(table)
-        except Stopped:
-            print(
-                "keyhop: Interrupted. Start the same command again to go on; keyhop shards show "
-                "tells where the key stands.",
-                file=sys.stderr,
-            )
-            return stop.status
-        except (BotoCoreError, ClientError) as error:
-            raise explained(error, table.endpoint, options.metadata) from error
+def _action(work: Callable[[Sharded], int]) -> Callable[[argparse.Namespace], int]:
+    """A command: work on the table that its options name, until it is done or interrupted."""
+
+    def run(options: argparse.Namespace) -> int:
+        with stop_on_signals() as stop:
+            table = Sharded(options, stop)
+            try:
+                return work(table)
+            except Stopped:
+                print(
+                    "keyhop: Interrupted. Start the same command again to go on; keyhop shards "
+                    "show tells where the key stands.",
+                    file=sys.stderr,
+                )
+                return stop.status
+            except (BotoCoreError, ClientError) as error:
+                raise explained(error, table.endpoint, options.metadata) from error
+
+    return run
 
 
-def _list(table: Sharded) -> int:
+@_action
+def list_(table: Sharded) -> int:
+    """The keys of a table."""
     options = table.options
-    found = [
+    rows = [
         (typed(one.key), one)
         for one in list_keys(table.to_look())
         if options.all or _is_worth_a_look(one.shards)
     ]
-    found.sort(key=lambda pair: (-pair[1].shards.number, shown(pair[0])))
+    rows.sort(key=lambda pair: (-pair[1].shards.number, shown(pair[0])))
     if options.json:
-        print(json.dumps([key_json(key, one) for key, one in found], indent=2))
+        print(json.dumps([key_json(key, one) for key, one in rows], indent=2))
         return DONE
-    if not found:
+    if not rows:
         what = (
             "is empty" if options.all else "has no key with more than one shard (--all: the rest)"
         )
@@ -135,7 +122,7 @@ def _list(table: Sharded) -> int:
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = UNLIMITED_WIDTH  # whoever reads a pipe wants the keys as a whole
-    console.print(keys_table(found, table.clock.time()))
+    console.print(keys_table(rows, table.clock.time()))
     return DONE
 
 
@@ -143,9 +130,11 @@ def _is_worth_a_look(shards: Shards) -> bool:
     return shards.number > 1 or shards.readable > 1 or shards.phase is not Phase.STEADY
 
 
-def _show(table: Sharded) -> int:
+@_action
+def show(table: Sharded) -> int:
+    """One key."""
     key = table.key()
-    one = table.found(key)
+    one = table.get(key)
     if table.options.json:
         print(json.dumps(key_json(key, one), indent=2))
         return DONE
@@ -163,27 +152,29 @@ def _encodable(text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _add(table: Sharded) -> int:
+@_action
+def add(table: Sharded) -> int:
+    """Add shards to a key."""
     options = table.options
     key = table.key()
     before = table.find(key)
     library = table.agreed(before.shards if before else None)
     wanted = (before.shards.number if before else 1) + options.count
-    teller = Teller(options.quiet)
-    with teller.at_work():
-        shards = _grown(table, library, key, wanted, teller)
-        teller.say(
+    status = StatusLine(options.quiet)
+    with status.at_work():
+        shards = _grown(table, library, key, wanted, status)
+        status.say(
             f"{shown(key)}: {shards_word(shards.number)} from now on. Readers read them at once; "
             f"writers use them after {shards.settle:g} s, when all readers know."
         )
         if not options.no_wait:
-            _wait_for_writers(table, library, key, wanted, teller)
-            teller.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
+            _wait_for_writers(table, library, key, wanted, status)
+            status.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
     return DONE
 
 
 def _grown(
-    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, teller: Teller
+    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
 ) -> Shards:
     """The metadata once it has `wanted` shards; somebody else may have added them."""
     while True:
@@ -203,14 +194,14 @@ def _grown(
                     f"{shown(key)} is being drained ({known.shards.phase}): let that end, or end "
                     f"it with keyhop shards drain --call-off."
                 ) from early
-            teller.now("early", f"waiting {early.seconds:.1f} s until the last change has settled")
+            status.now("early", f"waiting {early.seconds:.1f} s until the last change has settled")
             table.wait(early.seconds)
         except MetadataChanged:
             table.wait(0)
 
 
 def _wait_for_writers(
-    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, teller: Teller
+    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
 ) -> None:
     while True:
         known = library.metadata.of(key, fresh=True)
@@ -218,33 +209,35 @@ def _wait_for_writers(
         if known.shards.writable >= wanted or known.shards.number < wanted:
             return
         left = known.shards.settle - library.metadata.known_for(known)
-        teller.now("wait", f"waiting {max(0.0, left):.1f} s until writers use them")
+        status.now("wait", f"waiting {max(0.0, left):.1f} s until writers use them")
         table.wait(min(left, STEP_SECONDS))
 
 
-def _drain(table: Sharded) -> int:
+@_action
+def drain(table: Sharded) -> int:
+    """Move items off a key's last shards."""
     options = table.options
     key = table.key()
-    before = table.found(key).shards
+    before = table.get(key).shards
     library = table.agreed(before)
     work = Drain(library)
-    teller = Teller(options.quiet)
+    status = StatusLine(options.quiet)
     if options.call_off:
-        return _call_off(table, work, key, before, teller)
+        return _call_off(table, work, key, before, status)
     if before.phase not in DRAINING and before.number <= options.shards:
-        teller.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
+        status.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
         return DONE
     if before.phase in DRAINING and before.number != options.shards:
         raise CannotStart(
             f"{shown(key)} is being drained to {shards_word(before.number)}: go on with --shards "
             f"{before.number}, or end that with --call-off."
         )
-    teller.say(
+    status.say(
         f"Draining {shown(key)} to {shards_word(options.shards)}, with {before.settle:g} s for "
         f"each of four steps and more. Readers and writers go on."
     )
     began, moved, phase, begun = table.clock.monotonic(), 0, Phase.STEADY, False
-    with teller.at_work():
+    with status.at_work():
         while True:
             step = work.step(untyped(key), options.shards, STEP_SECONDS, begun=begun)
             begun = step.begun
@@ -258,17 +251,17 @@ def _drain(table: Sharded) -> int:
                 )
             if step.phase is not phase:
                 phase = step.phase
-                teller.say(f"  {phase}: {_phase_of(step)}", phase)
-            told = f"  {phase}: {moved:,} items moved"
+                status.say(f"  {phase}: {_phase_of(step)}", phase)
+            line = f"  {phase}: {moved:,} items moved"
             left = step.seconds if step.action is Next.WAIT else 0.0
             while left > STEP_SECONDS:
-                teller.now(phase, f"{told}; {left:.0f} s until the next step")
+                status.now(phase, f"{line}; {left:.0f} s until the next step")
                 table.wait(STEP_SECONDS)
                 left -= STEP_SECONDS
-            teller.now(phase, told)
+            status.now(phase, line)
             table.wait(left)
     units = library.usage.write_units
-    teller.say(
+    status.say(
         f"{shown(key)} has {shards_word(step.number)} now: {moved:,} items moved in "
         f"{duration(table.clock.monotonic() - began)}, for {units:,.0f} WRU: "
         f"${write_dollars(units):,.6f} (on demand, {PRICE_REGION}, {PRICE_DATE})"
@@ -281,21 +274,23 @@ def _phase_of(step: DrainStep) -> str:
     return phase_text(Shards(step.number, 0, (), writable, step.readable, step.phase))
 
 
-def _call_off(table: Sharded, work: Drain, key: TypedValue, before: Shards, teller: Teller) -> int:
+def _call_off(
+    table: Sharded, work: Drain, key: TypedValue, before: Shards, status: StatusLine
+) -> int:
     if before.phase not in DRAINING:
         raise CannotStart(f"No drain of {shown(key)} is under way ({before.phase}).")
-    with teller.at_work():
+    with status.at_work():
         while True:
             step = work.call_off(untyped(key))
             if step.action is Next.DONE:
                 break
-            teller.now("wait", f"waiting {step.seconds:.1f} s until the last step has settled")
+            status.now("wait", f"waiting {step.seconds:.1f} s until the last step has settled")
             table.wait(step.seconds)
-    one = table.found(key)
+    one = table.get(key)
     if one.shards.phase is Phase.STEADY and one.shards.number == before.number:
         raise GaveUp(
             f"Too late: the drain of {shown(key)} has ended, with {shards_word(before.number)}; "
             "keyhop shards add gives it more."
         )
-    teller.say(f"{shown(key)}: {one.shards.phase}: {phase_text(one.shards)}.")
+    status.say(f"{shown(key)}: {one.shards.phase}: {phase_text(one.shards)}.")
     return DONE

@@ -94,12 +94,12 @@ def history_chart(shards: Shards, now: float, bar: str = BAR) -> list[str]:
     lines, day = [], ""
     for (at, count), end in zip(steps, ends, strict=True):
         date, _, time = moment(at).partition(" ")
-        told = f"{'' if date == day else date:10} {time:8}"
+        start = f"{'' if date == day else date:10} {time:8}"
         day = date
         lasted = max(0.0, (now if end is None else end) - at)
         for_ = f"for {lasting(lasted)}{' until now' if end is None else ''}"
         bars = bar * max(1, round(count * scale))
-        lines.append(f"{told}  {count:>{width},} {bars:<{round(most * scale)}}  {for_}")
+        lines.append(f"{start}  {count:>{width},} {bars:<{round(most * scale)}}  {for_}")
     return lines
 
 
@@ -134,7 +134,7 @@ def _traffic_text(traffic: Mapping[int, float]) -> str:
     )
 
 
-def keys_table(found: Sequence[tuple[TypedValue, KeyShards]], now: float) -> Table:
+def keys_table(rows: Sequence[tuple[TypedValue, KeyShards]], now: float) -> Table:
     """The keys of a table; all cells are Text, so that no key is taken for markup."""
     table = Table(box=None, pad_edge=False)
     table.add_column("key", no_wrap=True, overflow="ellipsis")
@@ -142,7 +142,7 @@ def keys_table(found: Sequence[tuple[TypedValue, KeyShards]], now: float) -> Tab
     table.add_column("phase")
     table.add_column("last change (UTC)", no_wrap=True)
     table.add_column("would do", justify="right")
-    for key, one in found:
+    for key, one in rows:
         changed = moment(one.shards.last_updated)
         ago = lasting(max(0.0, now - one.shards.last_updated))
         cells = (

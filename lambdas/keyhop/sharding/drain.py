@@ -1,7 +1,7 @@
 """A drain: items are moved off the last shards of a key, then readers stop reading these.
 
-Each step asks the metadata where the drain stands, and does what comes next (protocol.py); so it
-can be killed anywhere, repeated, and done by two at once.
+Each step reads in the metadata where the drain stands, and does what comes next (protocol.py); so
+it can be killed anywhere, repeated, and done by two at once.
 """
 
 from collections.abc import Mapping

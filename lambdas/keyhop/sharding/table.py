@@ -204,10 +204,10 @@ class ShardedTable:
         key = key_of(self.schema, typed_item(Key))
         name = self.schema.partition.name
         projection = projected(name, ProjectionExpression, ExpressionAttributeNames)
-        found = self.reader.find(key, ConsistentRead, projection)
-        if found is None:
+        stored = self.reader.find(key, ConsistentRead, projection)
+        if stored is None:
             return {}
-        item = logical_item(self.schema, found, key.logical)
+        item = logical_item(self.schema, stored, key.logical)
         if not has_attribute(name, ProjectionExpression, ExpressionAttributeNames):
             item.pop(name, None)
         return {"Item": item}
@@ -248,11 +248,11 @@ class ShardedTable:
         The token outlives changes of the shard count, and holds the last sort key.
         """
         query = self._query_of(key, between, descending, limit, consistent, page_token)
-        found = list(self._merged(replace(query, limit=limit + 1)))
-        items = [logical_item(self.schema, item, query.logical) for item in found[:limit]]
-        if len(found) <= limit:
+        merged = list(self._merged(replace(query, limit=limit + 1)))
+        items = [logical_item(self.schema, item, query.logical) for item in merged[:limit]]
+        if len(merged) <= limit:
             return Page(items, None)
-        return Page(items, token_of(query, found[limit - 1][self.schema.sort.name]))
+        return Page(items, token_of(query, merged[limit - 1][self.schema.sort.name]))
 
     def page_token(
         self,
@@ -270,8 +270,8 @@ class ShardedTable:
         """Put many items; of two with the same key the later one counts.
 
         Those that need no look go by BatchWriteItem, 25 at a time; what it leaves over is written
-        one by one, as only a single write is told why it was throttled. Nothing is dropped: what
-        could not be written is in the result, with its error.
+        one by one, as only a single write gets the reason of its throttling. Nothing is dropped:
+        what could not be written is in the result, with its error.
         """
         return BatchWriter(self.writer, lambda item: self.put_item(Item=item)).write(items)
 

@@ -45,9 +45,9 @@ def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
 
 def check_indexes(description: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raises CannotStart for an index that does not answer as the table does."""
-    found = {index["IndexName"]: index for index in indexes_of(description)}
+    indexes = {index["IndexName"]: index for index in indexes_of(description)}
     for name in names:
-        index = found.get(name)
+        index = indexes.get(name)
         if index is None:
             raise CannotStart(f"The table has no index {name!r}, which read_indexes names.")
         same = index["KeySchema"] == description["KeySchema"]

@@ -172,10 +172,10 @@ class Writer:
         where = protocol.candidates(known.shards, self.placement, place)
         if not protocol.needs_look(self.placement, where) and len(where) == 1:
             return self._single(write, where[0])
-        found = self._look(write.key, where, whole=write.returns == "ALL_OLD")
+        copies = self._look(write.key, where, whole=write.returns == "ALL_OLD")
         self._check_fresh(known)
         decide = protocol.step_of_put if is_put else protocol.step_of_update
-        return self._do(decide(known.shards, self.placement, place, sorted(found)), write, found)
+        return self._do(decide(known.shards, self.placement, place, sorted(copies)), write, copies)
 
     def _append(self, write: _Write, known: KeyMetadata) -> dict[str, Any]:
         if write.shard is not None and write.version != known.version:
@@ -208,7 +208,9 @@ class Writer:
             self.requests, self.table, self.schema, key, where, **({} if whole else projection)
         )
 
-    def _do(self, step: Step, write: _Write, found: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    def _do(
+        self, step: Step, write: _Write, copies: Mapping[int, dict[str, Any]]
+    ) -> dict[str, Any]:
         key, act, schema = write.key, write.act, self.schema
         match step:
             case Create(shard, ()):
@@ -231,7 +233,7 @@ class Writer:
                 users = 1 if write.clause.condition else None
                 self._transact(write, [put, delete], (target, source), users)
                 self.requests.usage.count(moves=1)
-                return {"Attributes": found[source]} if write.returns == "ALL_OLD" else {}
+                return {"Attributes": copies[source]} if write.returns == "ALL_OLD" else {}
             case Fold(keep, drop):
                 check = self._check(key, schema.exists, keep)
                 deletes = [self._transact_item(key, Delete(), Clause(), shard) for shard in drop]

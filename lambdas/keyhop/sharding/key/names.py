@@ -65,8 +65,8 @@ class Names:
     def _bytes_of(self, logical: TypedValue) -> bytes:
         content = logical.get(self.type)
         if not isinstance(content, str if self.type == "S" else bytes):
-            told = "a text" if self.type == "S" else "bytes"
-            raise CannotStart(f"A partition key of this table must be {told}.")
+            kind = "a text" if self.type == "S" else "bytes"
+            raise CannotStart(f"A partition key of this table must be {kind}.")
         whole = content.encode() if isinstance(content, str) else content
         most = MOST_KEY_BYTES - len(self.separator) - len(str(MOST_SHARDS))
         if not 1 <= len(whole) <= most:

@@ -6,7 +6,7 @@ Three promises are kept, by requests that each know only one item or one page:
 2. an item that may be replaced is in exactly one shard, and no update of it is lost;
 3. a strongly consistent read that overlaps a move of an item sees it exactly once.
 
-**Two phases at a time.** Everybody acts on metadata that he has asked for within half of
+**Two phases at a time.** Everybody acts on metadata that he has read within half of
 `settle_seconds`, and each of his requests takes effect within the other half, or never. Nobody
 changes the metadata that he has not seen unchanged for `settle_seconds`. So at any moment all
 participants act on the present phase or on the one before it, and a step of a change is safe if
@@ -134,25 +134,25 @@ def candidates(shards: Shards, placement: Placement, place: Place) -> tuple[int,
     return tuple(sorted(shard for shard in places if shard <= shards.readable))
 
 
-def step_of_put(shards: Shards, placement: Placement, place: Place, found: Sequence[int]) -> Step:
-    """What a put does after its look; found: where the item is, ascending."""
-    if len(found) == 1 and _moves_up(shards, placement):
+def step_of_put(shards: Shards, placement: Placement, place: Place, holders: Sequence[int]) -> Step:
+    """What a put does after its look; holders: where the item is, ascending."""
+    if len(holders) == 1 and _moves_up(shards, placement):
         target = home(shards, place)
-        if target > found[0]:
-            return Move(found[0], target)
-    return step_of_update(shards, placement, place, found)
+        if target > holders[0]:
+            return Move(holders[0], target)
+    return step_of_update(shards, placement, place, holders)
 
 
 def step_of_update(
-    shards: Shards, placement: Placement, place: Place, found: Sequence[int]
+    shards: Shards, placement: Placement, place: Place, holders: Sequence[int]
 ) -> Step:
     """What an update or a delete does after its look."""
-    if not found:
+    if not holders:
         at = home(shards, place)
         return Create(at, tuple(shard for shard in _other_places(shards, place) if shard != at))
-    if len(found) > 1:
-        return Fold(found[0], tuple(found[1:]))
-    return in_place(shards, found[0])
+    if len(holders) > 1:
+        return Fold(holders[0], tuple(holders[1:]))
+    return in_place(shards, holders[0])
 
 
 def in_place(shards: Shards, shard: int) -> InPlace:

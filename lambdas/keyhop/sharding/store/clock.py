@@ -11,26 +11,22 @@ class Clock(Protocol):
     """Durations, moments, and waiting."""
 
     def monotonic(self) -> float:
-        """Seconds; only differences mean something."""
+        """Seconds; only differences mean something. They include those of a machine asleep."""
 
     def time(self) -> float:
         """Epoch seconds."""
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, /) -> None:
         """Wait."""
 
 
 class SystemClock:
     """This machine's."""
 
-    def monotonic(self) -> float:
-        """Seconds; only differences mean something. They include those of a machine asleep."""
+    sleep = staticmethod(time.sleep)
+    time = staticmethod(time.time)
+
+    @staticmethod
+    def monotonic() -> float:
+        """See Clock."""
         return time.clock_gettime(_CLOCK)
-
-    def time(self) -> float:
-        """Epoch seconds."""
-        return time.time()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
