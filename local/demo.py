@@ -11,16 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
-from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
+from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from local.cloud import Cloud, DeploymentError, laptop_cloud
 from local.demo_index import show_key_index
 from local.flights import TABLE, create_table, flights
 from local.follow import Executions
-from local.show import follow, result_text
+from local.show import print_ways, result_text, run
 from testing.baselines import Reading, full_scan, published
 from testing.databases import load
 from testing.servers import dynamodb_local, local_client
@@ -45,7 +43,7 @@ def main() -> int:
         except DeploymentError as error:
             console.print(str(error), markup=False)
             return 1
-        result = _run(console, cloud)
+        result = _enumerate(console, cloud)
         if result is None:
             return 1
         console.print("For comparison, the same table by the other ways ...")
@@ -92,35 +90,26 @@ def load_and_deploy(console: Console, cloud: Cloud) -> None:
 
 
 def _load(console: Console, url: str) -> None:
+    create_table(url)
     client = local_client(url)
-    create_table(client)
     began = time.monotonic()
-    columns = (
-        TextColumn("Loading the flights of New York City, 2013"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=ITEMS)
+    text = "Loading the flights of New York City, 2013"
+    with console.status(text) as status:
         items = islice(flights(), ITEMS)
-        load(client, items, TABLE, progress=lambda loaded: bar.update(task, completed=loaded))
+        load(client, items, TABLE, lambda loaded: status.update(f"{text}: {loaded:,} of {ITEMS:,}"))
     console.print(
         f"Loaded {ITEMS:,} flights into the table {TABLE} in {time.monotonic() - began:.0f} s: "
         f"partition key tailnum, sort key departure."
     )
 
 
-def _run(console: Console, cloud: Cloud) -> dict[str, Any] | None:
+def _enumerate(console: Console, cloud: Cloud) -> dict[str, Any] | None:
     outputs = cloud.outputs
     executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
     console.print(f"\nStarting EnumerateKeys with {json.dumps(INPUT)} ...", markup=False)
-    execution = executions.start(INPUT, "demo")
-    ended = follow(console, executions, execution, LONGEST_SECONDS)
-    if ended.status != "SUCCEEDED":
-        console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
+    result: dict[str, Any] | None = run(console, executions, INPUT, LONGEST_SECONDS, "demo")
+    if result is None:
         return None
-    result: dict[str, Any] = ended.output
     console.print(result_text(result), markup=False)
     first = [key["tailnum"]["S"] for key in islice(executions.keys("demo"), 8)]
     console.print(f"{', '.join(first)}, ... {result['keys']:,} keys\n")
@@ -128,19 +117,14 @@ def _run(console: Console, cloud: Cloud) -> dict[str, Any] | None:
 
 
 def _compare(console: Console, result: dict[str, Any], scanned: Reading, hopped: Reading) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("way")
-    for heading in ("keys", "requests", "RRU", "dollars"):
-        table.add_column(heading, justify="right")
-    rows = (
-        ("keyhop", result["keys"], result["requests"], result["read_units"]),
-        ("published: Limit=1", hopped.keys, hopped.requests, hopped.units),
-        ("full scan", scanned.keys, scanned.requests, scanned.units),
+    print_ways(
+        console,
+        (
+            ("keyhop", result["keys"], result["requests"], result["read_units"]),
+            ("published: Limit=1", hopped.keys, hopped.requests, hopped.units),
+            ("full scan", scanned.keys, scanned.requests, scanned.units),
+        ),
     )
-    for way, keys, requests, units in rows:
-        dollars = f"${read_dollars(units):.6f}"
-        table.add_row(way, f"{keys:,}", f"{requests:,}", f"{units:,.1f}", dollars)
-    console.print(table)
     console.print(
         f"\nAll three were run just now. Prices on demand, {PRICE_REGION}, {PRICE_DATE}. The others"
         f" read {COMPARED_SEGMENTS} segments, only to save time, and are not charged for empty"

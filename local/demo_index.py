@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from keyhop.dynamodb.capacity import read_dollars
 from rich.console import Console
-from rich.table import Table
 
 from local.cloud import Cloud
 from local.flights import TABLE
-from local.follow import Ended, Executions
-from local.show import follow
+from local.follow import Executions
+from local.show import print_ways, run
 from local.stream_bridge import bridge_for
 from testing.servers import local_client
 
@@ -35,12 +33,12 @@ def show_key_index(console: Console, cloud: Cloud, skipped: dict[str, Any]) -> b
     console.print(f"\nStarting BuildKeyIndex with {json.dumps(BUILD)},", markup=False)
     console.print("while aircraft come and go, whose records the keeper follows ...")
     with bridge.running(), _aircraft_come_and_go(cloud) as counts:
-        built = _done(console, cloud, "BuildKeyIndexArn", BUILD)
+        built = _run(console, cloud, "BuildKeyIndexArn", BUILD)
     if built is None:
         return False
     bridge.settle(SETTLE_SECONDS)
     _print_built(console, built, counts, bridge.counts["delivered"])
-    read = _done(console, cloud, "StateMachineArn", READ)
+    read = _run(console, cloud, "StateMachineArn", READ)
     if read is None:
         return False
     expected = skipped["keys"] + counts["came"] - counts["went"]
@@ -48,15 +46,9 @@ def show_key_index(console: Console, cloud: Cloud, skipped: dict[str, Any]) -> b
     return bool(built["audit"]["drift"] == 0 and read["keys"] == expected)
 
 
-def _done(console: Console, cloud: Cloud, output: str, given: dict[str, Any]) -> Any:
-    """The output of an execution; None if it failed, after saying why."""
-    outputs = cloud.outputs
-    executions = Executions(cloud.client, outputs[output], outputs["ResultsBucketName"])
-    ended: Ended = follow(console, executions, executions.start(given), LONGEST_SECONDS)
-    if ended.status == "SUCCEEDED":
-        return ended.output
-    console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
-    return None
+def _run(console: Console, cloud: Cloud, output: str, given: dict[str, Any]) -> Any:
+    executions = Executions(cloud.client, cloud.outputs[output], cloud.outputs["ResultsBucketName"])
+    return run(console, executions, given, LONGEST_SECONDS)
 
 
 @contextmanager
@@ -113,17 +105,9 @@ def _print_read(
         f"missing {audit['missing']}, surplus {audit['surplus']}: drift {audit['drift']}, "
         f"for {audit['read_units']:,.1f} RRU."
     )
-    table = Table(box=None, pad_edge=False)
-    table.add_column("way")
-    for heading in ("keys", "requests", "RRU", "dollars"):
-        table.add_column(heading, justify="right")
-    for way, run in (("skip-scan, before", skipped), ("key index, now", read)):
-        table.add_row(
-            way,
-            f"{run['keys']:,}",
-            f"{run['requests']:,}",
-            f"{run['read_units']:,.1f}",
-            f"${read_dollars(run['read_units']):.6f}",
-        )
-    console.print(table)
+    rows = (("skip-scan, before", skipped), ("key index, now", read))
+    print_ways(
+        console,
+        ((way, one["keys"], one["requests"], one["read_units"]) for way, one in rows),
+    )
     console.print(f'"method": "auto" chose: {read["method"]}.')

@@ -36,26 +36,12 @@ ERROR_TYPES_OF_WORKERS: Mends = [
 
 ERROR_TYPES_OF_INVOCATIONS: Mends = [
     (
-        """            error_type = "Runtime.HandlerError"
-            if _RIE_TIMEOUT_TEXT_RE.fullmatch(error_msg):
-                error_type = "Sandbox.Timedout"
-            return {
-                "body": {
-                    "errorMessage": error_msg,
-                    "errorType": error_type,
-                },
-""",
-        """            error_type = result.get("error_type") or "Runtime.HandlerError"
-            if _RIE_TIMEOUT_TEXT_RE.fullmatch(error_msg):
-                error_type = "Sandbox.Timedout"
-            return {
-                "body": {
-                    "errorMessage": error_msg,
-                    "errorType": error_type,
-                    "requestId": request_id,
-                    "stackTrace": result.get("stack", []),
-                },
-""",
+        'error_type = "Runtime.HandlerError"',
+        'error_type = result.get("error_type") or "Runtime.HandlerError"',
+    ),
+    (
+        '"errorType": error_type,',
+        '"errorType": error_type, "requestId": request_id, "stackTrace": result.get("stack", []),',
     ),
 ]
 
@@ -74,15 +60,10 @@ STREAMS_OF_DYNAMODB_LOCAL: Mends = [
 
 MAPS: Mends = [
     (
-        """    max_conc = int(state_def.get("MaxConcurrency") or 0)
-    tolerated_pct = float(state_def.get("ToleratedFailurePercentage") or 0)
-""",
-        """    def setting(name):
-        path = state_def.get(name + "Path")
-        return _resolve_path_or_ctx(path, effective, ctx) if path else state_def.get(name)
-    max_conc = int(setting("MaxConcurrency") or 0)
-    tolerated_pct = float(setting("ToleratedFailurePercentage") or 0)
-""",
+        'max_conc = int(state_def.get("MaxConcurrency") or 0)',
+        'path = state_def.get("MaxConcurrencyPath")\n'
+        "    given = _resolve_path_or_ctx(path, effective, ctx) if path else None\n"
+        '    max_conc = int(given or state_def.get("MaxConcurrency") or 0)',
     ),
     # UpdateMapRun changes what runs at once: nobody who runs is stopped, and nobody begins while
     # there are enough. A map that tolerates no failure begins no child after one has failed.
@@ -120,21 +101,19 @@ PUT_OBJECT: Mends = [
     # An integration that ministack lacks: a Body that is not text is written as JSON.
     (
         """    # Generic aws-sdk:* service integration
-    if "aws-sdk:" in resource:
 """,
         """    if resource.endswith(":aws-sdk:s3:putObject"):
         from ministack.services import s3
 
         body = input_data["Body"]
         text = body if isinstance(body, str) else json.dumps(body)
-        status, _, told = s3._put_object(
+        status, _, answer = s3._put_object(
             input_data["Bucket"], input_data["Key"], text.encode(), {}
         )
         if status != 200:
-            raise _ExecutionError("S3.S3Exception", str(told))
+            raise _ExecutionError("S3.S3Exception", str(answer))
         return {}
 
-    if "aws-sdk:" in resource:
 """,
     ),
 ]
@@ -142,30 +121,10 @@ PUT_OBJECT: Mends = [
 NESTED_EXECUTIONS: Mends = [
     # How another execution has failed is in the cause, as JSON; the error is always the same.
     (
-        """    output = payload.get("output")
-    if isinstance(output, str):
-        try:
-            decoded = json.loads(output)
-        except json.JSONDecodeError:
-            decoded = None
-        if isinstance(decoded, dict) and decoded.get("Error"):
-            return decoded["Error"], decoded.get("Cause", "")
-""",
-        """    output = payload.get("output")
-    if isinstance(output, str):
-        try:
-            decoded = json.loads(output)
-        except json.JSONDecodeError:
-            decoded = None
-        if isinstance(decoded, dict) and decoded.get("Error"):
-            told = {
-                "ExecutionArn": payload.get("executionArn"),
-                "Status": payload.get("status"),
-                "Error": decoded["Error"],
-                "Cause": decoded.get("Cause", ""),
-            }
-            return "States.TaskFailed", json.dumps(told)
-""",
+        'return decoded["Error"], decoded.get("Cause", "")',
+        'return "States.TaskFailed", json.dumps({"ExecutionArn": payload.get("executionArn"), '
+        '"Status": payload.get("status"), "Error": decoded["Error"], '
+        '"Cause": decoded.get("Cause", "")})',
     ),
 ]
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from testing.databases import Database
+
 TABLE = "Flights"
 NUMBERS = ("flight", "dep_delay", "arr_delay", "air_time", "distance")
 MISSING = ("", "NA")
@@ -51,18 +53,8 @@ def _item(row: dict[str, str]) -> dict[str, Any]:
     return item
 
 
-def create_table(client: Any) -> None:
-    """Create the empty table."""
-    client.create_table(
-        TableName=TABLE,
-        KeySchema=[
-            {"AttributeName": "tailnum", "KeyType": "HASH"},
-            {"AttributeName": "departure", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": "tailnum", "AttributeType": "S"},
-            {"AttributeName": "departure", "AttributeType": "S"},
-        ],
-        BillingMode="PAY_PER_REQUEST",
+def create_table(url: str) -> None:
+    """Create the empty table in a local database."""
+    Database("dynamodb_local", url).create(
+        TABLE, partition=("tailnum", "S"), sort=("departure", "S")
     )
-    client.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})

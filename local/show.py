@@ -1,42 +1,53 @@
 """What people see of an execution: a line while it runs, figures when it has ended."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from keyhop.dynamodb.capacity import read_dollars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.progress import Progress as Bar
+from rich.table import Table
 
-from local.follow import Ended, Executions, Progress
+from local.follow import Executions, Progress
 
 
-def follow(console: Console, executions: Executions, execution: str, seconds: float) -> Ended:
-    """Wait for an execution, with a progress line; raises TimeoutError."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("groups"),
-        TimeElapsedColumn(),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("PlanRun", total=None)
+def run(
+    console: Console, executions: Executions, given: Any, seconds: float, name: str | None = None
+) -> Any:
+    """Start an execution, wait for its end; its output, or None after saying why it failed.
+
+    Raises TimeoutError.
+    """
+    execution = executions.start(given, name)
+    return follow(console, executions, execution, seconds)
+
+
+def follow(console: Console, executions: Executions, execution: str, seconds: float) -> Any:
+    """The output of an execution that was started, as `run` returns it."""
+    with console.status("PlanRun") as status:
 
         def look(progress: Progress | None) -> None:
-            if progress is None:
-                return
-            state = "FinishRun" if progress.done == progress.total else "ScanGroups"
-            described = f"{state}, {progress.running} at once"
-            bar.update(task, description=described, completed=progress.done, total=progress.total)
+            if progress is not None:
+                state = "FinishRun" if progress.done == progress.total else "ScanGroups"
+                groups = f"{progress.done} of {progress.total} groups"
+                status.update(f"{state}: {groups}, {progress.running} at once")
 
-        return executions.follow(execution, seconds, look)
+        ended = executions.follow(execution, seconds, look)
+    if ended.status == "SUCCEEDED":
+        return ended.output
+    console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
+    return None
+
+
+def print_ways(console: Console, rows: Iterable[tuple[str, int, int, float]]) -> None:
+    """Ways to the same keys. rows: way, keys, requests, RRU."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("way")
+    for heading in ("keys", "requests", "RRU", "dollars"):
+        table.add_column(heading, justify="right")
+    for way, keys, requests, units in rows:
+        dollars = f"${read_dollars(units):.6f}"
+        table.add_row(way, f"{keys:,}", f"{requests:,}", f"{units:,.1f}", dollars)
+    console.print(table)
 
 
 def result_text(result: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         console.print(f"Not started: {error}", markup=False)
         return 2
     try:
-        ended = follow(console, executions, execution, LONGEST_SECONDS)
+        output = follow(console, executions, execution, LONGEST_SECONDS)
     except KeyboardInterrupt:
         console.print(
             f"The execution goes on. To stop it:\n"
@@ -43,13 +43,12 @@ def main(arguments: list[str]) -> int:
             markup=False,
         )
         return 130
-    if ended.status != "SUCCEEDED":
-        console.print(f"{ended.status}: {ended.error}: {ended.cause}", markup=False)
+    if output is None:
         return 1
-    if "manifest" in ended.output:
-        console.print(result_text(ended.output), markup=False)
+    if "manifest" in output:
+        console.print(result_text(output), markup=False)
     else:
-        console.print_json(data=ended.output)
+        console.print_json(data=output)
     return 0
 
 

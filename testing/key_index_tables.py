@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
-from keyhop.dynamodb.tables import Target, describe
-from keyhop.dynamodb.values import to_json
-from keyhop.key_index.collections import Collections, name_of
+from keyhop.dynamodb.client import Connection, DynamoDB, Endpoint, connect
+from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.values import key_text, to_json
+from keyhop.key_index.collections import Collections
 from keyhop.key_index.sentinel import Sentinel
 
 from testing.databases import Database
@@ -17,16 +17,15 @@ from testing.servers import LOCAL_CREDENTIALS
 STREAM = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}
 
 
-def target_of(database: Database, table: str) -> Target:
-    endpoint = Endpoint(url=database.url)
-    return describe(dynamodb_client(endpoint), endpoint, table)
+def table_of(database: Database, table: str) -> Table:
+    return look_up(connect(Endpoint(url=database.url)), table)
 
 
-def collections_of(database: Database, table: str, client: Any = None) -> Collections:
+def collections_of(database: Database, table: str, client: DynamoDB | None = None) -> Collections:
     endpoint = Endpoint(url=database.url)
-    client = client or dynamodb_client(endpoint)
-    sentinel = Sentinel.of(describe(client, endpoint, table).space)
-    return Collections(client, table, sentinel, patience=60)
+    connection = connect(endpoint) if client is None else Connection(client, endpoint)
+    sentinel = Sentinel.of(look_up(connection, table).space)
+    return Collections(connection, table, sentinel, patience=60)
 
 
 def scanned(database: Database, table: str) -> Iterator[dict[str, Any]]:
@@ -44,7 +43,7 @@ def drift(database: Database, table: str, sentinel: Sentinel) -> tuple[set[str],
     """Names of collections without their sentinel, and of those with nothing else."""
     held: dict[str, list[bool]] = defaultdict(list)
     for item in scanned(database, table):
-        name = name_of({sentinel.partition.name: item[sentinel.partition.name]})
+        name = key_text(item[sentinel.partition.name])
         held[name].append(sentinel.is_one(item))
     missing = {name for name, marks in held.items() if not any(marks)}
     surplus = {name for name, marks in held.items() if all(marks)}

@@ -32,12 +32,15 @@ WORKER_SECONDS = 30
 """The least that the stack takes: a worker works half a minute, and hands back."""
 
 LONGEST_SECONDS = 100.0
+TEST_SECONDS = 300
+"""With the deployment, which is part of the first test, on a machine that does something else."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if Path(__file__).parent in item.path.parents]
     for item in ours:
         item.add_marker(pytest.mark.xdist_group("cloud"))
+        item.add_marker(pytest.mark.timeout(TEST_SECONDS))
     items.sort(key=lambda item: item not in ours)
 
 

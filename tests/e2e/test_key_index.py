@@ -16,7 +16,7 @@ from keyhop.key_index.sentinel import Sentinel
 from local.follow import Ended, Executions
 from local.stream_bridge import Record, StreamBridge, bridge_for
 from testing.databases import Result, keyhop
-from testing.key_index_tables import drift, scanned, target_of
+from testing.key_index_tables import drift, scanned, table_of
 from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import workers_of
 from tests.e2e.proxy import Proxy, proxy_before
@@ -49,7 +49,7 @@ def done(deployed: Deployed, action: str, table: str, **given: Any) -> Any:
 
 
 def sentinel_of(deployed: Deployed, table: str) -> Sentinel:
-    return Sentinel.of(target_of(deployed.database, table).space)
+    return Sentinel.of(table_of(deployed.database, table).space)
 
 
 def index(deployed: Deployed, action: str, table: str, *more: str) -> Result:

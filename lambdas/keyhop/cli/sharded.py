@@ -1,10 +1,10 @@
 """What the actions of `keyhop shards` work on: a table, its metadata, a key."""
 
-import argparse
 import base64
 import binascii
 from typing import Any, Literal
 
+from keyhop.cli.options import Options
 from keyhop.cli.session import Stop, connection_of
 from keyhop.cli.shards_view import escaped, shown
 from keyhop.dynamodb.requester import Stopped
@@ -32,7 +32,7 @@ class Sharded:
 
     clock: Clock = SystemClock()
 
-    def __init__(self, options: argparse.Namespace, stop: Stop) -> None:
+    def __init__(self, options: Options, stop: Stop) -> None:
         self.options = options
         self.stop = stop
         connection = connection_of(options)

@@ -1,6 +1,5 @@
 """What `keyhop shards` does: list, show, add, drain."""
 
-import argparse
 import json
 import sys
 import time
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from keyhop.cli.exit_status import DONE
+from keyhop.cli.options import Options
 from keyhop.cli.progress import duration
 from keyhop.cli.session import stop_on_signals
 from keyhop.cli.sharded import Sharded
@@ -79,10 +79,10 @@ class StatusLine:
             print(text, file=sys.stderr, flush=True)
 
 
-def _action(work: Callable[[Sharded], int]) -> Callable[[argparse.Namespace], int]:
+def _action(work: Callable[[Sharded], int]) -> Callable[[Options], int]:
     """A command: work on the table that its options name, until it is done or interrupted."""
 
-    def run(options: argparse.Namespace) -> int:
+    def run(options: Options) -> int:
         with stop_on_signals() as stop:
             table = Sharded(options, stop)
             try:

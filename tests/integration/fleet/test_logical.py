@@ -7,15 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from handlers.finish_run import parser
 from keyhop.checks import InvalidInput
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict, StoreUnavailable
-from keyhop.jobs.finish import finish_run
-from keyhop.jobs.request import parse
 from keyhop.jobs.runs import Execution
+from keyhop.keys.request import parse
 
 from testing.databases import Database
-from tests.machine import WORKER, Machine
+from tests.machine import Machine
 
 SHARDS = [1, 2, 9, 1, 40, 1, 3, 1] * 8
 PLAIN = ["/plain.txt", "/zero_0", "/large_1001", "/f3", "/f3.txt"]
@@ -33,7 +31,7 @@ def sharded(database: Database, table: str) -> Counter[str]:
 
 
 def finish(machine: Machine, state: dict[str, Any], execution: Execution, **more: Any) -> Any:
-    return finish_run(state, execution, machine.runs, WORKER, parser, **more)
+    return machine.finish(state, execution, **more)
 
 
 def through(machine: Machine, given: dict[str, Any], name: str = "run") -> dict[str, Any]:
@@ -159,7 +157,7 @@ def test_a_finish_that_is_killed_at_any_write_is_done_again(
             state = finish(machine, *read)
             break
         except StoreUnavailable:
-            assert machine.runs.log("run").manifest() is None
+            assert machine.runs.journal("run").manifest() is None
     assert crash_at > 4
     assert state["next"] == "end"
     expected = Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
@@ -233,8 +231,9 @@ def test_what_does_not_go_together_is_refused(more: dict[str, Any], told: str) -
 
 
 def test_the_fields_of_logical_keys() -> None:
-    assert parse({"table": "Orders"}).fold is None
-    assert parse({"table": "Orders", "logical": False}).fold is None
-    assert parse({"table": "O-1", "logical": True}).fold == {"separator": "_", "metadata": None}
+    assert parse({"table": "Orders"}).options == {}
+    assert parse({"table": "Orders", "logical": False}).options == {}
+    fold = {"separator": "_", "metadata": None}
+    assert parse({"table": "O-1", "logical": True}).options == {"fold": fold}
     given = {"table": "Orders", "logical": True, "separator": "--"}
-    assert parse(given).fold == {"separator": "--", "metadata": None}
+    assert parse(given).options == {"fold": {"separator": "--", "metadata": None}}

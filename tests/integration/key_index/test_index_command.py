@@ -11,11 +11,11 @@ import pytest
 from keyhop.cli import index_actions
 from keyhop.errors import CannotStart
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.registry import local_book
+from keyhop.key_index.registry import local_registry
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
 from testing.databases import Database, Result, keyhop, partition_value
-from testing.key_index_tables import drift, scanned, target_of
+from testing.key_index_tables import drift, scanned, table_of
 from testing.marks import prove
 
 SORT_KEYS: dict[str, list[Any]] = {
@@ -65,7 +65,7 @@ def test_build_read_break_audit_remove(
 ) -> None:
     filled(dynamodb, table_name, type_)
     before = list(scanned(dynamodb, table_name))
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     status, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
     assert (status, built["build"]["put"], built["audit"]["drift"]) == (0, 60, 0)
     assert built["audit"]["collections"] == 60
@@ -113,7 +113,7 @@ def test_a_build_that_is_repeated_writes_nothing(
 
 def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) -> None:
     dynamodb.collections(table_name, [3] * 20)
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     mine = {
         "pk": {"S": "mine"},
         "sk": LEAST_SORT_KEY["S"],
@@ -156,7 +156,7 @@ def test_auto_reads_an_index_that_is_kept_and_was_audited(
     monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
     assert index(dynamodb, "build", table_name).status == 0
     assert "index: the key index is ACTIVE" in keys_from(dynamodb, table_name)[0].err
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     alone = sentinel.item_of({"pk": {"S": "nobody"}})
     dynamodb.client.put_item(TableName=table_name, Item=alone)
     assert index(dynamodb, "audit", table_name, "--grace", "0").status == 3
@@ -212,20 +212,20 @@ def test_an_index_that_somebody_has_deleted_leaves_no_sentinel_behind(
 def test_a_removal_goes_on_where_it_was_interrupted(dynamodb: Database, table_name: str) -> None:
     dynamodb.collections(table_name, [2] * 20)
     assert index(dynamodb, "build", table_name).status == 0
-    target = target_of(dynamodb, table_name)
-    book = local_book(table_name, target.identity)
-    sentinel = Sentinel.of(target.space)
+    table = table_of(dynamodb, table_name)
+    registry = local_registry(table)
+    sentinel = Sentinel.of(table.space)
     for item in scanned(dynamodb, table_name):
         if sentinel.is_one(item):
             key = {name: item[name] for name in ("pk", "sk")}
             dynamodb.client.delete_item(TableName=table_name, Key=key)
-    book.note_emptied()
+    registry.note_emptied()
     dynamodb.client.update_table(
         TableName=table_name,
         GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": INDEX}}],
     )
     assert index(dynamodb, "remove", table_name).status == 0
-    assert book.setup() is None
+    assert registry.setup() is None
     assert index(dynamodb, "build", table_name, "--sentinel", "#x").status == 0
     assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 20
 
@@ -321,7 +321,7 @@ def test_an_interrupted_walk_says_so_and_can_be_repeated(
     assert (interrupted.status, "Interrupted" in interrupted.err) == (130, True)
     monkeypatch.setattr(Collections, "put", put)
     assert index(dynamodb, "build", table_name).status == 0
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
 
 
