@@ -29,7 +29,7 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import DEFAULT_UNITS, MOST_THREADS
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.part_index import PARTS, write_part_index
-from keyhop.jobs.plan import Place, begin, chosen, needs_memory, resumed
+from keyhop.jobs.plan import Place, chosen, look_and_begin, needs_memory, resumed
 from keyhop.jobs.request import Request, allowed
 from keyhop.jobs.runs import Deployment, Execution, Runs
 from keyhop.jobs.task import Task, TaskPlan, Tasks
@@ -119,7 +119,7 @@ class Planner:
         plan = journal.plan()
         if plan is None:
             try:
-                plan, start = begin(
+                plan, start = look_and_begin(
                     journal,
                     request,
                     reader,

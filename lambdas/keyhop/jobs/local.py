@@ -18,7 +18,7 @@ from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import choose_threads
 from keyhop.jobs.model import Part, RunPlan, Totals
-from keyhop.jobs.plan import OneProcess, Place, begin, chosen, resumed
+from keyhop.jobs.plan import OneProcess, Place, chosen, look_and_begin, resumed
 from keyhop.jobs.request import Request
 from keyhop.jobs.slice import Sink
 from keyhop.jobs.task import Result, Task, TaskPlan, Tasks
@@ -96,7 +96,7 @@ class LocalJob:
     def begin(self) -> None:
         """Take a first look and write the plan down; or check what an unfinished run has left."""
         if self._begun is None:
-            self.plan, start = begin(
+            self.plan, start = look_and_begin(
                 self.journal, self.request, self.reader, self.task, self._task_plan, SPREAD
             )
             self._start = start

@@ -77,7 +77,7 @@ def needs_memory(plan: TaskPlan) -> bool:
     return plan.source.index is not None and plan.method != "index"
 
 
-def begin(
+def look_and_begin(
     journal: Journal,
     request: Request,
     reader: PageReader,
@@ -94,13 +94,28 @@ def begin(
     RunConflict if another run was begun in the same place meanwhile.
     """
     began = time.monotonic()
-    source, one_worker = plan.source, needs_memory(plan)
-    wishes = spread.wishes(request, source.size_bytes, one_worker)
+    wishes = spread.wishes(request, plan.source.size_bytes, needs_memory(plan))
     start = prepare(reader, plan.method, wishes, most)
     if task.visits:
         start = replace(start, opening=None)  # what the look has shown has not been visited
     check(start)
-    fleet = spread.fleet(start.layout, one_worker)
+    begun = run_plan(request, reader, plan, start, spread, time.monotonic() - began, **own)
+    begin(journal, begun)
+    return begun, start
+
+
+def run_plan(
+    request: Request,
+    reader: PageReader,
+    plan: TaskPlan,
+    start: Start,
+    spread: Spread,
+    seconds: float,
+    **own: Any,
+) -> RunPlan:
+    """What the run will do. seconds: how long the first look took. own: further fields."""
+    source = plan.source
+    fleet = spread.fleet(start.layout, needs_memory(plan))
     fields: dict[str, Any] = {
         "id": uuid.uuid4().hex,
         "table": source.name,
@@ -116,16 +131,19 @@ def begin(
         "format": request.format or spread.format,
         "started": now(),
         "planning": reader.usage.copy(),
-        "planning_seconds": time.monotonic() - began,
+        "planning_seconds": seconds,
         "ledger": spread.learnt(start.ledger),
         "task": request.task,
         "options": plan.options,
     }
-    run_plan = RunPlan(**{**fields, **own})
-    if not journal.begin(run_plan):
+    return RunPlan(**{**fields, **own})
+
+
+def begin(journal: Journal, plan: RunPlan) -> None:
+    """Write down what the run will do; raises RunConflict."""
+    if not journal.begin(plan):
         raise RunConflict("Another run was begun in the same place at the same moment.")
-    journal.write_summary(manifest(run_plan, Totals.of(run_plan, ()), False, now()))
-    return run_plan, start
+    journal.write_summary(manifest(plan, Totals.of(plan, ()), False, now()))
 
 
 @dataclass(frozen=True, slots=True)
