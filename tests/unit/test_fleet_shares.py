@@ -17,8 +17,6 @@ from keyhop.scan.cost_simulation import Forecast
 from keyhop.scan.segments import group_of, group_order
 
 HALF_A_UNIT_A_KEY = Forecast(0.5, 1.0)
-
-
 SPREAD = ManyWorkers()
 
 
