@@ -15,6 +15,7 @@ from typing import Any
 import boto3
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.values import Key
+from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.local import LocalJob, nowhere
 from keyhop.jobs.model import Part
 from keyhop.jobs.request import Request
@@ -28,7 +29,7 @@ class Counted:
     """Takes keys and forgets them (jobs.worker.Output)."""
 
     attempt = ""
-    memory = None
+    memory: KnownKeys | None = None
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Count."""
