@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.tables import Target
+from keyhop.dynamodb.tables import Source
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 
@@ -61,7 +61,6 @@ def _plain(url: str) -> Callable[[], Any]:
 
 
 def _keyhop(url: str) -> Callable[[], Any]:
-    endpoint = Endpoint(url=url)
-    target = Target("Stub", None, "", "", SPACE, 0, 0)
-    reader = PageReader(dynamodb_client(endpoint), target, Budget(), endpoint=endpoint)
+    source = Source("Stub", None, "", "", SPACE, 0, 0)
+    reader = PageReader(connect(Endpoint(url=url)), source, Budget())
     return lambda: reader.read(1, 16, START, 8, 0.5)

@@ -7,30 +7,17 @@ starting Python and making the client is not in them. Memory is the whole proces
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
-from keyhop.dynamodb.tables import describe
-from keyhop.dynamodb.values import Key
-from keyhop.jobs.first_look import prepare
-from keyhop.jobs.layout import Wishes, choose_method
-from keyhop.jobs.worker import Progress, stream
-from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import PageReader
+from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.jobs.local import LocalJob, nowhere
+from keyhop.jobs.request import Request
+from keyhop.tasks import tasks_of
 
 from testing.baselines import Reading, full_scan, published
 from testing.servers import LOCAL_CREDENTIALS
-
-
-class CountingSink:
-    """Takes keys and forgets them."""
-
-    def write(self, segment: int, keys: Sequence[Key]) -> int:
-        """Count."""
-        return len(keys)
 
 
 def measure(way: str, url: str, table: str, segments: int | None) -> dict[str, Any]:
@@ -66,20 +53,17 @@ def peak_megabytes() -> float:
     return int(line.split()[1]) / 1024
 
 
-def _keyhop(url: str, table: str, wanted: int | None) -> Any:
-    endpoint = Endpoint(url=url)
-    client = dynamodb_client(endpoint)
+def _keyhop(url: str, table: str, segments: int | None) -> Any:
+    request = Request(table, "keys", segments=segments)
+    job = LocalJob(request, tasks_of(), connect(Endpoint(url=url)), nowhere())
 
     def read() -> Reading:
-        target = describe(client, endpoint, table)
-        reader = PageReader(client, target, Budget(), endpoint=endpoint)
-        method = choose_method(target.space, None, "auto").method
-        start = prepare(reader, method, Wishes(segments=wanted))
-        progress = Progress(start.layout.segments)
-        if not stream(reader, start, method, CountingSink(), progress):
+        job.prepare()
+        job.begin()
+        if not job.work():
             raise SystemExit("the table was not read to its end")
-        segments = start.layout.segments
-        return Reading(progress.keys, reader.tally.requests, reader.tally.units, segments)
+        usage = job.reader.usage
+        return Reading(job.progress.keys, usage.requests, usage.read_units, job.plan.segments)
 
     return read
 
