@@ -5,19 +5,38 @@ starting Python and making the client is not in them. Memory is the whole proces
 """
 
 import json
+import math
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import boto3
 from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.values import Key
 from keyhop.jobs.local import LocalJob, nowhere
+from keyhop.jobs.model import Part
 from keyhop.jobs.request import Request
 from keyhop.tasks import tasks_of
 
 from testing.baselines import Reading, full_scan, published
 from testing.servers import LOCAL_CREDENTIALS
+
+
+class Counted:
+    """Takes keys and forgets them (jobs.worker.Output)."""
+
+    attempt = ""
+    memory = None
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Count."""
+        return len(keys)
+
+    def close(self) -> tuple[Part, ...]:
+        """There are no parts."""
+        return ()
 
 
 def measure(way: str, url: str, table: str, segments: int | None) -> dict[str, Any]:
@@ -53,14 +72,15 @@ def peak_megabytes() -> float:
     return int(line.split()[1]) / 1024
 
 
-def _keyhop(url: str, table: str, segments: int | None) -> Any:
-    request = Request(table, "keys", segments=segments)
-    job = LocalJob(request, tasks_of(), connect(Endpoint(url=url)), nowhere())
+def _keyhop(url: str, table: str, wanted: int | None) -> Any:
+    connection = connect(Endpoint(url=url))
+    request = Request(table, "keys", segments=wanted)
 
     def read() -> Reading:
+        job = LocalJob(request, tasks_of(), connection, nowhere())
         job.prepare()
         job.begin()
-        if not job.work():
+        if not job.work(output=Counted(), longest_slice_seconds=math.inf):
             raise SystemExit("the table was not read to its end")
         usage = job.reader.usage
         return Reading(job.progress.keys, usage.requests, usage.read_units, job.plan.segments)

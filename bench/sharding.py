@@ -199,8 +199,8 @@ def _reads(reads: list[Read]) -> Iterator[str]:
     def where(read: Read) -> str:
         if read.shards is None:
             return "a single key, boto3 `Table.query`"
-        told = f"{read.shards} shard{'' if read.shards == 1 else 's'}"
-        return f"{told}, calculated, in order" if read.ordered else told
+        shards = f"{read.shards} shard{'' if read.shards == 1 else 's'}"
+        return f"{shards}, calculated, in order" if read.ordered else shards
 
     def cells(read: Read | None) -> tuple[str, ...]:
         if read is None:
@@ -227,7 +227,7 @@ def _reads(reads: list[Read]) -> Iterator[str]:
         f"{reading.ITEMS:,} items of some 200 B, the same for all. Latency is the median, against "
         f"that of boto3's query of the single key with the same consistency, by turns. A page "
         f"costs at least 0.5 RRU, consistent 1, whatever it holds: that is what the fan-out adds. "
-        f"With a limit each shard is asked for a little more than its share. `in order`: "
+        f"With a limit a little more than its share is read of each shard. `in order`: "
         f"calculated places and items that puts may move; consistent reads must then read the "
         f"shards one after the other, each only as far as those before it (protocol.py), "
         f"so their times add up. Append-only and eventually consistent reads never do."

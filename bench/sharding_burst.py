@@ -113,14 +113,14 @@ def _burst(url: str, way: Way) -> Outcome:
     return outcome
 
 
-def _fixed(calls: Requests, shards: int) -> Write:
+def _fixed(requests: Requests, shards: int) -> Write:
     """The published way: a random suffix from a fixed range, and patience."""
     chance = random.Random(SEED)
 
     def put(item: dict[str, Any]) -> None:
         typed = {name: {"S": value} for name, value in item.items()}
         typed["path"] = {"S": f"{item['path']}_{chance.randint(1, shards)}"}
-        calls.read("put_item", TableName=TABLE, Item=typed)
+        requests.call("put_item", TableName=TABLE, Item=typed)
 
     return put
 

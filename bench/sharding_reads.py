@@ -43,12 +43,12 @@ class Read:
 
 def reads(url: str) -> list[Read]:
     """All combinations, then those that the protocol wants in an order."""
-    told: list[Read] = []
+    reads: list[Read] = []
     for shards in SHARDS:
-        told += _of(url, shards, ordered=False, first=shards == SHARDS[0])
+        reads += _of(url, shards, ordered=False, first=shards == SHARDS[0])
     for shards in SHARDS[2:]:
-        told += _of(url, shards, ordered=True, first=False)
-    return told
+        reads += _of(url, shards, ordered=True, first=False)
+    return reads
 
 
 def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
@@ -85,7 +85,7 @@ def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
     with plain.batch_writer() as batch:
         for row in rows:
             batch.put_item(Item={**row, "path": SINGLE})
-    told = []
+    reads = []
     for whole in (False, True):
         for consistent in (True,) if ordered else (False, True):
             base = _single(plain, whole, consistent)
@@ -93,11 +93,11 @@ def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
             latency = _ratio(base, ours, WHOLE_ROUNDS if whole else FEW_ROUNDS)
             if first:
                 requests, units = base()
-                told.append(Read(None, whole, consistent, requests, units, 1.0))
+                reads.append(Read(None, whole, consistent, requests, units, 1.0))
             table.metadata.of({"S": KEY}, fresh=True)
             before = counting.requests, counting.read_units
             ours()
-            told.append(
+            reads.append(
                 Read(
                     shards,
                     whole,
@@ -109,27 +109,27 @@ def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
                 )
             )
     table.close()
-    return told
+    return reads
 
 
 def _single(table: Any, whole: bool, consistent: bool) -> Callable[[], tuple[int, float]]:
     def read() -> tuple[int, float]:
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "KeyConditionExpression": Key("path").eq(SINGLE),
             "ConsistentRead": consistent,
             "ReturnConsumedCapacity": "TOTAL",
         }
         if not whole:
-            asked["Limit"] = FEW
+            request["Limit"] = FEW
         requests, units, items = 0, 0.0, 0
         while True:
-            page = table.query(**asked)
+            page = table.query(**request)
             requests, items = requests + 1, items + page["Count"]
             units += page["ConsumedCapacity"]["CapacityUnits"]
             if not whole or "LastEvaluatedKey" not in page:
                 assert items == (ITEMS if whole else FEW)
                 return requests, units
-            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     return read
 

@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
+from keyhop.dynamodb.requester import units_of
 from keyhop.sharding.key.shards import Shards, to_item
 
 TABLE = "Audit"
@@ -35,7 +36,7 @@ def register(client: Any, shards: Shards, key: str = KEY) -> None:
 
 
 class Counting:
-    """Keyhop's client; what is asked of the tables by all users of this object is counted.
+    """Keyhop's client; the requests of all users of this object are counted.
 
     operations: requests; of the metadata under its name. looked_up: keys of reads of single items.
     """
@@ -55,14 +56,14 @@ class Counting:
         answer = self._client.call(operation, **parameters)
         is_metadata = parameters.get("TableName") == METADATA
         self.operations[f"metadata {operation}" if is_metadata else operation] += 1
-        units = _units(answer)
+        units = units_of(answer)
         if operation == "get_item":
             self.read_units += max(1.0 if parameters.get("ConsistentRead") else 0.5, units)
         elif operation == "batch_get_item":
-            for asked in parameters["RequestItems"].values():
-                each = 1.0 if asked.get("ConsistentRead") else 0.5
-                self.looked_up += len(asked["Keys"])
-                self.read_units += each * len(asked["Keys"])  # items under 4 KB, or none
+            for batch in parameters["RequestItems"].values():
+                each = 1.0 if batch.get("ConsistentRead") else 0.5
+                self.looked_up += len(batch["Keys"])
+                self.read_units += each * len(batch["Keys"])  # items under 4 KB, or none
         elif operation == "query":
             self.read_units += max(1.0 if parameters.get("ConsistentRead") else 0.5, units)
         else:
@@ -73,8 +74,3 @@ class Counting:
     def requests(self) -> int:
         """Of all kinds."""
         return sum(self.operations.values())
-
-
-def _units(answer: dict[str, Any]) -> float:
-    told = answer.get("ConsumedCapacity") or ()
-    return sum(one["CapacityUnits"] for one in ([told] if isinstance(told, dict) else told))

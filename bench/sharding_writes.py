@@ -85,8 +85,8 @@ WAYS = (
 
 def costs(url: str) -> list[Cost]:
     """boto3's own two ways first, then Keyhop's."""
-    told = [_plain(url), _plain_batch(url)]
-    return [*told, *(_keyhop(url, way) for way in WAYS)]
+    plain = [_plain(url), _plain_batch(url)]
+    return [*plain, *(_keyhop(url, way) for way in WAYS)]
 
 
 def item(number: int, path: str = KEY) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _plain_batch(url: str) -> Cost:
     table = _table(url)
     requests: list[str] = []
     table.meta.client.meta.events.register(
-        "before-send.dynamodb", lambda **told: requests.append(told["event_name"])
+        "before-send.dynamodb", lambda **event: requests.append(event["event_name"])
     )
 
     def write(numbers: range) -> None:

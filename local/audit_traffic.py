@@ -85,7 +85,7 @@ class Traffic:
         """All that goes on at once."""
         return [*(lambda n=n: self._write(n) for n in range(self.writers)), self._read_on]
 
-    def told(self) -> Iterator[Second]:
+    def by_second(self) -> Iterator[Second]:
         """What happens, second by second, until time is over."""
         began = self.clock.monotonic()
         acknowledged = throttled = 0
@@ -111,12 +111,12 @@ class Traffic:
     def check(self, path: str) -> None:
         """Read a file's accesses, and compare them with those acknowledged before."""
         promised = list(self.acknowledged[path])
-        found = self.read(self.readers_log, path)
-        wrong = fault(promised, found)
+        listed = self.read(self.readers_log, path)
+        wrong = fault(promised, listed)
         if wrong:
             self.faults.append(f"A read of {path} was not whole: {wrong}.")
         self.reads += 1
-        self.items_read += len(found)
+        self.items_read += len(listed)
 
     def _write(self, number: int) -> None:
         chance = random.Random(number)
@@ -146,14 +146,14 @@ class Traffic:
                 self.clock.sleep(self.pause)
 
 
-def fault(promised: Sequence[str], found: Sequence[str]) -> str | None:
+def fault(promised: Sequence[str], listed: Sequence[str]) -> str | None:
     """What is wrong with a read. promised: what was acknowledged before it began."""
-    missing = set(promised).difference(found)
+    missing = set(promised).difference(listed)
     if missing:
         return f"{len(missing):,} of {len(promised):,} accesses were missing, {min(missing)!r}"
-    if len(set(found)) < len(found):
-        return f"{len(found) - len(set(found)):,} accesses were told twice"
-    if list(found) != sorted(found):
+    if len(set(listed)) < len(listed):
+        return f"{len(listed) - len(set(listed)):,} accesses were told twice"
+    if list(listed) != sorted(listed):
         return "its order was wrong"
     return None
 
@@ -181,7 +181,7 @@ def run(open_log: Open, record: Record, read: Read, seconds: float = SECONDS) ->
         for thread in threads:
             thread.start()
         try:
-            for second in traffic.told():
+            for second in traffic.by_second():
                 console.print(line(second), markup=False)
         finally:  # also after Ctrl-C: the threads end before the servers do
             traffic.stop.set()

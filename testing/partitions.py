@@ -110,7 +110,7 @@ class Partitions:
     of a second. tables: those that are limited, None: all. code, reason: of the error; reason None:
     the error carries none. provisioned: write units a second of whole tables; UpdateTable changes
     them. failing, losing: shares of the writes that fail before, and after, they take effect.
-    fault: is asked about each request. requests: by operation. throttles: requests, or items of a
+    fault: decides about each request. requests: by operation. throttles: requests, or items of a
     batch, by reason. units, refused: of writes that were let through, and that were not.
     """
 
@@ -141,13 +141,13 @@ class Partitions:
 
     def by_second(self, table: str, refused: bool = False) -> Counter[int]:
         """Units written to a table, or refused, by second of the clock."""
-        told = self._of(table, self.refused if refused else self.units)
-        return sum((Counter({place.second: units}) for place, units in told), Counter[int]())
+        spent = self._of(table, self.refused if refused else self.units)
+        return sum((Counter({place.second: units}) for place, units in spent), Counter[int]())
 
     def by_key(self, table: str) -> Counter[str]:
         """Units written to a table, by physical key."""
-        told = self._of(table, self.units)
-        return sum((Counter({place.key: units}) for place, units in told), Counter[str]())
+        spent = self._of(table, self.units)
+        return sum((Counter({place.key: units}) for place, units in spent), Counter[str]())
 
     def _of(self, table: str, counted: Counter[Place]) -> list[tuple[Place, int]]:
         with self._lock:
@@ -205,8 +205,8 @@ class Partitions:
     def _judge_transaction(self, request: dict[str, Any]) -> Answer:
         items = [next(iter(item.values())) for item in request["TransactItems"]]
         writes = [self._write(item["TableName"], item, times=2) for item in items]
-        told = iter(self._spend([write for write in writes if self.is_limited(write.table)]))
-        reasons = [next(told) if self.is_limited(write.table) else None for write in writes]
+        refusals = iter(self._spend([write for write in writes if self.is_limited(write.table)]))
+        reasons = [next(refusals) if self.is_limited(write.table) else None for write in writes]
         if not any(reasons):
             return Answer()
         code = _IN_A_TRANSACTION.get(self.code, "ThrottlingError")
@@ -302,9 +302,9 @@ class Upstream:
         status, content = self.send({**headers, "X-Amz-Target": target}, body)
         if status != 200:
             return None
-        told = json.loads(content)["Table"]
-        (name,) = (k["AttributeName"] for k in told["KeySchema"] if k["KeyType"] == "HASH")
-        return name, told["TableArn"]
+        description = json.loads(content)["Table"]
+        (name,) = (k["AttributeName"] for k in description["KeySchema"] if k["KeyType"] == "HASH")
+        return name, description["TableArn"]
 
     def close(self) -> None:
         self._connection.close()
@@ -368,10 +368,10 @@ def handler_of(model: Partitions) -> type[BaseHTTPRequestHandler]:
             body = json.dumps(answer.request).encode() if answer.leftovers else body
             status, content = self.upstream.send(self.headers, body)
             if status == 200 and answer.leftovers:
-                told = json.loads(content)
+                partial = json.loads(content)
                 for table, entries in answer.leftovers.items():
-                    told["UnprocessedItems"].setdefault(table, []).extend(entries)
-                content = json.dumps(told).encode()
+                    partial["UnprocessedItems"].setdefault(table, []).extend(entries)
+                content = json.dumps(partial).encode()
             return status, content
 
         def log_message(self, *arguments: object) -> None:

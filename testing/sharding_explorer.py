@@ -4,7 +4,7 @@ A world is a value: what lies in which shard, in which phase the metadata is, wh
 stands. Each step is one request, as atomic as the service makes it. What the item should be is kept
 beside: each request that takes effect changes it, too.
 
-Worlds that cannot be told apart by what may follow are one:
+Worlds that differ in nothing that may follow are one:
 
 - Metadata is read together with the first request that it is for. Whoever reads it earlier may act
   on it only if it is still fresh by then, so he could as well have read it just before; and a read
@@ -94,8 +94,8 @@ class Rules:
     checked: bool = True
     conditional: bool = True
     forgetful: bool = True
-    consulted: set[int] = field(default_factory=set)
-    _steps: dict[Any, Any] = field(default_factory=dict)
+    consulted: set[int] = field(default_factory=set, init=False)
+    _steps: dict[Any, Any] = field(default_factory=dict, init=False)
 
     def place(self, count: int) -> int:
         self.consulted.add(count)
@@ -144,10 +144,11 @@ class Rules:
         self, steps: Callable[[State, Any], Iterator[Any]], state: State, who: Any
     ) -> tuple[Any, ...]:
         """What somebody may do next, worked out once for all worlds in which he may."""
-        known = self._steps.get((state, who))
-        if known is None:
-            known = self._steps[state, who] = tuple(steps(state, who))
-        return known
+        case = (type(who), state, who)
+        following = self._steps.get(case)
+        if following is None:
+            following = self._steps[case] = tuple(steps(state, who))
+        return following
 
     def _may_advance(self, state: State) -> bool:
         if state.now + 1 >= len(self.path):
@@ -199,9 +200,9 @@ class Rules:
             yield state, writer._replace(looked=looked), False
         if left:
             return
-        found = [shard for shard, is_there in writer.looked if is_there]
+        holders = [shard for shard, is_there in writer.looked if is_there]
         decide = protocol.step_of_put if act.startswith("put") else protocol.step_of_update
-        match decide(shards, self.placement, self.place, found):
+        match decide(shards, self.placement, self.place, holders):
             case Create(shard, unless):
                 elsewhere = any(state.copies[other - 1] is not None for other in unless)
                 if not (elsewhere and self.checked):

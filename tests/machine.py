@@ -4,24 +4,28 @@ It passes JSON from function to function as Step Functions does, with its limit 
 """
 
 import json
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.check import verify_run
 from keyhop.jobs.clock import now
 from keyhop.jobs.costs import Worker
-from keyhop.jobs.finish import finish_run
-from keyhop.jobs.plan import plan_run
-from keyhop.jobs.request import parse
-from keyhop.jobs.runs import Execution, Runs
+from keyhop.jobs.failure import clean_up
+from keyhop.jobs.fleet import Planner, finish_run
+from keyhop.jobs.runs import Deployment, Execution, Runs
+from keyhop.jobs.task import Tasks
 from keyhop.jobs.work import GroupWork, scan_segments
-from keyhop.key_index.fleet import KeyIndexes
-from keyhop.storage.s3 import Bucket
+from keyhop.key_index.deployment import KeyIndexes
+from keyhop.key_index.request import parse_walk
+from keyhop.keys.check import verify_run
+from keyhop.keys.request import parse
+from keyhop.storage.store import Store
+from keyhop.tasks import tasks_of
 
 MOST_STATE_BYTES = 256 * 1024
 WORKER = Worker(1769, "arm64")
@@ -41,7 +45,7 @@ class Levels:
     told: int | None = None
     notes: dict[int, int] = field(default_factory=dict)
 
-    def asked(self) -> int | None:
+    def current(self) -> int | None:
         return self.told
 
     def noted(self, slot: int) -> int | None:
@@ -55,8 +59,7 @@ class Levels:
 class Machine:
     """scan: stands between the map and ScanSegments, so that a test can spoil it."""
 
-    runs: Runs
-    tables: list[str]
+    deployment: Deployment
     remaining: float = 900.0
     scan: Callable[..., Any] = scan_segments
     most_workers: int | None = None
@@ -65,16 +68,28 @@ class Machine:
     places: dict[str, str | None] = field(default_factory=dict)
 
     @property
-    def indexes(self) -> KeyIndexes:
-        return KeyIndexes(self.runs, self.places)
+    def runs(self) -> Runs:
+        return self.deployment.runs
 
-    def map_levels(self, execution: str, name: str, store: Bucket) -> Levels:
+    @property
+    def tables(self) -> list[str]:
+        return self.deployment.tables
+
+    @property
+    def indexes(self) -> KeyIndexes:
+        return KeyIndexes(self.deployment, self.places)
+
+    @property
+    def tasks(self) -> Tasks:
+        return tasks_of(self.indexes.believe, self.indexes.task)
+
+    def levels_of(self, execution: str, name: str, store: Store) -> Levels:
         return self.levels
 
-    def start(self, given: Any, name: str | None = None) -> dict[str, Any]:
-        """From the input to the output, or to what a function raises."""
+    def start(self, given: Any, name: str | None = None, walk: bool = False) -> dict[str, Any]:
+        """From the input to the output, or to what a function raises; walk: of WalkKeyIndexes."""
         execution = self.execution(name)
-        state = self.plan(given, execution)
+        state = self.plan(given, execution, walk)
         if state["planOnly"]:
             return state["estimate"]
         return self.go_on(state, execution)
@@ -83,33 +98,33 @@ class Machine:
         name = name or f"e-{uuid.uuid4().hex[:12]}"
         return Execution(f"arn:aws:states:::execution:EnumerateKeys:{name}", name, now())
 
-    def plan(self, given: Any, execution: Execution) -> dict[str, Any]:
-        request = parse(passed_on(given))
-        state = plan_run(
-            request,
-            execution,
-            self.runs,
-            self.tables,
-            WORKER,
-            Tally(),
-            self.most_workers,
-            self.indexes.source,
+    def plan(self, given: Any, execution: Execution, walk: bool = False) -> dict[str, Any]:
+        request = (parse_walk if walk else parse)(passed_on(given))
+        planner = Planner(
+            execution, self.deployment, self.tasks, WORKER, Usage(), self.most_workers
         )
-        return passed_on(state)
+        return passed_on(planner.plan_run(request))
 
     def go_on(self, state: dict[str, Any], execution: Execution) -> dict[str, Any]:
         state["next"] = "scan"
         while True:
             if state["next"] == "scan":
                 self.map(state)
-                state = passed_on(finish_run(state, execution, self.runs, WORKER))
+                state = passed_on(self.finish(state, execution))
             elif state["next"] == "verify":
                 state = passed_on(self.verify(state))
             else:
                 return dict(state["result"])
 
+    def finish(self, state: dict[str, Any], execution: Execution, **more: Any) -> dict[str, Any]:
+        return finish_run(state, execution, self.deployment, self.tasks, WORKER, **more)
+
     def verify(self, state: dict[str, Any]) -> dict[str, Any]:
-        return verify_run(state, self.runs, self.tables, WORKER, self.remaining, Tally())[0]
+        verified = verify_run(state, self.deployment, self.tasks, WORKER, self.remaining, Usage())
+        return verified[0]
+
+    def clean_up(self, state: dict[str, Any], execution: Execution, entered: str) -> None:
+        clean_up(state, execution, entered, self.runs, WORKER)
 
     def map(self, state: dict[str, Any]) -> None:
         items = json.loads(self.object(state["groups"]["key"]))
@@ -131,13 +146,14 @@ class Machine:
         while not done:
             self.invocations += 1
             work = GroupWork.from_state(passed_on(selected))
-            worker = uuid.uuid4().hex
-            more = {"walks": self.indexes.walker} if self.places else {}
-            worked = self.scan(
-                work, self.runs, self.tables, self.remaining, worker, Tally(), **more
-            )
+            worked = self.scan(work, *self.scan_arguments())
             selected["slice"] = {"checkpoint": worked.to_state()}
             done = worked.done
+
+    def scan_arguments(self) -> tuple[Any, ...]:
+        """Of scan_segments, beside the work."""
+        given = (self.deployment, self.tasks, self.remaining, uuid.uuid4().hex, Usage())
+        return (*given, time.monotonic, self.levels_of)
 
     def object(self, key: str) -> bytes:
         found: bytes = self.runs.s3.get_object(Bucket=self.runs.bucket, Key=key)["Body"].read()
@@ -154,11 +170,11 @@ class Machine:
 
     def keys(self, run: str) -> list[Key]:
         """All keys of the parts that the manifest and the lists for readers name, in any order."""
-        log, plan = self.runs.begun(run)
-        parts = [part for commit in log.commits_of(range(plan.groups)) for part in commit.parts]
+        journal, plan = self.runs.begun(run)
+        parts = [part for commit in journal.commits_of(range(plan.groups)) for part in commit.parts]
         assert {part.name for part in parts} == {p["name"] for p in self.manifest(run)["parts"]}
         there = {f"runs/{run}/{part.name}" for part in parts}
         assert {item["key"] for item in json.loads(self.object(f"runs/{run}/parts.json"))} == there
         links = self.object(f"runs/{run}/links/parts.txt").decode().splitlines()
         assert sorted(links) == sorted(f"s3://{self.runs.bucket}/{key}" for key in there)
-        return [key for part in parts for _, key in log.keys(plan, part)]
+        return [key for part in parts for _, key in journal.keys(plan, part)]

@@ -25,22 +25,21 @@ import click
 import pytest
 from keyhop.cli.main import command
 from keyhop.errors import BudgetSpent
-from keyhop.jobs import work as working
-from keyhop.jobs.failure import RunFailed, clean_up
-from keyhop.jobs.runs import Runs
+from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.runs import Deployment, Runs
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
 from testing.databases import BY_DAY, Database, keyhop
-from testing.key_index_tables import target_of
+from testing.key_index_tables import table_of
 from testing.servers import dynamodb_local
 from testing.standin.server import running
 from tests.golden.normal import dump, normal, pattern_of, shape, text
 from tests.infra.conftest import deployed, stack_of
 from tests.integration.fleet.test_logical import through
 from tests.integration.key_index.test_fleet import Machines
-from tests.machine import WORKER, Machine
+from tests.machine import Machine
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
@@ -325,9 +324,7 @@ def machine_on(database: Database, table: str) -> Iterator[Machine]:
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
         s3 = s3_client()
         s3.create_bucket(Bucket="results")
-        machine = Machine(Runs(s3, "results"), [table])
-        patch.setattr(working, "MapLevels", machine.map_levels)
-        yield machine
+        yield Machine(Deployment(Runs(s3, "results"), [table]))
 
 
 def objects(machine: Machine) -> dict[str, bytes]:
@@ -399,7 +396,7 @@ def index_machines(database: Database) -> dict[str, Any]:
 
 def harm(database: Database, table: str) -> None:
     """Two collections lose their sentinels, and there is one of no collection."""
-    sentinel = Sentinel.of(target_of(database, table).space)
+    sentinel = Sentinel.of(table_of(database, table).space)
     for name in ("k3", "k4"):
         key = sentinel.key_of({"pk": {"S": name}})
         database.client.delete_item(TableName=table, Key=key)
@@ -518,7 +515,7 @@ def fleet_run(machine: Machine, given: dict[str, Any]) -> None:
     except BudgetSpent as spent:
         state["failure"] = {"Error": "BudgetSpent", "Cause": str(spent)}
         with suppress(RunFailed):
-            clean_up(state, execution, "2026-11-21T10:00:00.000Z", machine.runs, WORKER)
+            machine.clean_up(state, execution, "2026-11-21T10:00:00.000Z")
 
 
 def resumed(name: str) -> tuple[int, str, list[str]]:

@@ -59,7 +59,7 @@ def test_the_hot_file_gets_shards_until_all_that_is_wanted_is_written(
         )
         traffic.warm_up()
         seconds: list[Second] = []
-        clock.run([*traffic.functions(), lambda: seconds.extend(traffic.told())])
+        clock.run([*traffic.functions(), lambda: seconds.extend(traffic.by_second())])
         for path in (HOT, *COLD):
             traffic.check(path)
         assert traffic.faults == []

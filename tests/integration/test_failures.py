@@ -7,12 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from keyhop.dynamodb.client import Endpoint
-from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.client import Connection, Endpoint
+from keyhop.dynamodb.requester import Patience
+from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.throttling import ALL_REASONS
-from keyhop.jobs.first_look import Start
-from keyhop.jobs.layout import Layout
-from keyhop.jobs.worker import Progress, stream
+from keyhop.jobs.model import Checkpoint
+from keyhop.jobs.slice import Slice, Work
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import SLOWEST, Budget
 from keyhop.scan.reader import PageReader
@@ -80,7 +80,8 @@ def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str)
         return response
 
     client.meta.events.register("before-send.dynamodb.Scan", inject)
-    reader = PageReader(client, describe(client, endpoint, table_name), Budget(), endpoint=endpoint)
+    connection = Connection(client, endpoint)
+    reader = PageReader(connection, look_up(connection, table_name).source(), Budget())
     found = Counter()
 
     class Sink:
@@ -88,9 +89,11 @@ def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str)
             found.update(key["pk"]["S"] for key in keys)
             return len(keys)
 
-    assert stream(reader, Start(Layout(4, 4), Ledger.for_table(None)), "skip", Sink(), Progress(4))
+    work = Work("skip", 4, iter(range(4)), Checkpoint())
+    outcome = Slice(work, reader, Ledger.for_table(None), Sink()).work(4, None)
+    assert (outcome.error, outcome.ended) == (None, 4)
     assert found == Counter(expected)
-    assert set(reader.tally.throttles) == {
+    assert set(reader.usage.throttles) == {
         "TableReadKeyRangeThroughputExceeded",
         "TableReadAccountLimitExceeded",
     }
@@ -177,8 +180,6 @@ def test_patience_ends_and_the_run_can_be_resumed(
 
 def test_waiting_for_the_rate_is_not_taken_for_failure() -> None:
     """Patience runs from the first failure after a success, not from the last success."""
-    from keyhop.scan.reader import Patience
-
     patience = Patience(300.0)
     patience.succeeded()
     assert not patience.failed(now=10_000.0)
@@ -201,7 +202,7 @@ def test_a_first_contact_that_fails_is_told_at_once() -> None:
     dead = Dead()
     began = time.monotonic()
     with pytest.raises(Exception, match="Nothing answers at http"):
-        describe(dead, Endpoint(url="http://127.0.0.1:1"), "Orders")  # type: ignore[arg-type]
+        look_up(Connection(dead, Endpoint(url="http://127.0.0.1:1")), "Orders")  # type: ignore[arg-type]
     assert dead.calls == 3
     assert time.monotonic() - began < 5
 

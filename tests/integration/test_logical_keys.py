@@ -4,26 +4,33 @@ import csv
 import io
 import json
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from keyhop.cli.logical import KnownShards, by_metadata, most_shards
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, CannotStart
+from keyhop.jobs.finish import conclude
 from keyhop.jobs.first_look import Start
-from keyhop.jobs.journal import RunLog
-from keyhop.jobs.layout import Choice, Layout
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import Layout
 from keyhop.jobs.model import RunPlan
-from keyhop.jobs.worker import GroupRun, Progress, begin, conclude, plan_of
-from keyhop.keys.logical import Folding, by_suffix, check_can_fold, folded
+from keyhop.jobs.plan import OneProcess, begin, run_plan
+from keyhop.jobs.request import Request
+from keyhop.jobs.task import TaskPlan
+from keyhop.jobs.worker import GroupWorker, Progress
+from keyhop.keys.logical import Fold, Folded, check_can_fold, folded
+from keyhop.keys.request import keys_options
+from keyhop.keys.task import KeysTask
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import PageReader, Stopped
-from keyhop.sharding.key.names import Names
+from keyhop.scan.reader import PageReader
 from keyhop.sharding.key.shards import Phase, Shards, to_item
+from keyhop.sharding.logical_keys import KnownShards, fold_of, most_shards
 from keyhop.storage.local import Directory
 
 from testing.databases import BY_DAY, Database, keyhop
@@ -69,10 +76,6 @@ def in_files(path: Path, folder: str = "logical") -> Counter[str]:
         found.update(json.loads(line)["path"]["S"] for line in lines)
     assert manifest["keys"] == sum(found.values())
     return found
-
-
-def parse_s(value):
-    return Names("S").parsed(value)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,7 @@ def test_a_run_without_logical_is_as_it_was(
     assert result.status == 0
     for name in ("run.json", "manifest.json", "r"):
         assert not {"fold", "logical"} & set(json.loads((tmp_path / name).read_bytes()))
+    assert json.loads((tmp_path / "run.json").read_bytes())["options"] == {}
     assert sum(in_files(tmp_path, "parts").values()) == sum(SHARDS) + len(PLAIN)
     assert not (tmp_path / "logical").exists()
     assert not (tmp_path / "fold.json").exists()
@@ -244,7 +248,9 @@ def test_a_metadata_table_of_another_shape_is_refused(strict: Database, table_na
         )
 
 
-def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_same() -> None:
+def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_same(
+    strict: Database, table_name: str
+) -> None:
     """`readable` was lowered after the last shards were read, and before the fold."""
     drained = Shards(1, 5_000, ((1_000, 4), (4_000, 1)), 1, 1)
     assert most_shards(drained, began=4_500.0) == 4
@@ -253,10 +259,14 @@ def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_sam
     assert most_shards(grown, began=4_500.0) == most_shards(grown, began=9_000.0) == 4
     known = KnownShards()
     known.learn([({"S": "/f"}, drained)], began=4_500.0)
-    fold = by_metadata(KeySpace((KeyAttribute("p", "S"),)), parse_s, known)
+    assert [known.most({"S": key}) for key in ("/f", "/g")] == [4, 0]
+    options = {"separator": "_", "metadata": metadata_table(strict, table_name, {"/f": drained})}
+    began = datetime.fromtimestamp(4_500.0, UTC).isoformat()
+    space = KeySpace((KeyAttribute("path", "S"),))
+    fold = fold_of(connect(Endpoint(url=strict.url)), space, options, began)
     physical = ["/f_1", "/f_4", "/f_5", "/g_1", "/f"]
-    listed = fold([{"p": {"S": key}} for key in physical])
-    assert [key["p"]["S"] for key in listed] == ["/f", "/f", "/f_5", "/g_1", "/f"]
+    listed = fold([{"path": {"S": key}} for key in physical])
+    assert [key["path"]["S"] for key in listed] == ["/f", "/f", "/f_5", "/g_1", "/f"]
 
 
 class CrashingFold(CrashingStore):
@@ -266,23 +276,30 @@ class CrashingFold(CrashingStore):
         return self._step(lambda: super(CrashingFold, self).delete(name))
 
 
-def suffixes(plan: RunPlan):
-    return by_suffix(plan.space, parse_s)
+BY_SUFFIX = keys_options(logical=True)
 
 
-def read_all(log: RunLog, url: str, table: str) -> RunPlan:
+Run = tuple[Journal, RunPlan, KeysTask]
+
+
+def task_at(connection: Connection) -> KeysTask:
+    return KeysTask(connection, BY_SUFFIX, fold_of)
+
+
+def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:
     """Begin a run or go on with it, in slices as short as can be, until all is read."""
-    endpoint = Endpoint(url=url)
-    client = dynamodb_client(endpoint)
-    reader = PageReader(client, describe(client, endpoint, table), Budget(), endpoint=endpoint)
-    plan = log.plan()
+    source = look_up(connection, table).source()
+    reader = PageReader(connection, source, Budget())
+    plan = journal.plan()
     start = None
     if plan is None:
         start = Start(Layout(5, 3), Ledger.for_table(None))
-        plan = plan_of(reader, Choice("skip", "test"), start, "jsonl", 0.0)
-        plan = replace(plan, fold={"separator": "_", "metadata": None})
-        begin(log, plan)
-    group = GroupRun(log, plan, 0, reader, 3, Progress(plan.segments))
+        task_plan = TaskPlan(source, "skip", "test", BY_SUFFIX)
+        request = Request(table, "keys", BY_SUFFIX)
+        plan = run_plan(request, reader, task_plan, start, OneProcess(), 0.0)
+        begin(journal, plan)
+    progress = Progress(plan.segments)
+    group = GroupWorker(journal, plan, 0, reader, task_at(connection), 3, progress)
     group.first_slice_seconds = group.longest_slice_seconds = 0.01
     assert group.run(start)
     return plan
@@ -290,9 +307,10 @@ def read_all(log: RunLog, url: str, table: str) -> RunPlan:
 
 def work(store: Directory, url: str, table: str) -> None:
     """What the command does."""
-    log = RunLog(store)
-    plan = read_all(log, url, table)
-    assert conclude(log, plan, Folding(suffixes))[1]["finished"]
+    journal = Journal(store)
+    connection = connect(Endpoint(url=url))
+    plan = read_all(journal, connection, table)
+    assert conclude(journal, plan, task_at(connection))[1].summary["finished"]
 
 
 @pytest.mark.parametrize("after", [prove(False), True])
@@ -322,46 +340,51 @@ def test_a_crash_at_every_write_changes_nothing(
 
 
 @pytest.fixture
-def run(strict: Database, table_name: str, tmp_path: Path) -> tuple[RunLog, RunPlan]:
+def run(strict: Database, table_name: str, tmp_path: Path) -> Run:
     """A run whose keys are all read, and not folded."""
     sharded(strict, table_name)
     store = Directory(tmp_path / "run")
     store.make()
-    log = RunLog(store)
-    plan = read_all(log, strict.url, table_name)
-    assert not log.is_finished()
-    return log, plan
+    journal = Journal(store)
+    connection = connect(Endpoint(url=strict.url))
+    plan = read_all(journal, connection, table_name)
+    assert not journal.is_finished()
+    return journal, plan, task_at(connection)
 
 
-def parts_of(log: RunLog):
-    return [part for commit in log.commits(0) for part in commit.parts]
+def fold(journal: Journal, plan: RunPlan, fold_of: Callable[[], Fold]) -> Folded:
+    parts = [part for commit in journal.commits(0) for part in commit.parts]
+    return folded(journal, plan, parts, fold_of, lambda done: None)
 
 
-def test_of_two_folds_at_once_one_counts(run: tuple[RunLog, RunPlan]) -> None:
-    log, plan = run
+def test_of_two_folds_at_once_one_counts(run: Run) -> None:
+    journal, plan, task = run
     inner = []
 
-    def overtaken(plan: RunPlan):
-        inner.append(folded(log, plan, parts_of(log), Folding(suffixes)))
-        return suffixes(plan)
+    def suffixes() -> Fold:
+        return fold_of(task.connection, plan.space, BY_SUFFIX["fold"], "")
 
-    outer = folded(log, plan, parts_of(log), Folding(overtaken))
+    def overtaken() -> Fold:
+        inner.append(fold(journal, plan, suffixes))
+        return suffixes()
+
+    outer = fold(journal, plan, overtaken)
     assert [outer] == inner
-    assert set(log.store.sizes("logical")) == {part.name for part in outer.parts}
+    assert set(journal.store.sizes("logical")) == {part.name for part in outer.parts}
 
 
 def test_an_interrupted_fold_is_done_by_the_resume(
-    run: tuple[RunLog, RunPlan], strict: Database, table_name: str
+    run: Run, strict: Database, table_name: str
 ) -> None:
-    log, plan = run
+    journal, plan, task = run
 
     def stop(_done: int) -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        conclude(log, plan, Folding(suffixes, stop))
-    assert not log.is_finished()
-    where = str(log.store.path)  # type: ignore[attr-defined]
+        conclude(journal, plan, task, stop)
+    assert not journal.is_finished()
+    where = str(journal.store.path)  # type: ignore[attr-defined]
     for wrong in (["--logical", "--separator", "-"], ["--logical", "--metadata", table_name]):
         refused = strict.keys(table_name, "--output", where, "--resume", *wrong)
         assert refused.status == 2
@@ -384,15 +407,16 @@ def test_a_run_that_was_begun_without_logical_cannot_be_resumed_with_it(
 
 
 @pytest.mark.parametrize("harm", ["gone", "not json", "part"])
-def test_a_fold_that_was_harmed_is_noticed(run: tuple[RunLog, RunPlan], harm: str) -> None:
-    log, plan = run
-    found = folded(log, plan, parts_of(log), Folding(suffixes))
+def test_a_fold_that_was_harmed_is_noticed(run: Run, harm: str) -> None:
+    journal, plan, task = run
+    (part,) = conclude(journal, plan, task)[1].parts
+    journal.store.delete("manifest.json")
     if harm == "not json":
-        log.store.replace("fold.json", b"{}")
+        journal.store.replace("fold.json", b"{}")
     elif harm == "part":
-        log.store.replace(found.parts[0].name, b"x")
+        journal.store.replace(part.name, b"x")
     else:
-        log.store.delete(found.parts[0].name)
+        journal.store.delete(part.name)
     with pytest.raises(BrokenPromise):
-        conclude(log, plan, Folding(suffixes))
-    assert not log.is_finished()
+        conclude(journal, plan, task)
+    assert not journal.is_finished()

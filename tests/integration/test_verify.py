@@ -7,10 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
-from keyhop.dynamodb.tables import describe
+from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise
-from keyhop.jobs.journal import RunLog
+from keyhop.jobs.journal import Journal
 from keyhop.keys.verify import verify
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
@@ -95,17 +95,16 @@ def test_a_key_that_was_lost_from_a_part_is_told(
 ) -> None:
     strict.collections(table_name, [3] * 80)
     assert strict.keys(table_name, "--output", str(tmp_path / "out")).status == 0
-    log = RunLog(Directory(tmp_path / "out"))
-    plan = log.plan()
+    journal = Journal(Directory(tmp_path / "out"))
+    plan = journal.plan()
     assert plan is not None
-    endpoint = Endpoint(url=strict.url)
-    client = dynamodb_client(endpoint)
-    reader = PageReader(client, describe(client, endpoint, table_name), Budget())
-    assert verify(log, plan, reader, 1.0, 2, random.Random(1)).missing == 0
+    connection = connect(Endpoint(url=strict.url))
+    reader = PageReader(connection, look_up(connection, table_name).source(), Budget())
+    assert verify(journal, plan, reader, 1.0, 2, random.Random(1)).missing == 0
     (part,) = (tmp_path / "out" / "parts").iterdir()
     part.write_bytes(part.read_bytes().split(b"\n", 1)[1])
     with pytest.raises(BrokenPromise, match="not as it was committed"):
-        verify(log, plan, reader, 1.0, 2, random.Random(1))
+        verify(journal, plan, reader, 1.0, 2, random.Random(1))
 
 
 def test_a_check_within_a_budget(strict: Database, table_name: str, tmp_path: Path) -> None:

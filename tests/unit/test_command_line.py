@@ -70,9 +70,9 @@ def test_zero_seconds_of_grace_are_possible() -> None:
 
 
 def test_threads_are_also_given_by_their_former_name() -> None:
-    assert [parsed().workers, parsed("--threads", "3").workers] == [None, 3]
-    assert parsed("--workers", "3").workers == 3
-    assert parsed("--threads", "2", "--workers", "3").workers == 3
+    assert [parsed().threads, parsed("--threads", "3").threads] == [None, 3]
+    assert parsed("--workers", "3").threads == 3
+    assert parsed("--threads", "2", "--workers", "3").threads == 3
     assert "--workers" not in keyhop("keys", "--help").out.decode()
 
 

@@ -1,14 +1,19 @@
 """The input of an execution: what is taken, and what is said of the rest."""
 
+from dataclasses import asdict
+
 import pytest
-from keyhop.checks import InvalidInput
-from keyhop.jobs.request import FIELDS, RUN_ID, Request, allowed, parse, table_region
+from keyhop.checks import InvalidInput, names_of
+from keyhop.jobs.request import RUN_ID, Request, allowed, table_region
+from keyhop.key_index.request import parse_walk
+from keyhop.key_index.task import Walk
+from keyhop.keys.request import KeysInput, parse
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 
 
 def test_the_table_is_enough() -> None:
-    assert parse({"table": "Orders"}) == Request("Orders")
+    assert parse({"table": "Orders"}) == Request("Orders", "keys")
 
 
 def test_every_field_reaches_the_request() -> None:
@@ -26,12 +31,31 @@ def test_every_field_reaches_the_request() -> None:
         "logical": False,
         "resume": "run-1",
     }
-    assert set(given) == set(FIELDS) - {"separator"}
+    assert set(given) == set(names_of(KeysInput)) - {"separator", "metadata"}
     assert parse(given) == Request(
-        ARN, "by-day", "scan", 64, 4, 500, 1000.5, "csv", False, 0.01, "run-1"
+        ARN,
+        "keys",
+        index="by-day",
+        method="scan",
+        segments=64,
+        max_concurrency=4,
+        max_read_rate=500,
+        max_read_units=1000.5,
+        format="csv",
+        verify_share=0.01,
+        resume="run-1",
     )
-    logical = parse({"table": "Orders", "logical": True, "separator": "-"})
-    assert logical == Request("Orders", logical=True, separator="-")
+    folded = {"table": "Orders", "logical": True, "separator": "-", "metadata": "Shards"}
+    fold = {"separator": "-", "metadata": "Shards"}
+    assert parse(folded) == Request("Orders", "keys", {"fold": fold}, {"logical": True, **fold})
+
+
+def test_a_walk_is_no_business_of_enumerate_keys() -> None:
+    """Only WalkKeyIndexes, which a person cannot reach by mistake, writes to a table."""
+    walk = asdict(Walk("build"))
+    with pytest.raises(InvalidInput, match="unknown: 'walk'"):
+        parse({"table": "Orders", "walk": walk})
+    assert parse_walk({"table": "Orders", "walk": walk}).options == {"walk": walk}
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,38 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from keyhop.dynamodb.tables import Source, Table
 from keyhop.jobs.costs import Worker, run_cost
 from keyhop.jobs.groups import (
     Fleet,
+    ManyWorkers,
     allowances,
-    fleet_of,
-    fleet_wishes,
     segments_to_check,
     workers_at_once,
 )
 from keyhop.jobs.layout import Layout, layout_for_skip
+from keyhop.jobs.request import Request
 from keyhop.scan.cost_simulation import Forecast
 from keyhop.scan.segments import group_of, group_order
 
+DESCRIPTION = {
+    "TableName": "Orders",
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+}
 HALF_A_UNIT_A_KEY = Forecast(0.5, 1.0)
 
 
-def fleet_for(keys: float, **asked) -> Fleet:
-    given_ = {"segments": None, "max_concurrency": None, "max_rate": None, "verify_share": None}
-    wishes = fleet_wishes(**{**given_, **asked}, one_worker=False)
-    return fleet_of(layout_for_skip(keys, HALF_A_UNIT_A_KEY, wishes), one_worker=False)
+SPREAD = ManyWorkers()
+
+
+def source_of(size_bytes: int = 0) -> Source:
+    return Table("Orders", {**DESCRIPTION, "TableSizeBytes": size_bytes}).source()
+
+
+def fleet_for(keys: float, **wanted) -> Fleet:
+    wishes = SPREAD.wishes(Request("Orders", "keys", **wanted), source_of(), one_worker=False)
+    return SPREAD.fleet(layout_for_skip(keys, HALF_A_UNIT_A_KEY, wishes), one_worker=False)
 
 
 def test_two_million_keys_take_eleven_workers() -> None:
@@ -33,7 +45,7 @@ def test_two_million_keys_take_eleven_workers() -> None:
 
 
 def test_ten_billion_keys_stay_within_a_million_segments() -> None:
-    fleet = fleet_for(1e10, max_rate=40_000)
+    fleet = fleet_for(1e10, max_read_rate=40_000)
     assert fleet.at_once == 36
     assert 290_000 < fleet.segments < 310_000
     assert fleet.groups < 10_000
@@ -45,8 +57,8 @@ def test_a_small_table_has_one_worker() -> None:
 
 
 def test_a_low_rate_has_few_workers() -> None:
-    assert fleet_for(2_000_000, max_rate=1_000).at_once == 1
-    assert fleet_for(2_000_000, max_rate=2_500).at_once == 3
+    assert fleet_for(2_000_000, max_read_rate=1_000).at_once == 1
+    assert fleet_for(2_000_000, max_read_rate=2_500).at_once == 3
 
 
 def test_what_the_user_fixes_holds() -> None:
@@ -57,13 +69,14 @@ def test_what_the_user_fixes_holds() -> None:
 
 
 def test_an_index_is_read_by_one_worker() -> None:
-    wishes = fleet_wishes(100, 50, None, None, one_worker=True)
-    assert fleet_of(Layout(100, wishes.most_workers), one_worker=True) == Fleet(100, 1, 1)
+    request = Request("Orders", "keys", segments=100, max_concurrency=50)
+    wishes = SPREAD.wishes(request, source_of(), one_worker=True)
+    assert SPREAD.fleet(Layout(100, wishes.most_threads), one_worker=True) == Fleet(100, 1, 1)
 
 
-@given(segments=st.integers(1, 5_000), workers=st.integers(1, 500))
-def test_every_segment_is_in_one_group(segments: int, workers: int) -> None:
-    fleet = fleet_of(Layout(segments, min(workers, segments)), one_worker=False)
+@given(segments=st.integers(1, 5_000), threads=st.integers(1, 500))
+def test_every_segment_is_in_one_group(segments: int, threads: int) -> None:
+    fleet = SPREAD.fleet(Layout(segments, min(threads, segments)), one_worker=False)
     assert 1 <= fleet.at_once <= fleet.groups <= segments
     seen = {}
     for group in range(fleet.groups):
@@ -96,7 +109,8 @@ def test_a_run_that_is_to_be_checked_has_segments_that_can_be_read_in_one_go() -
     slow = segments_to_check(100 * 10**9, 100.0)
     assert 100e9 / slow / 8192 / 100 <= 30
     assert segments_to_check(10**15, 1.0) == 1_000_000
-    wishes = fleet_wishes(None, None, None, 0.01, one_worker=False, size_bytes=10**12)
+    request = Request("Orders", "keys", verify_share=0.01)
+    wishes = SPREAD.wishes(request, source_of(10**12), one_worker=False)
     assert layout_for_skip(1e6, HALF_A_UNIT_A_KEY, wishes).segments >= 10**12 / 256e6
 
 

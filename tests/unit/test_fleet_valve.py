@@ -4,7 +4,7 @@ import random
 
 import pytest
 from keyhop.errors import GaveUp, StoreUnavailable
-from keyhop.jobs.fleet_rate import SLOT_SECONDS, Valve
+from keyhop.jobs.fleet_rate import SLOT_SECONDS, FleetRate
 from keyhop.scan.rate_limit import Budget
 
 FOREVER = 1e9
@@ -22,13 +22,13 @@ class World:
         self.children = children
         self.now = 1_000_003.0
         self.shares: dict[int, float] = {}
-        self.running: dict[int, Valve] = {}
+        self.running: dict[int, FleetRate] = {}
         self.dumb = False
         self.notes: dict[int, int] = {}
         self.asked_at: list[float] = []
         self.chance = random.Random(7)
 
-    def asked(self) -> int | None:
+    def current(self) -> int | None:
         self.asked_at.append(self.now)
         if self.dumb:
             return None
@@ -45,7 +45,7 @@ class World:
         """A worker begins, and waits if it must; whether it may read."""
 
         def limit(share: float) -> None:
-            self.shares[name] = share
+            self.shares[name] = share * RATE
             self.check()
 
         def wait(seconds: float) -> None:
@@ -55,9 +55,9 @@ class World:
             while self.now < end:
                 self.pass_time(min(0.5, end - self.now))
 
-        valve = Valve(RATE, self, limit, wait, lambda: self.now, self.chance)
-        self.running[name] = valve
-        return valve.open(until)
+        rate = FleetRate(self, limit, wait, lambda: self.now, self.chance)
+        self.running[name] = rate
+        return rate.open(until)
 
     def end(self, name: int) -> None:
         del self.running[name], self.shares[name]

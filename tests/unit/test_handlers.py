@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from handlers import clean_up, finish_run, plan_run, scan_segments, settings, verify_run
 from keyhop.checks import InvalidInput
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeysMissing
 from keyhop.jobs.failure import RunFailed
-from keyhop.jobs.work import Worked
+from keyhop.jobs.work import SliceResult
 from keyhop.keys.verify import Verdict
 
 EXECUTION = {"Id": "arn:e", "Name": "e", "StartTime": "2026-11-01T00:00:00Z", "Input": {}}
@@ -44,8 +44,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYHOP_WORKER_MEMORY_MB", "1769")
     monkeypatch.setenv("KEYHOP_ARCHITECTURE", "arm64")
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Keyhop")
+    monkeypatch.setattr(settings, "s3_client", lambda: "s3")
     for module in (plan_run, scan_segments, finish_run, verify_run, clean_up):
-        monkeypatch.setattr(module, "runs_in", lambda bucket: bucket)
         monkeypatch.setattr(module.metrics.provider, "namespace", "Keyhop")
         monkeypatch.setattr(module.metrics.provider, "service", "enumerate-keys")
 
@@ -84,16 +84,17 @@ def test_planning_counts_what_it_has_read(
 ) -> None:
     state = {"run": "e", "plan": {"segments": 4}}
 
-    def plan(request, execution, runs, tables, worker, tally, most_workers, sources):
-        assert (request.table, execution.name, runs) == ("Orders", "e", "results")
-        assert (tables, most_workers) == (["Orders"], None)
-        assert (worker.memory_mb, worker.architecture) == (1769, "arm64")
-        tally.add(Tally(requests=3, units=1.5))
+    def plan(planner, request):
+        runs, tables = planner.deployment.runs, planner.deployment.tables
+        assert (request.table, planner.execution.name, runs.bucket) == ("Orders", "e", "results")
+        assert (tables, planner.most_workers) == (["Orders"], None)
+        assert (planner.worker.memory_mb, planner.worker.architecture) == (1769, "arm64")
+        planner.usage.add(Usage(requests=3, read_units=1.5))
         if error is not None:
             raise error
         return state
 
-    monkeypatch.setattr(plan_run, "plan_run", plan)
+    monkeypatch.setattr(plan_run.Planner, "plan_run", plan)
     event = {"input": {"table": "Orders"}, "execution": EXECUTION}
     if error is None:
         assert plan_run.handler(event, Context()) == state
@@ -117,12 +118,14 @@ def test_a_slice_counts_keys_units_and_throttles_by_reason(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     reason = "TableReadKeyRangeThroughputExceeded"
-    read = Tally(requests=9, units=4.5, retries=4, throttles=Counter({reason: 3, "": 1}))
+    read = Usage(requests=9, read_units=4.5, retries=4, throttles=Counter({reason: 3, "": 1}))
 
-    def scan(work, runs, tables, seconds, worker, tally, walks) -> Worked:
-        assert (work.group, tables, seconds, worker) == (3, ["Orders"], 900, "request-1")
-        tally.add(read)
-        return Worked(True, 7, 2)
+    def scan(work, deployment, tasks, seconds, worker, usage) -> SliceResult:
+        assert (work.group, seconds, worker) == (3, 900, "request-1")
+        assert deployment.tables == ["Orders"]
+        assert {"keys", "key_index"} <= set(tasks)
+        usage.add(read)
+        return SliceResult(True, 7, 2)
 
     monkeypatch.setattr(scan_segments, "scan_segments", scan)
     told = scan_segments.handler(GROUP_STATE, Context())
@@ -139,8 +142,8 @@ def test_a_slice_counts_keys_units_and_throttles_by_reason(
 def test_what_a_failed_slice_has_read_is_counted_too(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    def scan(*arguments, walks) -> Worked:
-        arguments[-1].add(Tally(units=2.0))
+    def scan(*arguments) -> SliceResult:
+        arguments[-1].add(Usage(read_units=2.0))
         raise GaveUp("throttled")
 
     monkeypatch.setattr(scan_segments, "scan_segments", scan)
@@ -173,7 +176,7 @@ def test_a_check_logs_counts_and_no_examples(
     state = {"run": "e", "next": "end"}
 
     def check(*arguments):
-        arguments[-1].add(Tally(units=2.0))
+        arguments[-1].add(Usage(read_units=2.0))
         if missing:
             raise KeysMissing("Keys are missing.", missing)
         return state, verdict

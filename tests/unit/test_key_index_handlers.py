@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 from handlers import keep_index, manage_index, release_keeper, settings
+from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.key_index.keeper import Kept
+from keyhop.dynamodb.tables import Table
+from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import Sentinel
+from keyhop.streams.partition_worker import BatchResult
 
 from tests.unit.test_handlers import EXECUTION, Context, metrics_in
 
 SECRET = "a partition key"
 STREAM = "arn:aws:dynamodb:ddblocal:000000000000:table/Orders/stream/2026-11-21T11:00:27.117"
+TABLE = Table("Orders", {"TableName": "Orders"})
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 
 
@@ -49,15 +54,16 @@ def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def keeper_of(stream: str) -> tuple[str, Any, Any, Sentinel]:
+    def keeper_of(stream: str) -> tuple[str, Connection, Sentinel]:
         assert stream == STREAM
-        return "Orders", None, None, Sentinel.of(SPACE)
+        return "Orders", Connection(None), Sentinel.of(SPACE)  # type: ignore[arg-type]
 
-    def keep(records: Any, collections: Any, on_failure: Any) -> Kept:
-        collections.spent.put = 2
-        collections.spent.throttles = {"TableWriteAccountLimitExceeded": 3}
+    def keep(records: Any, collections: Any, on_failure: Any) -> BatchResult:
+        collections.usage.count(put=2)
+        for _ in range(3):
+            collections.usage.count_throttle(("TableWriteAccountLimitExceeded",))
         on_failure(ValueError(SECRET))
-        return Kept(2, 2, ("17",))
+        return BatchResult(2, 2, ("17",))
 
     monkeypatch.setattr(keep_index, "_keeper_of", keeper_of)
     monkeypatch.setattr(keep_index, "keep", keep)
@@ -94,21 +100,16 @@ def test_a_step_is_passed_on_and_drift_is_counted(
 ) -> None:
     given: list[Any] = []
 
-    class Manager:
-        def __init__(self, *arguments: Any, drift: Any) -> None:
-            self.drift = drift
+    def step(life_cycle: LifeCycle, *arguments: Any) -> dict[str, Any]:
+        given.extend((life_cycle.order, *arguments))
+        return {"next": "end", "result": {"audit": {"drift": 3}}}
 
-        def step(self, *arguments: Any) -> dict[str, Any]:
-            given.extend(arguments)
-            self.drift(3)
-            return {"next": "end", "result": {}}
-
-    monkeypatch.setattr(manage_index, "Manager", Manager)
-    monkeypatch.setattr(manage_index, "runs_in", lambda bucket: bucket)
+    monkeypatch.setattr(manage_index.LifeCycle, "step", step)
+    monkeypatch.setattr(manage_index, "table_with_index", lambda connection, name: TABLE)
+    monkeypatch.setattr(settings, "s3_client", lambda: "s3")
     event = {"action": "audit", "step": "finish", "input": {"table": "Orders"}, "state": {"a": 1}}
     assert manage_index.handler({**event, "execution": EXECUTION}, Context())["next"] == "end"
-    assert given[:3] == ["audit", "finish", {"table": "Orders"}]
-    assert given[4] == {"a": 1}
+    assert given == [Order("audit", "Orders"), "finish", {"a": 1}]
     embedded = [line for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     assert metrics_in("\n".join(embedded))["KeyIndexDrift", ""] == 3
 

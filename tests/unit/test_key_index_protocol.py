@@ -6,6 +6,7 @@ import pytest
 from keyhop.key_index.protocol import Call, Seen
 
 from testing.key_index_explorer import WALKED, Rules, World
+from testing.marks import prove
 
 PROTOCOL = Rules()
 NOBODY_LOOKS_AFTER_A_PUT = Rules(own_inserts=False)
@@ -96,8 +97,9 @@ def random_world(chance: random.Random) -> World:
     return World(writers, keepers, items, bool(items), (), before, crashes=4, copies=4)
 
 
-def test_random_histories_of_more_items_writers_and_keepers_end_right() -> None:
-    for seed in range(1_500):
+@pytest.mark.parametrize("histories", [500, prove(20_000)])
+def test_random_histories_of_more_items_writers_and_keepers_end_right(histories: int) -> None:
+    for seed in range(histories):
         chance = random.Random(seed)
         assert PROTOCOL.wander(random_world(chance), chance).is_right, f"seed {seed}"
 

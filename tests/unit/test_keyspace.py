@@ -6,8 +6,10 @@ from keyhop.dynamodb.schema import (
     KeyAttribute,
     KeySpace,
     index_keyspace,
+    indexes_of,
     table_keyspace,
 )
+from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import from_json, to_json
 
 DESCRIPTION = {
@@ -47,14 +49,15 @@ def test_a_table_is_read_by_name_and_role_not_by_position() -> None:
 
 
 def test_an_index_can_have_several_partition_key_attributes_and_is_never_hopped() -> None:
-    space = index_keyspace(DESCRIPTION, "several")
+    (entry,) = (e for e in indexes_of(DESCRIPTION) if e["IndexName"] == "several")
+    space = index_keyspace(DESCRIPTION, entry)
     assert space == KeySpace((KeyAttribute("a", "N"), KeyAttribute("b", "B")), None)
     with pytest.raises(ValueError, match="nothing to hop over"):
         space.hop_from({"a": {"N": "1"}, "b": {"B": b""}})
 
 
 def test_an_unknown_index() -> None:
-    assert index_keyspace(DESCRIPTION, "other") is None
+    assert Table("Orders", DESCRIPTION).index("other") is None
 
 
 values = st.one_of(

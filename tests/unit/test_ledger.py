@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from keyhop.scan.page_size import DEEPEST_BANK, FIRST_DEPOSIT, Ledger, replay
 
@@ -32,7 +32,6 @@ lengths = st.lists(
 @example(lengths=[400] * 40 + [1] * 200, size=150, known=False)
 @example(lengths=[1, 400] * 100, size=100, known=True)
 @example(lengths=[10] * 300, size=500, known=True)
-@settings(max_examples=300, deadline=None)
 def test_uniform_items_cost_at_most_1_02_times_the_published_way(
     lengths: list[int], size: int, known: bool
 ) -> None:
@@ -50,7 +49,6 @@ def test_uniform_items_cost_at_most_1_02_times_the_published_way(
 @example(segments=[[1] * 3] * 60, size=150, known=True)
 @example(segments=[[400]] * 60, size=150, known=True)
 @example(segments=[[1] * 60, [300]] * 30, size=150, known=True)
-@settings(max_examples=60, deadline=None)
 def test_each_segment_adds_little_to_the_bound(
     segments: list[list[int]], size: int, known: bool
 ) -> None:
@@ -80,7 +78,6 @@ def test_short_segments_of_large_collections_end_a_streak_of_large_pages() -> No
     seed=st.integers(0, 10_000),
     sizes=st.lists(st.sampled_from([60, 200, 900, 5_000, 60_000]), min_size=1, max_size=3),
 )
-@settings(max_examples=100, deadline=None)
 def test_surprises_in_size_cost_a_bounded_sum(seed: int, sizes: list[int]) -> None:
     """Collections in random order, as hashing makes it; items of mixed sizes."""
     chance = random.Random(seed)

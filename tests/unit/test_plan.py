@@ -10,13 +10,13 @@ from keyhop.errors import CannotStart
 from keyhop.jobs.layout import (
     Layout,
     Wishes,
-    choose_method,
-    choose_workers,
+    choose_threads,
     layout_for_scan,
     layout_for_skip,
     scan_cost,
     skip_cost,
 )
+from keyhop.keys.task import choose_method
 from keyhop.scan.cost_simulation import Forecast, SeenCollection, forecast
 from keyhop.scan.sampling import SIZES
 from keyhop.scan.segments import group_order, is_nearly_done, segment_at
@@ -63,16 +63,16 @@ def test_groups_share_the_segments_without_overlap(segments: int, groups: int) -
 
 
 def test_a_table_with_a_sort_key_is_hopped_and_the_reason_is_given() -> None:
-    choice = choose_method(WITH_SORT, None, "auto")
-    assert choice.method == "skip"
-    assert "hopped over" in choice.reason
+    method, reason = choose_method(WITH_SORT, None, "auto")
+    assert method == "skip"
+    assert "hopped over" in reason
 
 
 @pytest.mark.parametrize(("space", "index"), [(WITHOUT, None), (WITHOUT, "i"), (WITH_SORT, "i")])
 def test_what_cannot_be_hopped_is_scanned_and_refused_for_skip(
     space: KeySpace, index: str | None
 ) -> None:
-    assert choose_method(space, index, "auto").method == "scan"
+    assert choose_method(space, index, "auto")[0] == "scan"
     with pytest.raises(CannotStart, match="Method skip cannot work here"):
         choose_method(space, index, "skip")
 
@@ -106,14 +106,14 @@ def test_there_are_never_more_than_a_million_segments() -> None:
 
 
 def test_wishes_are_followed() -> None:
-    assert layout_for_skip(1e6, HOPS, Wishes(segments=3, workers=9)) == Layout(3, 3)
-    assert layout_for_scan(None, Wishes(segments=300, workers=40)) == Layout(300, 40)
+    assert layout_for_skip(1e6, HOPS, Wishes(segments=3, threads=9)) == Layout(3, 3)
+    assert layout_for_scan(None, Wishes(segments=300, threads=40)) == Layout(300, 40)
 
 
-def test_a_slow_rate_needs_few_workers() -> None:
-    assert choose_workers(Wishes(max_rate=100.0), 1_000) == 1
-    assert choose_workers(Wishes(max_rate=300.0), 1_000) == 3
-    assert choose_workers(FREE, 1_000) == 8
+def test_a_slow_rate_needs_few_threads() -> None:
+    assert choose_threads(Wishes(max_rate=100.0), 1_000) == 1
+    assert choose_threads(Wishes(max_rate=300.0), 1_000) == 3
+    assert choose_threads(FREE, 1_000) == 8
 
 
 @pytest.mark.parametrize(("size", "segments"), [(None, 128), (1e6, 1), (1e8, 23), (1e12, 861)])

@@ -4,15 +4,18 @@ import re
 from pathlib import Path
 
 import pytest
+from keyhop.checks import names_of
 from keyhop.jobs.costs import Worker, run_cost
-from keyhop.jobs.groups import Fleet, fleet_of, fleet_wishes
-from keyhop.jobs.layout import MOST_WORKERS, REQUESTS_PER_SECOND, layout_for_skip
+from keyhop.jobs.groups import ManyWorkers
+from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, layout_for_skip
+from keyhop.jobs.request import Request
 from keyhop.jobs.work import FIRST_SLICE_SECONDS, LONGEST_SLICE_SECONDS
+from keyhop.keys.request import KeysInput
 from keyhop.scan.cost_simulation import Forecast
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 WORKER = Worker(1769, "arm64")
-REQUESTS_OF_A_WORKER = MOST_WORKERS * REQUESTS_PER_SECOND
+REQUESTS_OF_A_WORKER = MOST_THREADS * REQUESTS_PER_SECOND
 
 
 def slices(seconds: float) -> int:
@@ -32,8 +35,9 @@ def shown(seconds: float) -> str:
 
 
 def row(keys: float) -> str:
-    wishes = fleet_wishes(None, None, None, None, one_worker=False)
-    fleet: Fleet = fleet_of(layout_for_skip(keys, Forecast(0.5, 1.0), wishes), one_worker=False)
+    wishes = ManyWorkers().wishes(Request("Orders", "keys"), 0, one_worker=False)
+    layout = layout_for_skip(keys, Forecast(0.5, 1.0), wishes)
+    fleet = ManyWorkers().fleet(layout, one_worker=False)
     units = 0.5 * keys + 0.5 * fleet.segments
     seconds = keys / REQUESTS_OF_A_WORKER
     commits = fleet.groups * slices(seconds / fleet.groups)
@@ -64,7 +68,5 @@ def test_the_formulas_of_the_readme_are_those_of_the_code() -> None:
 
 
 def test_the_input_table_names_every_field() -> None:
-    from keyhop.jobs.request import FIELDS
-
     named = re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)
-    assert set(FIELDS) <= set(named)
+    assert set(names_of(KeysInput)) <= set(named)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY, KeyAttribute, KeySpace
 from keyhop.errors import BrokenPromise
@@ -70,7 +70,6 @@ def walk(service: Service, hop: bool, limit: int, resume: bool = False) -> tuple
     empty=st.sampled_from([0.0, 0.3, 0.8]),
     seed=st.integers(0, 1 << 32),
 )
-@settings(max_examples=300, deadline=None)
 def test_each_key_is_reported_exactly_once(sizes, beyond, hop, limit, empty, seed) -> None:
     """Short pages, empty pages with a LastEvaluatedKey, items after the greatest sort key."""
     items = [

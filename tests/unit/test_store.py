@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.usage import Tally
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.jobs.formats import Encoder
-from keyhop.jobs.journal import RunLog
+from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan, Totals, manifest
 from keyhop.scan.skip_scan import Position
 from keyhop.storage.local import Directory
@@ -41,7 +41,7 @@ def commit_of(attempt: str, parts: tuple[Part, ...] = (), ended: int = 0, **more
         "attempt": attempt,
         "parts": parts,
         "ended": ended,
-        "tally": Tally(requests=3, items=9, units=1.5),
+        "usage": Usage(requests=3, items=9, read_units=1.5),
         "seconds": 1.0,
         "checkpoint": Checkpoint(2, {1: position}, {"mean": 1.0}),
         "finished": False,
@@ -82,29 +82,29 @@ def test_of_twenty_writers_one_creates_and_no_reader_sees_half(tmp_path: Path) -
 
 
 def test_plan_commit_and_checkpoint_survive_json(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
-    plan = plan_of(planning=Tally(requests=2, units=1.0))
-    assert log.begin(plan)
-    assert log.plan() == plan
+    journal = Journal(Directory(tmp_path))
+    plan = plan_of(planning=Usage(requests=2, read_units=1.0))
+    assert journal.begin(plan)
+    assert journal.plan() == plan
     commit = commit_of("a")
-    assert log.commit(commit)
-    assert log.commit_of(0, 0) == commit
+    assert journal.commit(commit)
+    assert journal.commit_of(0, 0) == commit
 
 
 def test_a_second_run_or_attempt_in_the_same_place_loses(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
-    assert log.begin(plan_of())
-    assert not log.begin(plan_of(id="other"))
-    assert log.commit(commit_of("first"))
-    assert not log.commit(commit_of("second"))
-    assert [commit.attempt for commit in log.commits(0)] == ["first"]
+    journal = Journal(Directory(tmp_path))
+    assert journal.begin(plan_of())
+    assert not journal.begin(plan_of(id="other"))
+    assert journal.commit(commit_of("first"))
+    assert not journal.commit(commit_of("second"))
+    assert [commit.attempt for commit in journal.commits(0)] == ["first"]
 
 
 def test_a_part_tells_the_segment_of_each_key(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
+    journal = Journal(Directory(tmp_path))
     for format_ in ("text", "jsonl", "csv"):
         plan = plan_of(format=format_)
-        sink = log.new_part(plan, 0, 0)
+        sink = journal.new_part(plan, 0, 0)
         for segment in (3, 1, 3, 2):
             sink.write(segment, [{"pk": {"B": b"%d-%d" % (segment, n)}} for n in range(segment)])
         (part,) = sink.close()
@@ -114,8 +114,8 @@ def test_a_part_tells_the_segment_of_each_key(tmp_path: Path) -> None:
             (2, 2),
             (3, 6),
         ]
-        assert {key["pk"]["B"] for _, key in log.keys(plan, part, {2})} == {b"2-0", b"2-1"}
-        everything = list(log.keys(plan, part))
+        assert {key["pk"]["B"] for _, key in journal.keys(plan, part, {2})} == {b"2-0", b"2-1"}
+        everything = list(journal.keys(plan, part))
         assert all(key["pk"]["B"].startswith(b"%d-" % segment) for segment, key in everything)
         header = Encoder(format_, SPACE).header()
         content = (tmp_path / part.name).read_bytes()
@@ -124,48 +124,48 @@ def test_a_part_tells_the_segment_of_each_key(tmp_path: Path) -> None:
 
 
 def test_no_key_no_part(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
-    assert log.new_part(plan_of(), 0, 0).close() == ()
-    assert log.store.sizes("parts") == {}
+    journal = Journal(Directory(tmp_path))
+    assert journal.new_part(plan_of(), 0, 0).close() == ()
+    assert journal.store.sizes("parts") == {}
 
 
 def test_a_part_that_was_tampered_with_is_told(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
-    sink = log.new_part(plan_of(), 0, 0)
+    journal = Journal(Directory(tmp_path))
+    sink = journal.new_part(plan_of(), 0, 0)
     sink.write(0, [{"pk": {"B": b"a"}}, {"pk": {"B": b"b"}}])
     (part,) = sink.close()
     path = tmp_path / part.name
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
     with pytest.raises(BrokenPromise, match="not as it was committed"):
-        list(log.keys(plan_of(), part))
+        list(journal.keys(plan_of(), part))
     path.unlink()
     with pytest.raises(BrokenPromise):
-        list(log.keys(plan_of(), part))
+        list(journal.keys(plan_of(), part))
 
 
 def test_parts_that_no_commit_names_are_swept(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
+    journal = Journal(Directory(tmp_path))
     parts = []
     for _ in range(3):
-        sink = log.new_part(plan_of(), 0, 0)
+        sink = journal.new_part(plan_of(), 0, 0)
         sink.write(0, [{"pk": {"B": b"a"}}])
         parts += sink.close()
-    assert log.sweep(parts[:1]) == 2
-    assert log.store.sizes("parts") == {parts[0].name: parts[0].size}
+    assert journal.sweep(parts[:1]) == 2
+    assert journal.store.sizes("parts") == {parts[0].name: parts[0].size}
 
 
 def test_a_damaged_file_is_told_by_its_name(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
-    log.store.create("commits/g00000-s000000.json", b"{half")
+    journal = Journal(Directory(tmp_path))
+    journal.store.create("commits/g00000-s000000.json", b"{half")
     with pytest.raises(BrokenPromise, match=r"s000000\.json is damaged"):
-        list(log.commits(0))
+        list(journal.commits(0))
 
 
 def test_a_run_of_another_layout_is_refused(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
-    log.store.create("run.json", b'{"layout": 99, "software_version": "9.9"}')
+    journal = Journal(Directory(tmp_path))
+    journal.store.create("run.json", b'{"layout": 99, "software_version": "9.9"}')
     with pytest.raises(BrokenPromise, match=r"begun by keyhop 9\.9"):
-        log.plan()
+        journal.plan()
 
 
 def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
@@ -177,26 +177,26 @@ def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
 
 def test_an_attempt_whose_answer_was_lost_has_won_its_own_race(tmp_path: Path) -> None:
     """S3 creates the commit, the answer is lost, and the SDK asks again: "it is there"."""
-    log = RunLog(Directory(tmp_path))
-    assert log.commit(commit_of("mine"))
-    assert log.commit(commit_of("mine"))
-    assert not log.commit(commit_of("another"))
+    journal = Journal(Directory(tmp_path))
+    assert journal.commit(commit_of("mine"))
+    assert journal.commit(commit_of("mine"))
+    assert not journal.commit(commit_of("another"))
 
 
 def test_a_late_summary_does_not_take_the_manifest_back(tmp_path: Path) -> None:
-    log = RunLog(Directory(tmp_path))
-    log.write_summary({"finished": False})
-    assert not log.is_finished()
-    log.write_summary({"finished": True})
-    log.write_summary({"finished": False})
-    assert log.is_finished()
+    journal = Journal(Directory(tmp_path))
+    journal.write_summary({"finished": False})
+    assert not journal.is_finished()
+    journal.write_summary({"finished": True})
+    journal.write_summary({"finished": False})
+    assert journal.is_finished()
 
 
 def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
     part = Part.from_json(
         {"name": "p", "size": 9, "sha256": "x", "header": 0, "blocks": [[1, 2, 4], [0, 3, 5]]}
     )
-    plan = plan_of(segments=2, planning=Tally(requests=1, units=0.5), planning_seconds=0.5)
+    plan = plan_of(segments=2, planning=Usage(requests=1, read_units=0.5), planning_seconds=0.5)
     told = manifest(plan, Totals.of(plan, [commit_of("a", (part,), 2)]), True, "now")
     assert (told["keys"], told["requests"], told["read_units"]) == (5, 4, 2.0)
     assert told["segments"] == {

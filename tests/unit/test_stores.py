@@ -3,13 +3,15 @@
 import gzip
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.errors import AwsRefused, BrokenPromise, CannotStart, NotPermitted, StoreUnavailable
-from keyhop.jobs.journal import RunLog
+from keyhop.jobs.journal import Journal
+from keyhop.retries import repeat
 from keyhop.storage import s3 as bucket_module
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
@@ -89,10 +91,10 @@ def test_folders_are_listed_with_more_files_than_a_page_holds(
 
 
 def test_a_compressed_part_tells_the_segment_of_each_key(store: Store) -> None:
-    log = RunLog(store)
+    journal = Journal(store)
     for format_ in ("jsonl", "csv"):
         plan = plan_of(format=format_, gzip=True)
-        sink = log.new_part(plan, 0, 0)
+        sink = journal.new_part(plan, 0, 0)
         for segment in (3, 1, 3, 2):
             sink.write(segment, [{"pk": {"B": b"%d-%d" % (segment, n)}} for n in range(segment)])
         (part,) = sink.close()
@@ -101,16 +103,16 @@ def test_a_compressed_part_tells_the_segment_of_each_key(store: Store) -> None:
         assert content is not None
         assert len(content) == part.size
         assert len(gzip.decompress(content)) == part.header + sum(b.size for b in part.blocks)
-        assert {key["pk"]["B"] for _, key in log.keys(plan, part, {2})} == {b"2-0", b"2-1"}
-        assert len(list(log.keys(plan, part))) == 9
+        assert {key["pk"]["B"] for _, key in journal.keys(plan, part, {2})} == {b"2-0", b"2-1"}
+        assert len(list(journal.keys(plan, part))) == 9
 
 
 @pytest.mark.parametrize("harm", ["cut", "longer", "other", "gone", "empty"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, packed: bool) -> None:
-    log = RunLog(store)
+    journal = Journal(store)
     plan = plan_of(gzip=packed)
-    sink = log.new_part(plan, 0, 0)
+    sink = journal.new_part(plan, 0, 0)
     sink.write(0, [{"pk": {"B": b"%d" % n}} for n in range(1_000)])
     (part,) = sink.close()
     content = store.read(part.name)
@@ -126,19 +128,19 @@ def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, pa
     if harm != "gone":
         store.replace(part.name, harmed[harm])
     with pytest.raises(BrokenPromise, match="not as it was committed"):
-        list(log.keys(plan, part))
+        list(journal.keys(plan, part))
     with pytest.raises(BrokenPromise, match="not as it was committed"):
-        log.check_content([part])
+        journal.check_content([part])
 
 
 def test_sweeping_leaves_what_is_committed(store: Store) -> None:
-    log = RunLog(store)
+    journal = Journal(store)
     parts = []
     for packed in (True, True, False):
-        sink = log.new_part(plan_of(gzip=packed), 0, 0)
+        sink = journal.new_part(plan_of(gzip=packed), 0, 0)
         sink.write(0, [{"pk": {"B": b"a"}}])
         parts += sink.close()
-    assert log.sweep(parts[:1]) == 2
+    assert journal.sweep(parts[:1]) == 2
     assert set(store.sizes("parts")) == {parts[0].name}
 
 
@@ -150,10 +152,10 @@ class Failing:
         self._failures = list(failures)
 
     def __getattr__(self, name: str) -> Any:
-        def call(**parameters: Any) -> Any:
+        def call(*place: Any, **parameters: Any) -> Any:
             if self._failures:
                 raise self._failures.pop(0)
-            return getattr(self._client, name)(**parameters)
+            return getattr(self._client, name)(*place, **parameters)
 
         return call
 
@@ -169,7 +171,7 @@ def test_a_conflict_of_conditional_puts_is_tried_again(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """409 ConditionalRequestConflict: another put of the name was under way; nobody has won."""
-    monkeypatch.setattr(bucket_module, "wait_random_exponential", lambda *limits: lambda state: 0)
+    monkeypatch.setattr(bucket_module, "repeat", partial(repeat, sleep=lambda seconds: None))
     conflict = refusal("ConditionalRequestConflict", 409)
     assert Bucket(Failing(s3, conflict, conflict), BUCKET, "").create("a", b"1")
     endless = [conflict] * 100

@@ -46,7 +46,7 @@ def test_a_whole_run_has_each_segment_once(plan: RunPlan) -> None:
     ended = EndedSegments(plan)
     for commit in whole_run(plan):
         ended.add(commit)
-    ended.check_whole()
+    ended.check_complete()
 
 
 def test_a_missing_end_is_told_by_the_segments_name(plan: RunPlan) -> None:
@@ -55,7 +55,7 @@ def test_a_missing_end_is_told_by_the_segments_name(plan: RunPlan) -> None:
         ended.add(each)
     last = list(group_order(1, GROUPS, SEGMENTS))[-1]
     with pytest.raises(BrokenPromise, match=rf"{last} \(0 times\).* Do not use its result"):
-        ended.check_whole()
+        ended.check_complete()
 
 
 def test_sums_that_are_right_do_not_hide_a_segment_that_was_ended_twice(plan: RunPlan) -> None:

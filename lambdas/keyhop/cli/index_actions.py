@@ -1,15 +1,15 @@
 """What `keyhop index` does: build, audit, remove, status, reconcile."""
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ClassVar
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
-from keyhop.cli.progress import Display
+from keyhop.cli.local_runner import job_in, work
+from keyhop.cli.options import Options
 from keyhop.cli.session import Stop, connection_of, stop_on_signals
 from keyhop.cli.summary import check_report_path, write_report
 from keyhop.dynamodb.client import Connection, aws_client
@@ -17,45 +17,35 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.local import LocalJob, nowhere, opened
-from keyhop.jobs.plan import Place
 from keyhop.key_index.belief import why_not
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import check_has_one, is_ready, status_of, table_with_index
 from keyhop.key_index.keeper import keep
-from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.life_cycle import LifeCycle, all_steps
 from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.registry import Registry, local_registry
-from keyhop.key_index.report import report_text
+from keyhop.key_index.report import report_text, with_earlier_round
 from keyhop.key_index.request import Action, Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import Kind, WalkTask
+from keyhop.key_index.task import WalkTask
 from keyhop.key_index.validation import check_place
-from keyhop.storage.local import Directory
 from keyhop.streams.dead_letters import DeadLetters
 from keyhop.streams.event_source import keepers_of
 
 POLL_SECONDS = 2.0
 LOCAL_POLL_SECONDS = 0.2
-SETTLE_SECONDS = 0
-"""A keeper that has to be waited for is not detached from here: the command refuses it."""
-
-STATES = {"walk": "walked", "audit": "audited"}
-"""Of each job that a step names: where the next step finds its run."""
-
-Keepers = Callable[[Table], list[str] | None]
-"""Names of keepers that follow a table; None if that cannot be seen."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenKeeper:
+class OthersKeeper:
     """A keeper of some deployment, which the command only looks at (life_cycle.Keeper).
 
-    believes_none: the user knows of none where it cannot be seen.
+    keepers: names of keepers that follow a table; None if that cannot be seen. believes_none: the
+    user knows of none then.
     """
 
     turns_stream_on: ClassVar[bool] = False
-    keepers: Keepers
+    keepers: Callable[[Table], list[str] | None]
     believes_none: bool = False
 
     def attach(self, table: Table) -> bool:
@@ -81,29 +71,27 @@ class SeenKeeper:
         """Keeper.detach: there is nothing to detach."""
         return True
 
-    def follows(self, table: Table) -> bool:
-        """Keeper.follows."""
-        return bool(self.keepers(table))
+    def mappings(self, table: Table) -> int:
+        """Keeper.mappings."""
+        return len(self.keepers(table) or ())
 
     def shares_stream(self, table: Table) -> bool:
         """Keeper.shares_stream."""
         return True
 
-    def mappings(self, table: Table) -> int:
-        """Keeper.mappings."""
-        return len(self.keepers(table) or ())
-
 
 @dataclass(slots=True)
 class IndexCommand:
-    """One command on the key index of one table."""
+    """One command on the key index of one table. reports: of each kind of walk, once it is done."""
 
-    options: argparse.Namespace
+    options: Options
     stop: Stop
     connection: Connection = field(init=False)
     table: Table = field(init=False)
     registry: Registry = field(init=False)
-    said: str = ""
+    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _journals: dict[str, Journal] = field(default_factory=dict)
+    _last_wait: str = ""
 
     def __post_init__(self) -> None:
         self.connection = connection_of(self.options)
@@ -122,10 +110,20 @@ class IndexCommand:
         """Keepers that follow the table; None if that cannot be seen."""
         return keepers_of(table.stream, self.connection.endpoint)
 
-    def order(self, action: Action) -> Order:
-        """The flags as an order."""
+    def say(self, text: str) -> None:
+        """Tell the person, on standard error."""
+        if not self.options.quiet:
+            print(text, file=sys.stderr)
+
+    def report(self, report: Mapping[str, Any]) -> None:
+        """Write the --report, if one is wanted."""
+        if self.options.report:
+            write_report(self.options.report, report)
+
+    def run(self, action: Action) -> Mapping[str, Any]:
+        """The steps of an action, to their end; returns the last one's state."""
         options = self.options
-        return Order(
+        order = Order(
             action,
             options.table,
             max_write_rate=options.max_write_rate,
@@ -135,152 +133,86 @@ class IndexCommand:
             repair=not getattr(options, "no_repair", False),
             sweep=getattr(options, "sweep", False),
         )
+        return all_steps(partial(self._life_cycle, order), self._walk, self._wait)
 
-    def say(self, text: str) -> None:
-        """Tell the person, on standard error."""
-        if not self.options.quiet:
-            print(text, file=sys.stderr)
-
-    def run(self, action: Action) -> tuple[Mapping[str, Any], dict[str, dict[str, Any]]]:
-        """The steps of an action, to their end; its result, and a report of each walk."""
-        reports: dict[str, dict[str, Any]] = {}
-        journals: dict[str, Journal] = {}
-        state: dict[str, Any] = {}
-        step, following = "prepare", "prepare"
-        while following != "end":
-            life_cycle = self.life_cycle(action, journals)
-            state |= life_cycle.step(step, state)
-            following = state["next"]
-            if following == "wait":
-                self._wait(state["says"])
-            elif following == "walk":
-                for name, run in STATES.items():
-                    if name in state:
-                        kind: Kind = state[name]["walk"]["kind"]
-                        journals[run] = self._walk(kind, state[name], state.get("rounds", 1))
-                        state[run] = {"run": run}
-                        report = life_cycle.report_of(kind, journals[run])
-                        reports[kind] = _added(reports.get(kind), report)
-            step = "finish" if following in ("walk", "finish") or "rounds" in state else step
-        return state["result"], reports
-
-    def life_cycle(self, action: Action, journals: Mapping[str, Journal]) -> LifeCycle:
+    def _life_cycle(self, order: Order) -> LifeCycle:
         """The life cycle of the table, as it is now."""
         self.table = table_with_index(self.connection, self.options.table)
         return LifeCycle(
-            self.order(action),
+            order,
             self.connection,
             self.table,
             self.sentinel,
             self.registry,
-            SeenKeeper(self.keepers, getattr(self.options, "no_keeper", False)),
-            lambda run: journals[run],
-            SETTLE_SECONDS,
+            OthersKeeper(self.keepers, getattr(self.options, "no_keeper", False)),
+            self._journals.__getitem__,
         )
 
-    def _walk(self, kind: Kind, given: Mapping[str, Any], round_: int) -> Journal:
+    def _walk(self, life_cycle: LifeCycle, given: Mapping[str, Any]) -> str:
         """One walk, with progress; in a directory of its own it can be gone on with."""
-        name = kind if round_ == 1 else f"{kind}-{round_}"
-        path = self.options.output and Path(self.options.output) / name
-        journal = opened(path, self.options.resume) if path else nowhere()
-        try:
-            job = LocalJob(
-                parse_walk(given),
-                {"key_index": partial(WalkTask, sentinel=self.sentinel(self.table))},
-                self.connection,
-                journal,
-                self.stop.event,
-                self.options.give_up_after,
-                Place(str(path), f"The run in {path}", "--"),
-            )
-            if self.options.resume and journal.is_finished():
-                return journal
-            job.prepare()
-            job.begin()
-            with Display(job.reader, job.progress, self.options.quiet) as display:
-                if not job.work(display.update):
+        options, kind = self.options, given["walk"]["kind"]
+        rounds = sum(name.startswith(kind) for name in self._journals)
+        name = f"{kind}-{rounds + 1}" if rounds else kind
+        path = Path(options.output) / name if options.output else None
+        tasks = {"key_index": partial(WalkTask, sentinel=self.sentinel(self.table))}
+        with job_in(path, parse_walk(given), tasks, self.connection, options, self.stop) as job:
+            job.prepare(may_be_finished=options.resume)
+            if not job.journal.is_finished():
+                job.begin()
+                if not work(job, options):
                     raise Stopped
-            job.finish()
-            return journal
-        finally:
-            if isinstance(journal.store, Directory):
-                journal.store.unlock()
+                job.finish()
+            report = life_cycle.report_of(kind, job.journal)
+        self._journals[name] = job.journal
+        self.reports[kind] = with_earlier_round(report, self.reports.get(kind))
+        return name
 
     def _wait(self, says: str) -> None:
-        if says != self.said:
+        if says != self._last_wait:
             self.say(f"{says} ...")
-            self.said = says
+            self._last_wait = says
         local = self.connection.endpoint.is_loopback
         if self.stop.event.wait(LOCAL_POLL_SECONDS if local else POLL_SECONDS):
             raise Stopped
 
 
-def _added(before: Mapping[str, Any] | None, report: dict[str, Any]) -> dict[str, Any]:
-    """A walk that took several rounds: what all of them came to."""
-    if before is None:
-        return report
-    sums = ("deleted", "collections", "requests", "strong_reads")
-    figures = ("read_units", "write_units", "dollars", "seconds")
-    return {**report, **{name: round(before[name] + report[name], 9) for name in sums + figures}}
+def _action(act: Callable[[IndexCommand], int]) -> Callable[[Options], int]:
+    """An action of the command line, which signals end cleanly."""
+
+    @wraps(act)
+    def run(options: Options) -> int:
+        if options.report:
+            check_report_path(options.report)
+        with stop_on_signals() as stop:
+            try:
+                return act(IndexCommand(options, stop))
+            except Stopped:
+                print("keyhop: Interrupted. Start the same command again.", file=sys.stderr)
+                return stop.status
+
+    return run
 
 
-def build(options: argparse.Namespace) -> int:
-    """Add the index, put a sentinel for each key, audit."""
-    return _run(options, _build)
-
-
-def audit(options: argparse.Namespace) -> int:
-    """Walk the table and compare."""
-    return _run(options, _audit)
-
-
-def remove(options: argparse.Namespace) -> int:
-    """Delete the sentinels, then the index."""
-    return _run(options, _remove)
-
-
-def status(options: argparse.Namespace) -> int:
-    """Say what there is."""
-    return _run(options, _status)
-
-
-def reconcile(options: argparse.Namespace) -> int:
-    """Work what lies in the keeper's failure queue."""
-    return _run(options, _reconcile)
-
-
-def _run(options: argparse.Namespace, work: Callable[[IndexCommand], int]) -> int:
-    if options.report:
-        check_report_path(options.report)
-    with stop_on_signals() as stop:
-        try:
-            return work(IndexCommand(options, stop))
-        except Stopped:
-            print("keyhop: Interrupted. Start the same command again.", file=sys.stderr)
-            return stop.status
-
-
-def _build(command: IndexCommand) -> int:
+@_action
+def build(command: IndexCommand) -> int:
+    """Add the index, put a sentinel for each key, audit; or only say what that would cost."""
+    state = command.run("build")
     if command.options.plan:
-        return _plan(command)
-    _, reports = command.run("build")
-    command.say(report_text(command.table.name, reports["build"]))
-    result = _audited(command, reports["audit"], reports)
-    if not command.keepers(command.table):
+        return _plan(command, state["estimate"])
+    command.say(report_text(command.table.name, command.reports["build"]))
+    status = _audited(command, state["result"], command.reports)
+    if not state["result"]["audit"]["keeper"]:
         command.say(
             "No keeper that can be seen from here follows the table's stream, so the index is true "
             "as of now: deploy one with keyIndex (README), or audit before you read it."
         )
-    return result
+    return status
 
 
-def _plan(command: IndexCommand) -> int:
-    life_cycle = command.life_cycle("build", {})
-    estimate = life_cycle.step("prepare", {})["estimate"]
+def _plan(command: IndexCommand, estimate: dict[str, Any]) -> int:
     spent = estimate.pop("spent")["read_units"]
     estimate["seconds_of_writing"] = estimate.pop("secondsOfWriting")
-    if command.options.report:
-        write_report(command.options.report, estimate)
+    command.report(estimate)
     keys = estimate["keys"]
     print(
         f"{command.table.name}: about {keys['estimate']:,} keys ({keys['low']:,} to "
@@ -292,84 +224,89 @@ def _plan(command: IndexCommand) -> int:
     return DONE
 
 
-def _audit(command: IndexCommand) -> int:
-    _, reports = command.run("audit")
-    return _audited(command, reports["audit"], reports["audit"])
+@_action
+def audit(command: IndexCommand) -> int:
+    """Compare the index with the table; repair what is wrong."""
+    result = command.run("audit")["result"]
+    return _audited(command, result, command.reports["audit"])
 
 
-def _audited(command: IndexCommand, audit: dict[str, Any], report: Mapping[str, Any]) -> int:
-    audit["keeper"] = bool(command.keepers(command.table))
+def _audited(command: IndexCommand, result: Mapping[str, Any], report: Mapping[str, Any]) -> int:
+    audit = command.reports["audit"]
+    audit["keeper"] = result["audit"]["keeper"]
     command.say(report_text(command.table.name, audit))
-    if command.options.report:
-        write_report(command.options.report, report)
+    command.report(report)
     return DRIFT_FOUND if audit["drift"] else DONE
 
 
-def _remove(command: IndexCommand) -> int:
-    result, reports = command.run("remove")
+@_action
+def remove(command: IndexCommand) -> int:
+    """Delete the sentinels, then the index."""
+    result = command.run("remove")["result"]
     if "skipped" in result:
         raise CannotStart(
             f"Table {command.table.bare_name!r} has no key index, and none is on record here. If "
             f"sentinels may be left in it, give --sweep: that reads each collection, for about 1.5 "
             f"RRU a key."
         )
-    removed = reports.get("remove") or {"kind": "remove", **result}
-    removed["as_before"] = result["as_before"]
-    if command.options.report:
-        write_report(command.options.report, removed)
-    if "remove" in reports:
-        command.say(report_text(command.table.name, removed))
+    walked = command.reports.get("remove")
+    removed = walked or {"kind": "remove", **result}
+    command.report({**removed, "as_before": result["as_before"]})
+    if walked:
+        command.say(report_text(command.table.name, walked))
     command.say(f"The index {INDEX} is gone, and no sentinel is left.")
     return DONE
 
 
-def _reconcile(command: IndexCommand) -> int:
-    options, table = command.options, command.table
+@_action
+def reconcile(command: IndexCommand) -> int:
+    """Repair what the messages in the keeper's failure queue are about."""
+    options, table, connection = command.options, command.table, command.connection
     check_has_one(table)
     sentinel = command.sentinel(table)
-    check_place(command.connection, table, sentinel)
-    endpoint = command.connection.endpoint
-    collections = Collections(command.connection, table.name, sentinel, stop=command.stop.event)
+    check_place(connection, table, sentinel)
+    collections = Collections(connection, table.name, sentinel, stop=command.stop.event)
     letters = DeadLetters(
-        aws_client("sqs", endpoint),
-        aws_client("dynamodbstreams", endpoint),
+        aws_client("sqs", connection.endpoint),
+        aws_client("dynamodbstreams", connection.endpoint),
         options.queue,
         table.bare_name,
     )
     done = letters.work(
         lambda records, on_failure: keep(records, collections, on_failure), options.discard_old
     )
-    if options.report:
-        write_report(options.report, done.to_json())
+    command.report(done.to_json())
     command.say(done.text(table.name))
     return DONE if done.is_clear else FAILED
 
 
-def _status(command: IndexCommand) -> int:
+@_action
+def status(command: IndexCommand) -> int:
+    """Show the state of the key index, and what the last audit found."""
     table = command.table
     audit = command.registry.audit()
     keepers = command.keepers(table)
     why = why_not(audit) if is_ready(table) else "there is no ACTIVE key index"
     index = table.index(INDEX)
     rows = 0 if index is None else int(index.get("ItemCount", 0))
-    report = {
-        "table": table.bare_name,
-        "index": status_of(table),
-        "rows_reported": rows,
-        "stream": table.stream,
-        "keepers": keepers,
-        "audit": audit,
-        "auto_uses_it": why is None,
-    }
-    if command.options.report:
-        write_report(command.options.report, report)
-    followed = "not to be seen from here" if keepers is None else ", ".join(keepers) or "none"
+    command.report(
+        {
+            "table": table.bare_name,
+            "index": status_of(table),
+            "rows_reported": rows,
+            "stream": table.stream,
+            "keepers": keepers,
+            "audit": audit,
+            "auto_uses_it": why is None,
+        }
+    )
+    follows = "not to be seen from here" if keepers is None else ", ".join(keepers) or "none"
     some = f", {rows:,} rows as of some hours ago" if index else ""
     lines = [
         table.bare_name,
         f"  index     {INDEX}: {status_of(table) or 'there is none'}{some}",
         f"  stream    {f'on, {table.stream_view}' if table.stream else 'off'}",
-        f"  keeper    {followed}",
+        f"  keeper    {follows}",
         f"  audit     {_audit_text(audit)}",
         f"  auto      {'reads it' if why is None else f'does not read it: {why}'}",
     ]

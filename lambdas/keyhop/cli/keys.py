@@ -34,11 +34,12 @@ folding = in_section("Logical keys, of a table with sharded keys")
 )
 @reading(
     "--threads N",
-    "workers",
     help=f"segments read at once, each by a thread (default: up to {MOST_THREADS})",
     type=whole(1, 256),
 )
-@click.option("--workers", type=whole(1, 256), hidden=True)  # the former name of --threads
+@click.option(
+    "--workers", "threads", type=whole(1, 256), hidden=True
+)  # the former name of --threads
 @shared.max_read_rate
 @limit(
     "--max-read-units RRU",

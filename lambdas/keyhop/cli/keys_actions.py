@@ -1,13 +1,15 @@
 """What `keyhop keys` does: choose what to read, list the keys, or only estimate."""
 
-import argparse
 import json
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from keyhop.cli.exit_status import DONE
-from keyhop.cli.local_runner import KeysRun
+from keyhop.cli.keys_run import KeysRun
+from keyhop.cli.local_runner import job_in
+from keyhop.cli.options import Options
 from keyhop.cli.plan_view import plan_text
 from keyhop.cli.session import Stop, connection_of, stop_on_signals
 from keyhop.cli.summary import check_report_path
@@ -24,29 +26,31 @@ from keyhop.keys.request import keys_options, wanted_options
 from keyhop.keys.task import choose_method
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
+from keyhop.tasks import tasks_of
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """The command; returns its exit status, or raises a KeyhopError."""
     _check(options)
     request = request_of(options)
     # Until here there is nothing to end cleanly: signals end it at once.
-    connection = connection_of(options, options.workers or 0)
+    connection = connection_of(options, options.threads or 0)
     table = look_up(connection, options.table, options.give_up_after)
-    if options.plan:
-        with stop_on_signals() as stop:
+    with stop_on_signals() as stop, ExitStack() as cleaning:
+        if options.plan:
             return _show_plan(options, connection, table, stop)
-    with stop_on_signals() as stop:
-        job = KeysRun(options, request, connection, table, stop, believe)
-        if options.output:
-            return job.into(Path(options.output))
-        if options.verify or options.metadata:
-            with tempfile.TemporaryDirectory(prefix="keyhop-") as folder:
-                return job.into(Path(folder), copy=True)
-        return job.to_stdout()
+        path = options.output
+        if path is None and (options.verify or options.metadata):
+            path = cleaning.enter_context(tempfile.TemporaryDirectory(prefix="keyhop-"))
+        is_kept = path is not None
+        tasks = tasks_of(believe, folds=is_kept)
+        place = Path(path) if is_kept else None
+        with job_in(place, request, tasks, connection, options, stop) as job:
+            job.prepare(table)
+            return KeysRun(job, options, stop, is_kept).run()
 
 
-def request_of(options: argparse.Namespace) -> Request:
+def request_of(options: Options) -> Request:
     """The flags as a job."""
     logical = (options.logical, options.separator, options.metadata)
     return Request(
@@ -57,7 +61,7 @@ def request_of(options: argparse.Namespace) -> Request:
         index=options.index,
         method=options.method,
         segments=options.segments,
-        threads=options.workers,
+        threads=options.threads,
         max_read_rate=options.max_read_rate,
         max_read_units=options.max_read_units,
         format=None if options.format == "json" else options.format,
@@ -70,7 +74,7 @@ def believe(connection: Connection, table: Table, method: str) -> tuple[Source |
     return choose_source(table, method, local_registry)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Options) -> None:
     """Flags that do not go together; raises CannotStart."""
     for flag in ("output", "report", "separator", "metadata"):
         value = getattr(options, flag)
@@ -108,9 +112,7 @@ def _check(options: argparse.Namespace) -> None:
         check_report_path(options.report)
 
 
-def _show_plan(
-    options: argparse.Namespace, connection: Connection, table: Table, stop: Stop
-) -> int:
+def _show_plan(options: Options, connection: Connection, table: Table, stop: Stop) -> int:
     source = table.source(options.index)
     reader = PageReader(
         connection,
@@ -120,7 +122,7 @@ def _show_plan(
         stop=stop.event,
     )
     method, reason = choose_method(source.space, source.index, "auto")
-    wishes = Wishes(options.segments, options.workers, options.max_read_rate)
+    wishes = Wishes(options.segments, options.threads, options.max_read_rate)
     try:
         found = estimate(reader, method, reason, wishes, options.max_read_units or DEFAULT_UNITS)
     except Stopped:

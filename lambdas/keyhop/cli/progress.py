@@ -9,7 +9,6 @@ from keyhop.scan.reader import PageReader
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-    from rich.progress import TaskID
 
 QUIET_SECONDS = 1.0
 """A run shorter than this shows no bar."""
@@ -25,66 +24,54 @@ class Display:
         self._progress = progress
         self._quiet = quiet
         self._terminal = sys.stderr.isatty()
-        self._began = time.monotonic()
-        self._shown = self._began
-        self._units_at_begin = reader.usage.read_units
-        self._ended_at_begin = progress.ended
+        self._began = self._shown = time.monotonic()
+        self._units_before = reader.usage.read_units
+        self._ended_before: int | None = None
         self._bar: Bar | None = None
-        self._task: TaskID | None = None
 
     def __enter__(self) -> "Display":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if self._bar is not None:
+            self._bar.stop()
 
     def update(self) -> None:
         """Show how far the run is, if it is time to."""
+        if self._ended_before is None:  # by now a run that goes on has counted what it had done
+            self._ended_before = self._progress.ended
         if self._quiet:
             return
         now = time.monotonic()
         if self._terminal:
             if now - self._began >= QUIET_SECONDS:
-                self._update_bar()
+                self._update_bar(now)
         elif now - self._shown >= LINE_SECONDS:
             self._shown = now
             try:
-                print(self.line(now), file=sys.stderr, flush=True)
+                print(self._line(now), file=sys.stderr, flush=True)
             except OSError:  # nobody reads it any more; that is no reason to end the run
                 self._quiet = True
 
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-    def line(self, now: float) -> str:
-        """Where the run stands, in one line."""
+    def _line(self, now: float) -> str:
+        """Where the run stands."""
+        progress, usage = self._progress, self._reader.usage
         elapsed = max(1e-9, now - self._began)
-        units = self._reader.usage.read_units
-        rate = (units - self._units_at_begin) / elapsed
         parts = [
-            f"{self._progress.keys:,} keys",
-            f"{units:,.0f} RRU",
-            f"{rate:,.0f} RRU/s",
-            f"{self._progress.ended:,} of {self._progress.segments:,} segments",
+            f"{progress.keys:,} keys",
+            f"{usage.read_units:,.0f} RRU",
+            f"{(usage.read_units - self._units_before) / elapsed:,.0f} RRU/s",
+            f"{progress.ended:,} of {progress.segments:,} segments",
         ]
-        throttles = sum(self._reader.usage.throttles.values())
-        if throttles:
-            parts.append(f"throttled {throttles:,} times")
-        left = self._seconds_left(elapsed)
-        if left is not None:
+        if usage.throttles:
+            parts.append(f"throttled {usage.throttles.total():,} times")
+        ended = progress.ended - (self._ended_before or 0)
+        if ended:
+            left = elapsed / ended * (progress.segments - progress.ended)
             parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 
-    def _seconds_left(self, elapsed: float) -> float | None:
-        ended = self._progress.ended - self._ended_at_begin
-        if not ended:
-            return None
-        return elapsed / ended * (self._progress.segments - self._progress.ended)
-
-    def _update_bar(self) -> None:
+    def _update_bar(self, now: float) -> None:
         if self._bar is None:
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn
@@ -97,12 +84,10 @@ class Display:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task("", total=self._progress.segments)
+            self._bar.add_task("", total=self._progress.segments)
             self._bar.start()
-        assert self._task is not None
-        self._bar.update(
-            self._task, completed=self._progress.ended, description=self.line(time.monotonic())
-        )
+        (task,) = self._bar.task_ids
+        self._bar.update(task, completed=self._progress.ended, description=self._line(now))
 
 
 def duration(seconds: float) -> str:

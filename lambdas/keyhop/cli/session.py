@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from types import FrameType
-from typing import Any
 
 from keyhop.cli.exit_status import INTERRUPTED, TERMINATED
+from keyhop.cli.options import Options
 from keyhop.dynamodb.client import Connection, Endpoint, connect
 
 CONNECTIONS = 16
@@ -43,7 +43,7 @@ def stop_on_signals() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def connection_of(options: Any, threads: int = 0) -> Connection:
+def connection_of(options: Options, threads: int = 0) -> Connection:
     """Where the options say that the table is; for so many threads."""
     endpoint = Endpoint(options.region, options.profile, options.endpoint_url)
     return connect(endpoint, max(CONNECTIONS, threads))

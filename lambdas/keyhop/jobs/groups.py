@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, Layout, Wishes
 from keyhop.jobs.request import Request
 from keyhop.scan.segments import MOST_SEGMENTS
@@ -62,6 +63,7 @@ class ManyWorkers:
     """
 
     gzip: bool = True
+    format: Format = "jsonl"
 
     def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
         """What a layout has to know of a fleet."""

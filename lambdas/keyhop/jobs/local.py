@@ -59,10 +59,10 @@ class LocalJob:
     _begun: RunPlan | None = None
     _start: Start | None = None
 
-    def prepare(self, table: Table | None = None) -> None:
+    def prepare(self, table: Table | None = None, may_be_finished: bool = False) -> None:
         """Find the run to go on with, or plan a new one as far as its task; reads nothing yet.
 
-        Raises CannotStart and its kin.
+        may_be_finished: then there is nothing to go on with. Raises CannotStart and its kin.
         """
         begun = self.journal.plan()
         if begun is None:
@@ -74,7 +74,7 @@ class LocalJob:
             self.task = self.tasks[begun.task](self.connection, begun.options)
             table = table or look_up(self.connection, self.request.table, self.patience)
             source = self.task.view(table.source(begun.index))
-            check_resumable(self.journal, begun, source, self.place)
+            check_resumable(self.journal, begun, source, self.place, may_be_finished)
             check_same_settings(self.request, begun, self.task.settings(), self.place)
         budget = Budget(self.request.max_read_rate, self.request.max_read_units)
         self.reader = PageReader(

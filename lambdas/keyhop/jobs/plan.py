@@ -12,6 +12,7 @@ from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import RunConflict
 from keyhop.jobs.clock import now
 from keyhop.jobs.first_look import Start, prepare
+from keyhop.jobs.formats import Format
 from keyhop.jobs.groups import Fleet
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout, Wishes
@@ -28,6 +29,10 @@ class Spread(Protocol):
     def gzip(self) -> bool:
         """Whether parts are compressed."""
 
+    @property
+    def format(self) -> Format:
+        """How keys are written, if nothing else is asked for."""
+
     def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
         """What the layout has to know. size_bytes: of what is read."""
 
@@ -40,6 +45,7 @@ class OneProcess:
     """All segments are one group, worked by the threads of this process."""
 
     gzip: bool = False
+    format: Format = "text"
 
     def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
         """Spread.wishes."""
@@ -97,7 +103,7 @@ def run_plan(
         "groups": fleet.groups,
         "at_once": fleet.at_once,
         "gzip": spread.gzip,
-        "format": request.format or "jsonl",
+        "format": request.format or spread.format,
         "started": now(),
         "planning": reader.usage.copy(),
         "planning_seconds": seconds,

@@ -93,17 +93,13 @@ class MappedKeeper:
         """Keeper.detach."""
         return self.mappings_of.detach(_stream_of(table))
 
-    def follows(self, table: Table) -> bool:
-        """Keeper.follows."""
-        return bool(self.mappings(table))
+    def mappings(self, table: Table) -> int:
+        """Keeper.mappings."""
+        return len(self.mappings_of.of_table(_stream_of(table)))
 
     def shares_stream(self, table: Table) -> bool:
         """Keeper.shares_stream."""
         return table.stream is not None and bool(self.mappings_of.others(table.stream))
-
-    def mappings(self, table: Table) -> int:
-        """Keeper.mappings."""
-        return len(self.mappings_of.of_table(_stream_of(table)))
 
 
 def _stream_of(table: Table) -> str:

@@ -13,7 +13,6 @@ from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart
-from keyhop.jobs.clock import now
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes
@@ -65,14 +64,11 @@ class Keeper(Protocol):
     def detach(self, table: Table) -> bool:
         """Make sure that it is not followed; False: not yet, so this is called again."""
 
-    def follows(self, table: Table) -> bool:
-        """Whether the table is followed."""
+    def mappings(self, table: Table) -> int:
+        """How many mappings of the keeper there are: with none, nobody follows the table."""
 
     def shares_stream(self, table: Table) -> bool:
         """Whether somebody else reads the table's stream."""
-
-    def mappings(self, table: Table) -> int:
-        """How many mappings of the keeper there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +190,7 @@ class LifeCycle:
         order = self.order
         journal = self.journal_of(state["audited"]["run"])
         report = self.report_of("audit", journal)
-        report["keeper"] = self.keeper.follows(self.table)
+        report["keeper"] = bool(self.keeper.mappings(self.table))
         journal.keep(REPORT, report)
         self.registry.note_audit(report)
         result = {
@@ -249,7 +245,7 @@ class LifeCycle:
 
     def walk(self, kind: Kind) -> Walk:
         """One of the walks; where nobody keeps the index there is nobody to wait for."""
-        grace = self.order.grace_seconds if self.keeper.follows(self.table) else 0.0
+        grace = self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
         return self.order.walk(kind, grace)
 
     def _wait(self, step: Step) -> dict[str, Any]:
@@ -274,9 +270,36 @@ class LifeCycle:
             self.order.walk(kind),
             usage_of(manifest),
             manifest["seconds"],
-            now(),
+            manifest["ended"],
             examples_of(journal),
         )
+
+
+def all_steps(
+    life_cycle_of: Callable[[], LifeCycle],
+    walk: Callable[[LifeCycle, Mapping[str, Any]], str],
+    wait: Callable[[str], None],
+) -> dict[str, Any]:
+    """The steps of an action, one after the other as a state machine has them; the last state.
+
+    life_cycle_of: the table's, as it is now. walk: does the job that it is given, and returns its
+    run. wait: is told for what.
+    """
+    step = "prepare"
+    state: dict[str, Any] = {}
+    while True:
+        life_cycle = life_cycle_of()
+        state |= life_cycle.step(step, state)
+        if state["next"] in ("planned", "end"):
+            return state
+        if state["next"] == "wait":
+            wait(state["says"])
+            continue
+        if state["next"] == "walk":
+            for job, walked in (("walk", "walked"), ("audit", "audited")):
+                if job in state:
+                    state[walked] = {"run": walk(life_cycle, state[job])}
+        step = "finish"
 
 
 def has_rows(reader: PageReader) -> bool:

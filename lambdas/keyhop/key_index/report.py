@@ -55,6 +55,15 @@ def walk_report(
     }
 
 
+def with_earlier_round(report: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The report of a walk that took several rounds: what all of them came to."""
+    if before is None:
+        return report
+    sums = ("deleted", "collections", "requests", "strong_reads")
+    figures = ("read_units", "write_units", "dollars", "seconds")
+    return {**report, **{name: round(before[name] + report[name], 9) for name in sums + figures}}
+
+
 def build_cost(keys: float, walk_units: float) -> dict[str, Any]:
     """What a build of `keys` sentinels costs, if one skip-scan of the table takes `walk_units`.
 

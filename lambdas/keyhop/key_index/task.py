@@ -66,11 +66,17 @@ class WalkTask(ReadingTask):
     def __init__(
         self, connection: Connection, options: Options, sentinel: Sentinel | None = None
     ) -> None:
-        """sentinel: for a new run; that of a run that was begun is in its options."""
+        """sentinel: for a new run; that of a run that was begun is in its options.
+
+        Where only the table tells it, `plan` sets it.
+        """
         super().__init__()
         self.walk = Walk(**options["walk"])
         self.max_write_rate = self.walk.max_write_rate
-        self.sentinel = sentinel or Sentinel.from_json(options["sentinel"])
+        if sentinel is None and "sentinel" in options:
+            sentinel = Sentinel.from_json(options["sentinel"])
+        if sentinel is not None:
+            self.sentinel = sentinel
         self._connection = connection
         self._options = options
         self._graces = 0

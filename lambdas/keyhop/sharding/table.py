@@ -68,16 +68,6 @@ class Page:
     token: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What a table is made of, once it has been described."""
-
-    schema: Schema
-    metadata: Metadata
-    writer: Writer
-    reader: Reader
-
-
 class ShardedTable:
     """A sharded table; for any number of threads. Nothing is requested before the first call.
 
@@ -143,7 +133,7 @@ class ShardedTable:
         self._chance = chance or random.Random()
         self._making = threading.RLock()
         self._requests: Requests | None = None
-        self._made: _Parts | None = None
+        self._opened: tuple[Writer, Reader] | None = None
 
     def put_item(
         self,
@@ -278,12 +268,13 @@ class ShardedTable:
     def close(self) -> None:
         """Report the traffic that was not reported yet, and end the reading threads."""
         with self._making:
-            made, self._made = self._made, None
-        if made is not None:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            writer, reader = opened
             try:
-                made.metadata.traffic.flush()
+                writer.metadata.traffic.flush()
             finally:
-                made.reader.executor.shutdown()
+                reader.executor.shutdown()
 
     @property
     def usage(self) -> Usage:
@@ -302,33 +293,32 @@ class ShardedTable:
     @property
     def schema(self) -> Schema:
         """Its keys; raises CannotStart for a table that cannot be sharded."""
-        return self._parts.schema
+        return self.writer.schema
 
     @property
     def metadata(self) -> Metadata:
         """Its shard metadata."""
-        return self._parts.metadata
+        return self.writer.metadata
 
     @property
     def reader(self) -> Reader:
         """Reads single items, and pages of shards."""
-        return self._parts.reader
+        return self._open()[1]
 
     @property
     def writer(self) -> Writer:
         """Writes single items."""
-        return self._parts.writer
+        return self._open()[0]
 
-    @property
-    def _parts(self) -> "_Parts":
+    def _open(self) -> tuple[Writer, Reader]:
         """What needs the table's description; made at the first call, once."""
-        made = self._made
-        if made is None:
+        opened = self._opened
+        if opened is None:
             with self._making:
-                made = self._made = self._made or self._make()
-        return made
+                opened = self._opened = self._opened or self._make()
+        return opened
 
-    def _make(self) -> "_Parts":
+    def _make(self) -> tuple[Writer, Reader]:
         requests = self.requests
         description = described(requests, self._endpoint, self.name)
         schema = schema_of(table_keyspace(description), self.name, self._separator)
@@ -349,7 +339,7 @@ class ShardedTable:
         reader = Reader(
             requests, metadata, self.name, schema, self.placement, threads, self._indexes
         )
-        return _Parts(schema, metadata, writer, reader)
+        return writer, reader
 
     def _write(
         self, attributes: Mapping[str, Any], act: Act, clause: Clause, returns: str | None

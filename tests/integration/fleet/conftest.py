@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from keyhop.jobs import work as working
-from keyhop.jobs.runs import Runs
+from keyhop.jobs.runs import Deployment, Runs
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
@@ -33,9 +32,7 @@ def machine_on(
     database: Database, runs: Runs, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> Machine:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
-    machine = Machine(runs, [table])
-    monkeypatch.setattr(working, "MapLevels", machine.map_levels)
-    return machine
+    return Machine(Deployment(runs, [table]))
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ import json
 
 import pytest
 from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, SegmentsTooLarge
-from keyhop.jobs import check as checking
-from keyhop.jobs.failure import RunFailed, clean_up
-from keyhop.jobs.finish import finish_run
+from keyhop.jobs.failure import RunFailed
+from keyhop.keys import check as checking
 
 from testing.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, units
-from tests.machine import WORKER, Machine
+from tests.machine import Machine
 
 
 def test_the_check_finds_nothing_to_complain_of_and_its_examples_stay_out_of_the_state(
@@ -33,12 +32,12 @@ def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     given = {"table": table_name, "segments": 64, "verifyShare": 1}
     state = machine.plan(given, execution)
     machine.map(state)
-    state = finish_run(state, execution, machine.runs, WORKER)
+    state = machine.finish(state, execution)
     assert state["next"] == "verify"
     alone = state["result"]["cost"]["total"]
     charged.clear()
-    state["maxReadRate"] = 30.0
-    machine.remaining = 2.0
+    state["maxReadRate"] = 50.0
+    machine.remaining = 1.5
     turns = 0
     while state["next"] == "verify":
         state = machine.verify(state)
@@ -61,7 +60,7 @@ def test_a_check_that_comes_to_no_segments_end_says_so(
     given = {"table": table_name, "segments": 1, "verifyShare": 1, "maxReadRate": 200}
     state = machine.plan(given, execution)
     machine.map(state)
-    state = finish_run(state, execution, machine.runs, WORKER)
+    state = machine.finish(state, execution)
     monkeypatch.setattr(checking, "working_seconds", lambda remaining: 0.2)
     with pytest.raises(SegmentsTooLarge, match="came to the end of no segment"):
         machine.verify(state)
@@ -78,7 +77,7 @@ def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with
     given = {"table": table_name, "segments": 64, "verifyShare": 1, "maxReadUnits": most}
     state = machine.plan(given, execution)
     machine.map(state)
-    state = finish_run(state, execution, machine.runs, WORKER)
+    state = machine.finish(state, execution)
     assert state["next"] == "verify"
     with pytest.raises(BudgetSpent) as spent:
         machine.verify(state)
@@ -89,7 +88,7 @@ def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with
     assert units(charged) <= most, "what the first attempt has read was forgotten"
     state["failure"] = {"Error": "BudgetSpent", "Cause": str(spent.value)}
     with pytest.raises(RunFailed, match='"verifyShare": 1') as failed:
-        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
+        machine.clean_up(state, execution, "2026-11-21")
     with pytest.raises(RunConflict, match="finished run"):
         machine.start({"table": table_name, "resume": "run"})
     advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))

@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict
 from keyhop.jobs import work as working
-from keyhop.jobs.failure import RunFailed, clean_up
-from keyhop.jobs.finish import finish_run
-from keyhop.jobs.work import GroupWork, Worked, scan_segments, working_seconds
+from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.work import GroupWork, SliceResult, scan_segments, working_seconds
 
 from testing.databases import BY_DAY, Database
 from tests.integration.fleet.conftest import SIZES, names
-from tests.machine import WORKER, Machine
+from tests.machine import Machine
 
 
 def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
@@ -23,7 +22,7 @@ def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
     monkeypatch.setattr(working, "LEAST_MARGIN_SECONDS", 0.0)
     machine.remaining = 1.0
 
-    def retried(*arguments) -> Worked:
+    def retried(*arguments) -> SliceResult:
         # As the state machine does: this machine can be busy for a whole second.
         for _ in range(5):
             try:
@@ -54,7 +53,7 @@ def test_a_killed_worker_and_a_late_twin_change_nothing(
     expected = strict.collections(table_name, SIZES, filling=2_000)
     late: list[threading.Thread] = []
 
-    def twice(*arguments) -> Worked:
+    def twice(*arguments) -> SliceResult:
         thread = threading.Thread(target=lambda: scan_segments(*arguments))
         thread.start()
         late.append(thread)
@@ -86,7 +85,7 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     machine.runs.store("poisoned").replace("failures/g2.json", json.dumps(note).encode())
     state["failure"] = {"Error": "States.ExceedToleratedFailureThreshold", "Cause": "..."}
     with pytest.raises(RunFailed) as failed:
-        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
+        machine.clean_up(state, execution, "2026-11-21")
     assert "Group 2 failed. BrokenPromise: " in str(failed.value)
     assert "start a new run" in str(failed.value)
     machine.start(given, name="new")
@@ -98,7 +97,7 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
 ) -> None:
     expected = strict.collections(table_name, SIZES, filling=1_000)
 
-    def failing(work: GroupWork, *rest) -> Worked:
+    def failing(work: GroupWork, *rest) -> SliceResult:
         if work.group == 3:
             raise CannotStart("poison")
         return scan_segments(work, *rest)
@@ -110,7 +109,7 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
         machine.go_on(state, execution)
     state["failure"] = {"Error": "CannotStart", "Cause": "poison"}
     with pytest.raises(RunFailed, match=r"start again with .*\"resume\": \"begun\"") as failed:
-        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
+        machine.clean_up(state, execution, "2026-11-21")
     assert "128 of 160 segments are done" in str(failed.value)
     assert not machine.progress("begun")["finished"]
     machine.scan = scan_segments
@@ -131,7 +130,7 @@ def test_a_redriven_execution_is_sent_back_to_the_groups(
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
 
     def enter(entered: str, redriven: str | None = None) -> None:
-        clean_up(state, replace(execution, redriven=redriven), entered, machine.runs, WORKER)
+        machine.clean_up(state, replace(execution, redriven=redriven), entered)
 
     day = "2026-11-21T"
     with pytest.raises(RunFailed, match="redrive the execution"):
@@ -161,7 +160,7 @@ def test_the_advised_input_goes_on_within_the_same_limits(
     state = local.plan({**given, "maxReadUnits": 500}, local.execution("run"))
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
     with pytest.raises(RunFailed) as failed:
-        clean_up(state, local.execution("run"), "2026-11-21", local.runs, WORKER)
+        local.clean_up(state, local.execution("run"), "2026-11-21")
     advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
     assert advised == {
         "table": table_name,
@@ -175,7 +174,7 @@ def test_the_advised_input_goes_on_within_the_same_limits(
         local.start({**advised, "index": "other"})
     state["failure"] = {"Error": "BudgetSpent", "Cause": "spent"}
     with pytest.raises(RunFailed, match='"maxReadUnits": 1000'):
-        clean_up(state, local.execution("run"), "2026-11-21", local.runs, WORKER)
+        local.clean_up(state, local.execution("run"), "2026-11-21")
 
 
 def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(
@@ -187,11 +186,11 @@ def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(
     machine.map(state)
     machine.runs.store("r").replace("commits/g00001-s000000.json", b"{}")
     with pytest.raises(BrokenPromise, match="it is not a commit") as broken:
-        finish_run(state, execution, machine.runs, WORKER)
+        machine.finish(state, execution)
     state["failure"] = {"Error": "BrokenPromise", "Cause": str(broken.value)}
     with pytest.raises(RunFailed, match="start a new run"):
-        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
+        machine.clean_up(state, execution, "2026-11-21")
     other = machine.object("runs/r/commits/g00000-s000000.json")
     machine.runs.store("r").replace("commits/g00001-s000000.json", other)
     with pytest.raises(BrokenPromise, match="it is the commit of another slice"):
-        finish_run(state, execution, machine.runs, WORKER)
+        machine.finish(state, execution)

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 from keyhop.errors import BudgetSpent, KeysMissing
-from keyhop.jobs.failure import RunFailed, clean_up
-from keyhop.jobs.finish import finish_run
+from keyhop.jobs.failure import RunFailed
 
 from testing.databases import Database
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import BUCKET_ARN, Deployed
 from tests.integration.fleet.conftest import SIZES
-from tests.machine import WORKER, Machine
+from tests.machine import Machine
 
 ACTIONS = {"ListObjectsV2": "ListBucket"}
 
@@ -63,14 +62,14 @@ def test_no_state_asks_for_more_than_its_role_allows(
         machine.map(state)
     machine.runs.store("run").replace("parts/g00000-s000009-ffffffffffff.jsonl.gz", b"late")
     with guard.state("FinishRun"):
-        state = finish_run(state, execution, machine.runs, WORKER)
+        state = machine.finish(state, execution)
     assert ("FinishRun", "s3:DeleteObject") in guard.asked
     with guard.state("VerifyRun"):
         state = machine.verify(state)
     assert ("VerifyRun", "s3:PutObject") in guard.asked
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
     with guard.state("CleanUp"), pytest.raises(RunFailed):
-        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
+        machine.clean_up(state, execution, "2026-11-21")
     with guard.state("PlanRun"):
         machine.plan({"table": table_name, "resume": "run", "verifyShare": 0.5}, execution)
 
@@ -90,12 +89,12 @@ def test_nor_do_states_of_runs_that_fail(
         machine.go_on(state, execution)
     state["failure"] = {"Error": "BudgetSpent", "Cause": "spent"}
     with guard.state("CleanUp"), pytest.raises(RunFailed):
-        clean_up(state, execution, "2026-11-21", machine.runs, WORKER)
+        machine.clean_up(state, execution, "2026-11-21")
     machine.start({"table": table_name, "resume": "run"})
     strict.fill(table_name, [{"pk": {"S": "late"}}])
     again = machine.execution("again")
     state = machine.plan({"table": table_name, "resume": "run", "verifyShare": 1}, again)
-    state = finish_run(state, again, machine.runs, WORKER)
+    state = machine.finish(state, again)
     with guard.state("VerifyRun"), pytest.raises(KeysMissing):
         machine.verify(state)
     assert {owner for owner, _ in guard.asked} >= {"PlanRun", "ScanSegments", "FinishRun"}

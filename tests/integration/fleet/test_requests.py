@@ -11,12 +11,11 @@ from keyhop.errors import (
     RunConflict,
     TableNotFound,
 )
-from keyhop.jobs.finish import finish_run
-from keyhop.jobs.work import Worked
+from keyhop.jobs.work import SliceResult
 
 from testing.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, names, units
-from tests.machine import WORKER, Machine
+from tests.machine import Machine
 
 
 def test_nothing_is_read_for_an_input_that_is_wrong(
@@ -93,7 +92,7 @@ def test_a_finish_that_runs_twice_says_the_same(
     execution = machine.execution("run")
     state = machine.plan({"table": table_name, "segments": 64}, execution)
     machine.map(state)
-    first, second = (finish_run(state, execution, machine.runs, WORKER) for _ in range(2))
+    first, second = (machine.finish(state, execution) for _ in range(2))
     first["result"].pop("seconds"), second["result"].pop("seconds")
     assert first == second
 
@@ -102,6 +101,6 @@ def test_a_map_that_ends_with_a_group_unfinished_is_told(
     machine: Machine, strict: Database, table_name: str
 ) -> None:
     strict.collections(table_name, SIZES)
-    machine.scan = lambda *arguments: Worked(True, 0, 0)
+    machine.scan = lambda *arguments: SliceResult(True, 0, 0)
     with pytest.raises(BrokenPromise, match="4 of 4 groups are not finished"):
         machine.start({"table": table_name, "segments": 128})

@@ -4,29 +4,32 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from threading import Event
 from typing import Any
 
 import pytest
 from keyhop.checks import STARTED_BY, InvalidInput
 from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.jobs import work as working
-from keyhop.jobs.runs import Execution, Runs
-from keyhop.key_index.life_cycle import Manager
+from keyhop.jobs.runs import Deployment, Execution, Runs
+from keyhop.key_index.deployment import MappedKeeper
+from keyhop.key_index.index import table_with_index
+from keyhop.key_index.life_cycle import LifeCycle
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import MARKER, Sentinel
+from keyhop.key_index.task import Walk
 from keyhop.storage.s3 import s3_client
 from keyhop.streams import event_source as attach
 from keyhop.streams.event_source import Mappings
 from moto import mock_aws
 
 from testing.databases import Database
-from testing.key_index_tables import drift, scanned, target_of
+from testing.key_index_tables import drift, scanned, table_of
 from tests.machine import Machine, passed_on
 
 BUCKET = "results"
 KEEPER = "arn:aws:lambda:us-east-1:111122223333:function:Keyhop-KeepIndex"
+QUEUE = "arn:aws:sqs:us-east-1:111122223333:failures"
 
 
 @dataclass
@@ -83,7 +86,7 @@ class Machines:
             else:
                 for name in ("walk", "audit"):
                     if name in state and following == "walk":
-                        done = self.machine.start(state[name])
+                        done = self.machine.start(state[name], walk=True)
                         state[{"walk": "walked", "audit": "audited"}[name]] = {"run": done["run"]}
                 state = self.step(action, "finish", given, execution, state)
 
@@ -95,15 +98,25 @@ class Machines:
         execution: Execution,
         state: dict[str, Any],
     ) -> dict[str, Any]:
-        manager = Manager(
-            self.machine.runs,
-            self.machine.tables,
-            self.machine.indexes,
-            Mappings(self.lambdas, KEEPER, "arn:aws:sqs:us-east-1:111122223333:failures"),
+        order = Order.parse(action, given)
+        order = replace(order, table=self.machine.indexes.checked(order.table))
+        connection = self.machine.deployment.connect(order.table, 16)
+        table = table_with_index(connection, order.table)
+        life_cycle = LifeCycle(
+            order,
+            connection,
+            table,
+            self.machine.indexes.sentinel,
+            self.machine.indexes.registry(table),
+            MappedKeeper(Mappings(self.lambdas, KEEPER, QUEUE)),
+            self.machine.runs.journal,
             settle_seconds=1,
-            drift=self.drifts.append,
+            execution=execution.id,
         )
-        return {**state, **passed_on(manager.step(action, step, given, execution, state))}
+        following = passed_on(life_cycle.step(step, state))
+        if "audit" in following.get("result", {}):
+            self.drifts.append(following["result"]["audit"]["drift"])
+        return {**state, **following}
 
 
 @pytest.fixture
@@ -116,15 +129,14 @@ def machines(
     with mock_aws():
         s3 = s3_client()
         s3.create_bucket(Bucket=BUCKET)
-        machine = Machine(Runs(s3, BUCKET), [table_name], places={table_name: None})
-        monkeypatch.setattr(working, "MapLevels", machine.map_levels)
-        yield Machines(machine)
+        deployment = Deployment(Runs(s3, BUCKET), [table_name])
+        yield Machines(Machine(deployment, places={table_name: None}))
 
 
 def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: Machines) -> None:
     expected = dynamodb.collections(table_name, [1, 6, 1, 25, 2] * 20)
     before = sorted(map(repr, scanned(dynamodb, table_name)))
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 10_000}
     built = machines.start("build", given)
     assert (built["build"]["put"], built["build"]["collections"]) == (100, 100)
@@ -201,7 +213,7 @@ def test_an_index_that_is_being_removed_is_not_read(
     assert machines.machine.start(given)["method"] == "skip"
     while state["next"] == "wait":
         state = machines.step("remove", "prepare", given, machines.machine.execution(), {})
-    machines.machine.start(state["walk"])
+    machines.machine.start(state["walk"], walk=True)
     read = machines.machine.start(given)
     assert (read["method"], read["keys"]) == ("skip", len(set(expected)))
 
@@ -306,10 +318,11 @@ def test_a_table_without_key_index_is_refused(
 ) -> None:
     dynamodb.collections(table_name, [2] * 5)
     machines.machine.places = {}
+    walk = asdict(Walk("build"))
     with pytest.raises(InvalidInput, match="keyIndex"):
         machines.start("build", {"table": table_name})
     with pytest.raises(InvalidInput, match="keyIndex"):
-        machines.machine.start({"table": table_name, "walk": {"kind": "build"}, STARTED_BY: "e"})
+        machines.machine.start({"table": table_name, "walk": walk, STARTED_BY: "e"}, walk=True)
 
 
 def test_an_audit_without_an_index_is_refused(
@@ -324,7 +337,7 @@ def test_an_audit_without_an_index_is_refused(
     ("action", "given", "told"),
     [
         ("build", [], "JSON object"),
-        ("build", {}, "table must be"),
+        ("build", {}, "table is missing"),
         ("build", {"table": "T", "planonly": True}, "did you mean planOnly"),
         ("audit", {"table": "T", "repair": "no"}, "repair must be true or false"),
         ("audit", {"table": "T", "graceSeconds": -1}, "graceSeconds must be a number from 0"),

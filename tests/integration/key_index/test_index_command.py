@@ -1,8 +1,10 @@
 """`keyhop index` on DynamoDB Local: build, read, audit, break it, repair it, remove it."""
 
+import itertools
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,11 @@ import pytest
 from keyhop.cli import index_actions
 from keyhop.errors import CannotStart
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.registry import local_book
+from keyhop.key_index.registry import local_registry
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
 from testing.databases import Database, Result, keyhop, partition_value
-from testing.key_index_tables import drift, scanned, target_of
+from testing.key_index_tables import drift, scanned, table_of
 from testing.marks import prove
 
 SORT_KEYS: dict[str, list[Any]] = {
@@ -65,7 +67,7 @@ def test_build_read_break_audit_remove(
 ) -> None:
     filled(dynamodb, table_name, type_)
     before = list(scanned(dynamodb, table_name))
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     status, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
     assert (status, built["build"]["put"], built["audit"]["drift"]) == (0, 60, 0)
     assert built["audit"]["collections"] == 60
@@ -113,7 +115,7 @@ def test_a_build_that_is_repeated_writes_nothing(
 
 def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) -> None:
     dynamodb.collections(table_name, [3] * 20)
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     mine = {
         "pk": {"S": "mine"},
         "sk": LEAST_SORT_KEY["S"],
@@ -156,7 +158,7 @@ def test_auto_reads_an_index_that_is_kept_and_was_audited(
     monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
     assert index(dynamodb, "build", table_name).status == 0
     assert "index: the key index is ACTIVE" in keys_from(dynamodb, table_name)[0].err
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     alone = sentinel.item_of({"pk": {"S": "nobody"}})
     dynamodb.client.put_item(TableName=table_name, Item=alone)
     assert index(dynamodb, "audit", table_name, "--grace", "0").status == 3
@@ -212,20 +214,20 @@ def test_an_index_that_somebody_has_deleted_leaves_no_sentinel_behind(
 def test_a_removal_goes_on_where_it_was_interrupted(dynamodb: Database, table_name: str) -> None:
     dynamodb.collections(table_name, [2] * 20)
     assert index(dynamodb, "build", table_name).status == 0
-    target = target_of(dynamodb, table_name)
-    book = local_book(table_name, target.identity)
-    sentinel = Sentinel.of(target.space)
+    table = table_of(dynamodb, table_name)
+    registry = local_registry(table)
+    sentinel = Sentinel.of(table.space)
     for item in scanned(dynamodb, table_name):
         if sentinel.is_one(item):
             key = {name: item[name] for name in ("pk", "sk")}
             dynamodb.client.delete_item(TableName=table_name, Key=key)
-    book.note_emptied()
+    registry.note_emptied()
     dynamodb.client.update_table(
         TableName=table_name,
         GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": INDEX}}],
     )
     assert index(dynamodb, "remove", table_name).status == 0
-    assert book.setup() is None
+    assert registry.setup() is None
     assert index(dynamodb, "build", table_name, "--sentinel", "#x").status == 0
     assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 20
 
@@ -321,8 +323,46 @@ def test_an_interrupted_walk_says_so_and_can_be_repeated(
     assert (interrupted.status, "Interrupted" in interrupted.err) == (130, True)
     monkeypatch.setattr(Collections, "put", put)
     assert index(dynamodb, "build", table_name).status == 0
-    sentinel = Sentinel.of(target_of(dynamodb, table_name).space)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
+
+
+def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is settled is not read again: each collection is listed once over both starts."""
+    expected = dynamodb.collections(table_name, [2, 1, 3] * 80, filling=4_000)
+    where = ("--output", str(tmp_path / "walks"))
+    put = Collections.put
+    calls = itertools.count()
+
+    def interrupting(self: Collections, partition: Any) -> bool:
+        if next(calls) == 160:
+            os.kill(os.getpid(), signal.SIGINT)
+        return put(self, partition)
+
+    monkeypatch.setattr(Collections, "put", interrupting)
+    assert index(dynamodb, "build", table_name, *where).status == 130
+    monkeypatch.setattr(Collections, "put", put)
+    assert 0 < listed(tmp_path / "walks" / "build").total() < len(expected)
+    refused = index(dynamodb, "build", table_name, *where)
+    assert (refused.status, "add --resume" in refused.err) == (2, True)
+    more = (*where, "--resume")
+    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r", *more)
+    assert (status, built["audit"]["drift"]) == (0, 0)
+    assert built["build"]["collections"] == built["audit"]["collections"] == len(expected)
+    for walk in ("build", "audit"):
+        assert listed(tmp_path / "walks" / walk) == Counter(expected)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+    again = index(dynamodb, "build", table_name, *where)
+    assert (again.status, "holds a finished run" in again.err) == (2, True)
+
+
+def listed(walk: Path) -> Counter[str]:
+    """The collections in the parts of a walk."""
+    parts = (walk / "parts").iterdir()
+    return Counter(key for part in parts for key in part.read_text().splitlines())
 
 
 def test_rows_at_another_place_are_not_an_empty_list(

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
-from keyhop.key_index.collections import Collections
-from keyhop.key_index.keeper import Kept, keep
+from keyhop.key_index.collections import usage_json
+from keyhop.key_index.keeper import keep
 from keyhop.key_index.sentinel import LEAST_SORT_KEY
+from keyhop.streams.partition_worker import BatchResult
 
 from testing.databases import Database, partition_value
 from testing.key_index_tables import STREAM, Stream, collections_of, drift, scanned
@@ -76,7 +77,7 @@ def write_at_random(database: Database, table: str, seed: int, times: int, keys:
 
 def deliver(
     stream: Stream,
-    work: Callable[[list[dict[str, Any]]], Kept],
+    work: Callable[[list[dict[str, Any]]], BatchResult],
     chance: random.Random,
     until_written: Callable[[], bool] = lambda: True,
 ) -> None:
@@ -108,7 +109,7 @@ def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
     deadly = Deadly(inner, chance, 0.03)
     stream = Stream(dynamodb, table)
 
-    def work(batch: list[dict[str, Any]]) -> Kept:
+    def work(batch: list[dict[str, Any]]) -> BatchResult:
         return keep(batch, collections_of(dynamodb, table, deadly))
 
     with ThreadPoolExecutor(4) as pool:
@@ -123,12 +124,12 @@ def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
     assert any(sentinel.is_one(item) for item in scanned(dynamodb, table))
 
 
-def kept(database: Database, table: str, stream: Stream) -> Collections:
+def kept(database: Database, table: str, stream: Stream) -> dict[str, Any]:
     """Deliver all that waits, and what comes of it; returns what that took."""
     collections = collections_of(database, table)
     while records := stream.new():
         assert keep(records, collections).failed == ()
-    return collections
+    return usage_json(collections.usage)
 
 
 def test_what_a_write_costs(dynamodb: Database, table_name: str) -> None:
@@ -140,20 +141,20 @@ def test_what_a_write_costs(dynamodb: Database, table_name: str) -> None:
         return {"pk": {"S": "one"}, "sk": {"S": sort}}
 
     dynamodb.client.put_item(TableName=table_name, Item=item("a"))
-    first = kept(dynamodb, table_name, stream).spent
-    assert (first.put, first.writes, first.reads) == (1, 1, 3)
+    first = kept(dynamodb, table_name, stream)
+    assert (first["put"], first["writes"], first["reads"]) == (1, 1, 3)
     dynamodb.client.put_item(TableName=table_name, Item=item("b"))
-    steady = kept(dynamodb, table_name, stream).spent
-    assert (steady.reads, steady.read_units, steady.writes) == (1, 1.0, 0)
+    steady = kept(dynamodb, table_name, stream)
+    assert (steady["reads"], steady["read_units"], steady["writes"]) == (1, 1.0, 0)
     dynamodb.client.put_item(TableName=table_name, Item=item("b") | {"x": {"S": "changed"}})
-    modified = kept(dynamodb, table_name, stream).spent
-    assert (modified.reads, modified.writes) == (0, 0)
+    modified = kept(dynamodb, table_name, stream)
+    assert (modified["reads"], modified["writes"]) == (0, 0)
     dynamodb.client.delete_item(TableName=table_name, Key=item("b"))
-    removed = kept(dynamodb, table_name, stream).spent
-    assert (removed.reads, removed.writes) == (1, 0)
+    removed = kept(dynamodb, table_name, stream)
+    assert (removed["reads"], removed["writes"]) == (1, 0)
     dynamodb.client.delete_item(TableName=table_name, Key=item("a"))
-    last = kept(dynamodb, table_name, stream).spent
-    assert (last.deleted, last.writes, last.reads) == (1, 1, 2)
+    last = kept(dynamodb, table_name, stream)
+    assert (last["deleted"], last["writes"], last["reads"]) == (1, 1, 2)
     assert list(scanned(dynamodb, table_name)) == []
 
 
@@ -164,9 +165,9 @@ def test_an_item_of_the_user_in_the_sentinels_place_is_left_alone(
     stream = Stream(dynamodb, table_name)
     mine = {"pk": {"S": "one"}, "sk": LEAST_SORT_KEY["S"], "x": {"S": "mine"}}
     dynamodb.client.put_item(TableName=table_name, Item=mine)
-    assert kept(dynamodb, table_name, stream).spent.occupied == 1
+    assert kept(dynamodb, table_name, stream)["occupied"] == 1
     dynamodb.client.put_item(TableName=table_name, Item={"pk": {"S": "one"}, "sk": {"S": "z"}})
-    assert kept(dynamodb, table_name, stream).spent.occupied == 1
+    assert kept(dynamodb, table_name, stream)["occupied"] == 1
     assert mine in list(scanned(dynamodb, table_name))
 
 

@@ -12,6 +12,9 @@ from keyhop.sharding.key.policy import Policy
 from testing.databases import Database
 from tests.integration.sharding.tables import KEY, Setup, sharded
 
+# In `make test`, test_audit_log.py shows the same at a sixth of the rates.
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(600)]
+
 WRITERS = 32
 BUDGET = 20.0
 OFFERED = 5 * BUDGET

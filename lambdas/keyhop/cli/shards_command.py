@@ -1,10 +1,10 @@
 """What the actions of `keyhop shards` work on: a table, its metadata, a key."""
 
-import argparse
 import base64
 import binascii
 from typing import Any, Literal
 
+from keyhop.cli.options import Options
 from keyhop.cli.session import Stop, connection_of
 from keyhop.cli.shards_view import escaped, shown
 from keyhop.dynamodb.requester import Stopped
@@ -27,12 +27,12 @@ from keyhop.sharding.table import ShardedTable
 LEAST_WAIT_SECONDS = 0.05
 
 
-class Sharded:
+class ShardsCommand:
     """The table of one command, with its client and its metadata."""
 
     clock: Clock = SystemClock()
 
-    def __init__(self, options: argparse.Namespace, stop: Stop) -> None:
+    def __init__(self, options: Options, stop: Stop) -> None:
         self.options = options
         self.stop = stop
         connection = connection_of(options)
