@@ -28,6 +28,8 @@ from infra.config_values import (
 MAX_TABLES_TEXT = 3000
 """The allow-list travels in the functions' environment, which holds 4 KB in all; so do, beside it,
 the tables that have a key index, with the sort keys of their sentinels."""
+MOST_ENVIRONMENT = 3600
+"""FinishRun is told of all tables and of the sharded ones; the other variables need the rest."""
 MOST_NAME = 255
 ALLOWED = (
     "a list of one or more tables, each by its name (3 to 255 of a-z A-Z 0-9 _ . -) "
@@ -213,6 +215,14 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
             f"the functions are told of them must be at most {MAX_TABLES_TEXT} characters of JSON, "
             f"and it is {length}. Deploy a second stack (stackName) for the others."
         )
+    length = _length_in_environment(complete) + (len(json.dumps(sharded)) if sharded else 0)
+    if length > MOST_ENVIRONMENT:
+        raise ConfigError(
+            f"The context field tables is too long with its {len(complete)} tables, of which "
+            f"{len(sharded)} are sharded: what FinishRun is told of them must be at most "
+            f"{MOST_ENVIRONMENT} characters of JSON, and it is {length}. Deploy a second stack "
+            "(stackName) for the others."
+        )
     return tuple(complete)
 
 
@@ -278,7 +288,7 @@ def _named_metadata(sharding: Sharding, table: str, stack_name: str) -> Sharding
     return replace(sharding, metadata=metadata)
 
 
-def _length_in_environment(tables: list[Table]) -> int:
+def _length_in_environment(tables: Sequence[Table]) -> int:
     """Of KEYHOP_TABLES and KEYHOP_KEY_INDEXES together (infra/functions.py)."""
     names = json.dumps([table.given for table in tables])
     places = {table.given: table.sentinel_sort_key for table in tables if table.key_index}

@@ -17,7 +17,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.config import Config
-from infra.config_tables import Table
 from infra.enumeration import Enumeration
 from infra.functions import Shape, which_key_indexes, which_tables, which_worker
 from infra.job import Job, worker_shape
@@ -271,31 +270,25 @@ class KeyIndex(Construct):
             description="Starts audits of key indexes",
         )
         allow(role, "StartAudits", ["states:StartExecution"], [audit.state_machine_arn])
-        for table in self._tables:
-            self._schedule_audit(schedule, table, audit, role)
-
-    def _schedule_audit(
-        self, schedule: str, table: Table, audit: ManageMachine, role: iam.Role
-    ) -> None:
-        rule = events.Rule(
-            self,
-            f"Audit-{table.given}",
-            description=f"An audit of the key index of {table.given}",
-            schedule=events.Schedule.expression(schedule),
-        )
-        acknowledge(
-            rule,
-            "EventBridge tries for a day to start an audit; one that is missed is made up for by "
-            "the next, and an index whose last audit is old is not relied on.",
-            "Serverless-EventBusDLQ",
-        )
-        rule.add_target(
-            targets.SfnStateMachine(
+        for given in (table.given for table in self._tables):
+            target = targets.SfnStateMachine(
                 audit,
-                input=events.RuleTargetInput.from_object({"table": table.given, "scheduled": True}),
+                input=events.RuleTargetInput.from_object({"table": given, "scheduled": True}),
                 role=role.without_policy_updates(),
             )
-        )
+            rule = events.Rule(
+                self,
+                f"Audit-{given}",
+                description=f"An audit of the key index of {given}",
+                schedule=events.Schedule.expression(schedule),
+                targets=[target],
+            )
+            acknowledge(
+                rule,
+                "EventBridge tries for a day to start an audit; one that is missed is made up for "
+                "by the next, and an index whose last audit is old is not relied on.",
+                "Serverless-EventBusDLQ",
+            )
 
     def _allow_changing_mappings(self, owner: Owner, *more: str) -> None:
         allow(

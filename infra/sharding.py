@@ -4,7 +4,8 @@ Each sharded table has a metadata table of its own: logical keys of two tables c
 permissions, backups and restores go by table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
@@ -15,9 +16,9 @@ from constructs import Construct
 
 from infra.config import Config
 from infra.config_tables import Sharding
-from infra.functions import Functions, Shape, which_sharding, which_tables
+from infra.functions import BY_STEP_FUNCTIONS, Functions, Shape, which_sharding, which_tables
 from infra.machines import Machine
-from infra.permissions import Owner, acknowledge, allow, allow_describing, table_arn
+from infra.permissions import acknowledge, allow, allow_describing, table_arn
 
 DRAIN = "DrainShards"
 DEFINITION = "drain"
@@ -47,11 +48,7 @@ class ShardedTables(Construct):
         self._config = config
         self._tables = config.sharded_tables
         self._add = functions.within(self).add
-        self.metadata = [
-            self._metadata_table(table.sharding)
-            for table in self._tables
-            if table.sharding is not None
-        ]
+        self.metadata = [self._metadata_table(one.sharding) for one in self._tables if one.sharding]
         self.write_sharded = self._write_sharded()
         self.query_sharded = self._query_sharded()
         self.move_shards = self._move_shards()
@@ -111,26 +108,23 @@ class ShardedTables(Construct):
         )
 
     def _write_sharded(self) -> lambda_.Function:
-        function = self._add(
+        # A transaction needs the rights of the writes within it, and ConditionCheckItem
+        # (AWS documentation, "Using IAM with DynamoDB transactions").
+        writes = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem")
+        function = self._function(
             "WriteSharded",
             Shape(
                 "Writes items over the shards of their keys, and adds shards to hot ones",
                 timeout_seconds=CALL_SECONDS,
             ),
-            self._which(),
-            no_dead_letters=BY_SOMEBODY_WHO_WAITS,
-        )
-        allow_describing(function, self._tables)
-        # A transaction needs the rights of the writes within it, and ConditionCheckItem
-        # (AWS documentation, "Using IAM with DynamoDB transactions").
-        self._allow_tables(
-            function,
-            "PutItemsWhereTheyBelongAndMoveThoseOfOlderShards",
-            *("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem"),
-        )
-        self._allow_tables(function, "LookForAnItemInOlderShards", "GetItem", "BatchGetItem")
-        self._allow_metadata(
-            function, "RegisterKeysAddShardsAndReportTraffic", "GetItem", "PutItem", "UpdateItem"
+            BY_SOMEBODY_WHO_WAITS,
+            tables={
+                "PutItemsWhereTheyBelongAndMoveThoseOfOlderShards": writes,
+                "LookForAnItemInOlderShards": ("GetItem", "BatchGetItem"),
+            },
+            metadata={
+                "RegisterKeysAddShardsAndReportTraffic": ("GetItem", "PutItem", "UpdateItem")
+            },
         )
         allow(
             function,
@@ -142,14 +136,13 @@ class ShardedTables(Construct):
         return function
 
     def _query_sharded(self) -> lambda_.Function:
-        function = self._add(
+        function = self._function(
             "QuerySharded",
             Shape("Reads all shards of a key as one, in order", timeout_seconds=CALL_SECONDS),
-            self._which(),
-            no_dead_letters=BY_SOMEBODY_WHO_WAITS,
+            BY_SOMEBODY_WHO_WAITS,
+            metadata={"SeeHowManyShardsAKeyHas": ("GetItem",)},
         )
-        allow_describing(function, self._tables)
-        arns = self._table_arns(function)
+        arns = [table_arn(function, table) for table in self._tables]
         allow(
             function,
             "ReadTheShardsOfAKey",
@@ -158,47 +151,54 @@ class ShardedTables(Construct):
             wildcard="Queries may be spread over indexes of the table's own schema, which are not "
             "known at synth.",
         )
-        self._allow_metadata(function, "SeeHowManyShardsAKeyHas", "GetItem")
         return function
 
     def _move_shards(self) -> lambda_.Function:
-        function = self._add(
+        return self._function(
             "MoveShards",
             Shape("Moves items off the last shards of a key, for a while"),
-            self._which(),
+            tables={
+                "FindTheItemsOfTheLastShards": ("Query", "GetItem", "BatchGetItem"),
+                "MoveAnItemInOneTransaction": ("PutItem", "DeleteItem", "ConditionCheckItem"),
+            },
+            metadata={"LowerTheShardCountStepByStep": ("GetItem", "UpdateItem")},
         )
-        allow_describing(function, self._tables)
-        self._allow_tables(
-            function, "FindTheItemsOfTheLastShards", "Query", "GetItem", "BatchGetItem"
-        )
-        self._allow_tables(
-            function, "MoveAnItemInOneTransaction", "PutItem", "DeleteItem", "ConditionCheckItem"
-        )
-        self._allow_metadata(function, "LowerTheShardCountStepByStep", "GetItem", "UpdateItem")
-        return function
 
     def _propose_drains(self) -> lambda_.Function:
-        function = self._add(
+        drain = self.drain_shards.state_machine_arn
+        starts = self._config.start_drains
+        function = self._function(
             "ProposeDrains",
             Shape("Says which keys have more shards than they need", MANAGING_MB),
-            {
-                **self._which(),
-                "KEYHOP_DRAIN_MACHINE": self.drain_shards.state_machine_arn,
-                "KEYHOP_START_DRAINS": "true" if self._config.start_drains else "false",
-            },
-            no_dead_letters=BY_A_SCHEDULE,
+            BY_A_SCHEDULE,
+            metadata={"LookThroughTheKeysAndForgetOldTraffic": ("Scan", "UpdateItem")},
+            KEYHOP_DRAIN_MACHINE=drain,
+            KEYHOP_START_DRAINS="true" if starts else "false",
         )
+        if starts:
+            allow(function, "StartDrainsAndNothingElse", ["states:StartExecution"], [drain])
+        return function
+
+    def _function(
+        self,
+        name: str,
+        shape: Shape,
+        no_dead_letters: str = BY_STEP_FUNCTIONS,
+        *,
+        tables: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        metadata: Mapping[str, Sequence[str]],
+        **environment: str,
+    ) -> lambda_.Function:
+        """tables, metadata: what it may do there, by the reason."""
+        which = {**which_tables(self._tables), **which_sharding(self._config)}
+        function = self._add(name, shape, {**which, **environment}, None, no_dead_letters)
         allow_describing(function, self._tables)
-        self._allow_metadata(
-            function, "LookThroughTheKeysAndForgetOldTraffic", "Scan", "UpdateItem"
-        )
-        if self._config.start_drains:
-            allow(
-                function,
-                "StartDrainsAndNothingElse",
-                ["states:StartExecution"],
-                [self.drain_shards.state_machine_arn],
-            )
+        for rights, arns in (
+            (tables, [table_arn(function, table) for table in self._tables]),
+            (metadata, [table.table_arn for table in self.metadata]),
+        ):
+            for why, actions in rights.items():
+                allow(function, why, [f"dynamodb:{action}" for action in actions], arns)
         return function
 
     def _drain_shards(self) -> Machine:
@@ -225,19 +225,3 @@ class ShardedTables(Construct):
                 self.propose_drains, event=events.RuleTargetInput.from_object({"scheduled": True})
             )
         )
-
-    def _which(self) -> dict[str, str]:
-        return {**which_tables(self._tables), **which_sharding(self._config)}
-
-    def _table_arns(self, owner: Owner) -> list[str]:
-        return [table_arn(owner, table) for table in self._tables]
-
-    def _allow_tables(self, owner: Owner, why: str, *actions: str) -> None:
-        allow(owner, why, _of_dynamodb(actions), self._table_arns(owner))
-
-    def _allow_metadata(self, owner: Owner, why: str, *actions: str) -> None:
-        allow(owner, why, _of_dynamodb(actions), [one.table_arn for one in self.metadata])
-
-
-def _of_dynamodb(actions: Sequence[str]) -> list[str]:
-    return [f"dynamodb:{action}" for action in actions]

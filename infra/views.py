@@ -1,5 +1,8 @@
 """What is watched: alarms, which say what to do, and graphs. One view for each capability."""
 
+import re
+from functools import partial
+
 from aws_cdk import aws_cloudwatch as cw
 from keyhop.dynamodb.throttling import ALL_REASONS, NO_REASON
 
@@ -53,6 +56,7 @@ FAILED_MACHINES = {
 
 def of_runs(config: Config, job: Job) -> View:
     """The runs of EnumerateKeys, and what reading needs of all walks over tables."""
+    counts = partial(_counts, config)
     worker = job.worker
     unfinished = [
         Alarm(
@@ -114,7 +118,7 @@ def of_runs(config: Config, job: Job) -> View:
                 graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True),
                 graph(
                     "Slices, requests and retries",
-                    [keyhop(config, "Slices", "slices"), keyhop(config, "Retries", "retries")],
+                    counts("Slices", "Retries"),
                     [keyhop(config, "Requests", "requests (right)")],
                 ),
             ],
@@ -140,6 +144,7 @@ def of_runs(config: Config, job: Job) -> View:
 
 def of_key_indexes(config: Config, key_index: KeyIndex) -> View:
     """The keeper, its failure queue, and what builds, checks and removes."""
+    counts = partial(_counts, config)
     keeper, queue = key_index.keep_index, key_index.failures
     functions = {**key_index.functions, "WalkSegments": key_index.walks.worker}
 
@@ -208,11 +213,7 @@ def of_key_indexes(config: Config, key_index: KeyIndex) -> View:
                 ),
                 graph(
                     "Key indexes: what the keeper does",
-                    [
-                        keyhop(config, "KeysReconciled", "keys reconciled"),
-                        keyhop(config, "SentinelsPut", "sentinels put"),
-                        keyhop(config, "SentinelsDeleted", "sentinels deleted"),
-                    ],
+                    counts("KeysReconciled", "SentinelsPut", "SentinelsDeleted"),
                     [of(keeper, "Invocations", "batches (right)")],
                 ),
             ],
@@ -242,6 +243,7 @@ def of_key_indexes(config: Config, key_index: KeyIndex) -> View:
 
 def of_sharding(config: Config, sharded: ShardedTables) -> View:
     """Sharded tables: shards that come and go, hot keys, throttled writes, drains."""
+    counts = partial(_counts, config)
     drains = sharded.drain_shards
     return View(
         [
@@ -260,9 +262,7 @@ def of_sharding(config: Config, sharded: ShardedTables) -> View:
                 graph(
                     "Sharded tables: shards, and hot keys",
                     [
-                        keyhop(config, "ShardsAdded", "shards added"),
-                        keyhop(config, "ShardsRemoved", "shards removed"),
-                        keyhop(config, "RacesLost", "races lost"),
+                        *counts("ShardsAdded", "ShardsRemoved", "RacesLost"),
                         keyhop(config, "KeysAtMaximum", "hot keys at the maximum"),
                     ],
                     [keyhop(config, "HotKeyThrottles", "throttles of hot keys (right)")],
@@ -276,10 +276,7 @@ def of_sharding(config: Config, sharded: ShardedTables) -> View:
             [
                 graph(
                     "Sharded tables: items",
-                    [
-                        keyhop(config, "ItemsWritten", "items written"),
-                        keyhop(config, "ItemsMoved", "items moved"),
-                    ],
+                    counts("ItemsWritten", "ItemsMoved"),
                     [keyhop(config, "ItemsFailed", "items that failed (right)")],
                 ),
                 graph(
@@ -321,6 +318,12 @@ def _ends(machine: Machine, label: str) -> list[cw.IMetric]:
         of(machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES)
         for end in ("Succeeded", "Failed")
     ]
+
+
+def _counts(config: Config, *names: str) -> list[cw.IMetric]:
+    """Metrics of ours, labelled by their names in words: KeysReconciled is "keys reconciled"."""
+    words = (re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower() for name in names)
+    return [keyhop(config, name, label) for name, label in zip(names, words, strict=True)]
 
 
 def _at_once(job: Job) -> cw.IMetric:

@@ -119,8 +119,8 @@ def test_the_environment_makes_tables_that_the_library_takes(
     sharded_tables.warm.cache_clear()
     audit, _ = sharded_tables.warm("Audit", True)
     devices, _ = sharded_tables.warm("Devices", False)
-    assert (audit.placement.name, audit.policy.most) == ("append-only calculated jump", 64)
-    assert (devices.placement.name, devices.policy.most) == ("random modulo", 16)
+    assert (audit.placement.text("_"), audit.policy.most) == ("append-only calculated jump _", 64)
+    assert (devices.placement.text("#"), devices.policy.most) == ("random modulo #", 16)
     assert sharded_tables.warm("Audit", True)[0] is audit
     sharded_tables.warm.cache_clear()
 

@@ -195,6 +195,14 @@ def test_what_travels_in_the_environment_is_bounded():
         config(*many)
 
 
+def test_who_is_told_of_all_tables_and_of_the_sharded_ones_is_not_told_too_much():
+    """All variables of a function share 4,096 bytes, and FinishRun gets both."""
+    few = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(16)]
+    assert config(*few, *(f"Table{n:05}" for n in range(50)))
+    with pytest.raises(ConfigError, match=r"216 tables, of which 16 are sharded.*second stack"):
+        config(*few, *(f"Table{n:05}" for n in range(200)))
+
+
 def test_the_metadatas_own_attributes_are_those_that_the_library_writes():
     written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).text("_"), table="Audit")))
     assert written | {"traffic", "shards_added"} == ATTRIBUTES

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from keyhop.cli import shards_actions, shards_view
 from keyhop.cli.session import Stop
-from keyhop.cli.sharded import Sharded
 from keyhop.cli.shards_actions import StatusLine
+from keyhop.cli.shards_command import ShardsCommand
 from keyhop.cli.shards_view import (
     escaped,
     history_chart,
@@ -113,11 +113,13 @@ def test_the_placement_is_taken_from_the_metadata(
 
 def test_a_placement_of_a_later_version_is_refused() -> None:
     with pytest.raises(CannotStart, match="'by moonlight _', which this version does not know"):
-        Sharded.agreed(Sharded.__new__(Sharded), replace(GROWN, placement="by moonlight _"))
+        ShardsCommand.agreed(
+            ShardsCommand.__new__(ShardsCommand), replace(GROWN, placement="by moonlight _")
+        )
 
 
 def parsed(type_: str, text: str, base64: bool = False):
-    table = Sharded.__new__(Sharded)
+    table = ShardsCommand.__new__(ShardsCommand)
     table.options = argparse.Namespace(key=text, base64=base64)
     attribute = KeyAttribute("p", type_)  # type: ignore[arg-type]
     table.schema = Schema(attribute, KeyAttribute("s", "S"), Names(attribute.type))
@@ -195,7 +197,7 @@ def test_an_interrupted_wait_ends_at_once() -> None:
 
     from keyhop.scan.reader import Stopped
 
-    table = Sharded.__new__(Sharded)
+    table = ShardsCommand.__new__(ShardsCommand)
     table.stop = Stop(Event())
     table.wait(0)
     table.stop.event.set()

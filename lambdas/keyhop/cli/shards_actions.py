@@ -14,7 +14,7 @@ from keyhop.cli.exit_status import DONE
 from keyhop.cli.options import Options
 from keyhop.cli.progress import duration
 from keyhop.cli.session import stop_on_signals
-from keyhop.cli.sharded import Sharded
+from keyhop.cli.shards_command import ShardsCommand
 from keyhop.cli.shards_view import (
     ASCII_BAR,
     BAR,
@@ -79,12 +79,12 @@ class StatusLine:
             print(text, file=sys.stderr, flush=True)
 
 
-def _action(work: Callable[[Sharded], int]) -> Callable[[Options], int]:
+def _action(work: Callable[[ShardsCommand], int]) -> Callable[[Options], int]:
     """A command: work on the table that its options name, until it is done or interrupted."""
 
     def run(options: Options) -> int:
         with stop_on_signals() as stop:
-            table = Sharded(options, stop)
+            table = ShardsCommand(options, stop)
             try:
                 return work(table)
             except Stopped:
@@ -101,7 +101,7 @@ def _action(work: Callable[[Sharded], int]) -> Callable[[Options], int]:
 
 
 @_action
-def list_(table: Sharded) -> int:
+def list_(table: ShardsCommand) -> int:
     """The keys of a table."""
     options = table.options
     rows = [
@@ -131,7 +131,7 @@ def _is_worth_a_look(shards: Shards) -> bool:
 
 
 @_action
-def show(table: Sharded) -> int:
+def show(table: ShardsCommand) -> int:
     """One key."""
     key = table.key()
     one = table.get(key)
@@ -153,7 +153,7 @@ def _encodable(text: str) -> str:
 
 
 @_action
-def add(table: Sharded) -> int:
+def add(table: ShardsCommand) -> int:
     """Add shards to a key."""
     options = table.options
     key = table.key()
@@ -174,7 +174,7 @@ def add(table: Sharded) -> int:
 
 
 def _grown(
-    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
+    table: ShardsCommand, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
 ) -> Shards:
     """The metadata once it has `wanted` shards; somebody else may have added them."""
     while True:
@@ -201,7 +201,7 @@ def _grown(
 
 
 def _wait_for_writers(
-    table: Sharded, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
+    table: ShardsCommand, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
 ) -> None:
     while True:
         known = library.metadata.of(key, fresh=True)
@@ -214,7 +214,7 @@ def _wait_for_writers(
 
 
 @_action
-def drain(table: Sharded) -> int:
+def drain(table: ShardsCommand) -> int:
     """Move items off a key's last shards."""
     options = table.options
     key = table.key()
@@ -275,7 +275,7 @@ def _phase_of(step: DrainStep) -> str:
 
 
 def _call_off(
-    table: Sharded, work: Drain, key: TypedValue, before: Shards, status: StatusLine
+    table: ShardsCommand, work: Drain, key: TypedValue, before: Shards, status: StatusLine
 ) -> int:
     if before.phase not in DRAINING:
         raise CannotStart(f"No drain of {shown(key)} is under way ({before.phase}).")

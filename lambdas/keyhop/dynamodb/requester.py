@@ -91,8 +91,7 @@ class Requester:
             raise
         self.patience.succeeded()
         units = max(least_units, units_of(answer))
-        kind = "write_units" if operation in WRITES else "read_units"
-        self.usage.count(requests=1, **{kind: units})
+        self.usage.count_answer(units, operation in WRITES)
         return answer, units
 
     def call(self, operation: str, least_units: float = 0.0, **parameters: Any) -> dict[str, Any]:
@@ -151,9 +150,10 @@ def send(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str
 
 def units_of(answer: Mapping[str, Any]) -> float:
     """Units that an answer reports, over all its tables."""
-    capacity = answer.get("ConsumedCapacity") or ()
-    entries = capacity if isinstance(capacity, list) else [capacity] if capacity else []
-    return float(sum(entry.get("CapacityUnits", 0.0) for entry in entries))
+    capacity = answer.get("ConsumedCapacity") or {}
+    if isinstance(capacity, list):  # a batch has one of each table
+        return float(sum(entry.get("CapacityUnits", 0.0) for entry in capacity))
+    return float(capacity.get("CapacityUnits", 0.0))
 
 
 def error_code(error: BaseException) -> str:

@@ -33,6 +33,15 @@ class Usage:
                 else:
                     self.counters[name] += amount  # type: ignore[assignment]
 
+    def count_answer(self, units: float, is_write: bool) -> None:
+        """Count a request that was answered, and its units."""
+        with self._lock:
+            self.requests += 1
+            if is_write:
+                self.write_units += units
+            else:
+                self.read_units += units
+
     def count_throttle(self, reasons: tuple[str, ...]) -> None:
         """Count a throttle, under each of its reasons."""
         with self._lock:

@@ -98,9 +98,10 @@ class PageReader:
             pause=lambda seconds: pause(self.stop, over, seconds),
         )
         rows = items = response["Items"]
+        self.usage.count(items=len(rows))
         if self.source.only is not None:
             items = [item for item in rows if _counts(item, self.source.only)]
-        self.usage.count(items=len(rows), rows_elsewhere=len(rows) - len(items))
+            self.usage.count(rows_elsewhere=len(rows) - len(items))
         keys, runs = collapse(items, self.source.space.names)
         shown = items if self.source.attributes else ()
         return Page(keys, runs, response.get("LastEvaluatedKey"), spent, shown)

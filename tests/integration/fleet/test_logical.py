@@ -3,16 +3,25 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from keyhop.checks import InvalidInput
-from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict, StoreUnavailable
+from keyhop.errors import (
+    BrokenPromise,
+    CannotStart,
+    NoProgress,
+    RunConflict,
+    StoreUnavailable,
+    TableNotFound,
+)
 from keyhop.jobs.runs import Execution
 from keyhop.keys.request import parse
 
 from testing.databases import Database
+from tests.integration.test_logical_keys import metadata_table, with_shards
 from tests.machine import Machine
 
 SHARDS = [1, 2, 9, 1, 40, 1, 3, 1] * 8
@@ -56,12 +65,16 @@ def listed(machine: Machine, run: str = "run") -> Counter[str]:
     assert {item["key"] for item in json.loads(machine.object(f"runs/{run}/parts.json"))} == names
     links = machine.object(f"runs/{run}/links/parts.txt").decode().splitlines()
     assert sorted(links) == sorted(f"s3://{machine.runs.bucket}/{name}" for name in names)
-    keys: Counter[str] = Counter()
-    for name in names:
-        lines = gzip.decompress(machine.object(name)).decode().splitlines()
-        keys.update(next(iter(json.loads(line)["pk"].values())) for line in lines)
+    keys = Counter(next(iter(key["pk"].values())) for key in parts_of(machine, run))
     assert manifest["keys"] == sum(keys.values())
     return keys
+
+
+def parts_of(machine: Machine, run: str = "run") -> Iterator[dict[str, Any]]:
+    """The keys in the parts of the manifest."""
+    for part in machine.manifest(run)["parts"]:
+        content = gzip.decompress(machine.object(f"runs/{run}/{part['name']}"))
+        yield from map(json.loads, content.decode().splitlines())
 
 
 @pytest.mark.parametrize("more", [{}, {"method": "scan"}, {"verifyShare": 0.3}])
@@ -81,6 +94,28 @@ def test_each_logical_key_once_by_many_workers(
     assert sum(manifest["segments"]["keys"]) == physical
     if "verifyShare" in more:
         assert told["verify"]["missing"] == 0
+
+
+def test_with_metadata_a_key_that_only_looks_like_a_shard_stays(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    """As the command does it: /photo has no metadata, /album has two shards only."""
+    plain = ["/photo_3", "/photo_4", "/album_3", "/album"]
+    physical = ["/album_1", "/album_2", "/log_1", "/log_2", "/log_3", "/log_3_1"]
+    strict.create(table_name, ("path", "S"), ("at", "S"))
+    strict.fill(table_name, ({"path": {"S": k}, "at": {"S": "1"}} for k in [*plain, *physical]))
+    known = {"/album": with_shards(2), "/log": with_shards(1, 3), "/log_3": with_shards(1)}
+    metadata = metadata_table(strict, f"{table_name}-shards", known)
+    given = {"table": table_name, "logical": True, "metadata": metadata, "segments": 64}
+    told = through(machine, given)
+    keys = [key["path"]["S"] for key in parts_of(machine)]
+    assert sorted(keys) == sorted([*plain, "/log", "/log_3"])
+    logical = {"separator": "_", "metadata": metadata, "physical_keys": 10, "folded": 6}
+    assert machine.manifest("run")["logical"] == told["logical"] == logical
+    with pytest.raises(TableNotFound, match="no-such-table"):
+        machine.plan({**given, "metadata": "no-such-table"}, machine.execution())
+    with pytest.raises(CannotStart, match="is not the shard-metadata table of this table"):
+        machine.plan({**given, "metadata": table_name}, machine.execution())
 
 
 def test_workers_that_are_called_again_and_twice_change_nothing(

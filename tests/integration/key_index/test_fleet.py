@@ -337,7 +337,7 @@ def test_an_audit_without_an_index_is_refused(
     ("action", "given", "told"),
     [
         ("build", [], "JSON object"),
-        ("build", {}, "table must be"),
+        ("build", {}, "table is missing"),
         ("build", {"table": "T", "planonly": True}, "did you mean planOnly"),
         ("audit", {"table": "T", "repair": "no"}, "repair must be true or false"),
         ("audit", {"table": "T", "graceSeconds": -1}, "graceSeconds must be a number from 0"),

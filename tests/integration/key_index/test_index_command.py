@@ -1,8 +1,10 @@
 """`keyhop index` on DynamoDB Local: build, read, audit, break it, repair it, remove it."""
 
+import itertools
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -323,6 +325,44 @@ def test_an_interrupted_walk_says_so_and_can_be_repeated(
     assert index(dynamodb, "build", table_name).status == 0
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
+
+
+def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is settled is not read again: each collection is listed once over both starts."""
+    expected = dynamodb.collections(table_name, [2, 1, 3] * 80, filling=4_000)
+    where = ("--output", str(tmp_path / "walks"))
+    put = Collections.put
+    calls = itertools.count()
+
+    def interrupting(self: Collections, partition: Any) -> bool:
+        if next(calls) == 160:
+            os.kill(os.getpid(), signal.SIGINT)
+        return put(self, partition)
+
+    monkeypatch.setattr(Collections, "put", interrupting)
+    assert index(dynamodb, "build", table_name, *where).status == 130
+    monkeypatch.setattr(Collections, "put", put)
+    assert 0 < listed(tmp_path / "walks" / "build").total() < len(expected)
+    refused = index(dynamodb, "build", table_name, *where)
+    assert (refused.status, "add --resume" in refused.err) == (2, True)
+    more = (*where, "--resume")
+    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r", *more)
+    assert (status, built["audit"]["drift"]) == (0, 0)
+    assert built["build"]["collections"] == built["audit"]["collections"] == len(expected)
+    for walk in ("build", "audit"):
+        assert listed(tmp_path / "walks" / walk) == Counter(expected)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+    again = index(dynamodb, "build", table_name, *where)
+    assert (again.status, "holds a finished run" in again.err) == (2, True)
+
+
+def listed(walk: Path) -> Counter[str]:
+    """The collections in the parts of a walk."""
+    parts = (walk / "parts").iterdir()
+    return Counter(key for part in parts for key in part.read_text().splitlines())
 
 
 def test_rows_at_another_place_are_not_an_empty_list(

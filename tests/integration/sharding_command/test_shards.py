@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from keyhop.cli import shards_actions
-from keyhop.cli.sharded import Sharded
+from keyhop.cli.shards_command import ShardsCommand
 from keyhop.dynamodb.client import Endpoint
 from keyhop.scan.reader import Stopped
 from keyhop.sharding.drain import Drain
@@ -45,13 +45,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     """The time of the command, and of the tables of a test: nothing waits in earnest."""
     clock = Time()
 
-    def wait(self: Sharded, seconds: float) -> None:
+    def wait(self: ShardsCommand, seconds: float) -> None:
         clock.now += max(0.05, seconds)
         if self.stop.event.is_set():
             raise Stopped
 
-    monkeypatch.setattr(Sharded, "clock", clock)
-    monkeypatch.setattr(Sharded, "wait", wait)
+    monkeypatch.setattr(ShardsCommand, "clock", clock)
+    monkeypatch.setattr(ShardsCommand, "wait", wait)
     return clock
 
 
@@ -71,7 +71,7 @@ class Place:
         return ShardedTable(
             self.name,
             metadata=self.metadata,
-            clock=Sharded.clock,
+            clock=ShardsCommand.clock,
             endpoint=Endpoint(url=self.database.url),
             **more,
         )
@@ -286,7 +286,7 @@ def test_a_drain_that_is_called_off(place: Place) -> None:
     at_all(place, "/f", 4)
     drain = Drain(place.table())
     while drain.step("/f", shards=1).phase is not Phase.CLOSING:
-        Sharded.clock.sleep(5.0)
+        ShardsCommand.clock.sleep(5.0)
     refused = place.run("add", "/f")
     assert refused.status == 2
     assert "is being drained (closing)" in refused.err
@@ -340,10 +340,10 @@ def test_an_add_that_is_interrupted_has_added(place: Place, monkeypatch) -> None
     at_all(place, "/f", 2)
     place.set("/f", settle=60.0)
 
-    def interrupted(self: Sharded, seconds: float) -> None:
+    def interrupted(self: ShardsCommand, seconds: float) -> None:
         raise Stopped
 
-    monkeypatch.setattr(Sharded, "wait", interrupted)
+    monkeypatch.setattr(ShardsCommand, "wait", interrupted)
     result = place.run("add", "/f")
     assert result.status == 130
     assert place.shards("/f").phase is Phase.ANNOUNCED

@@ -27,7 +27,7 @@ from keyhop.sharding.table import ShardedTable
 LEAST_WAIT_SECONDS = 0.05
 
 
-class Sharded:
+class ShardsCommand:
     """The table of one command, with its client and its metadata."""
 
     clock: Clock = SystemClock()
