@@ -5,7 +5,6 @@ starting Python and making the client is not in them. Memory is the whole proces
 """
 
 import json
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -81,7 +80,7 @@ def _keyhop(url: str, table: str, wanted: int | None) -> Any:
         job = LocalJob(request, tasks_of(), connection, nowhere())
         job.prepare()
         job.begin()
-        if not job.work(output=Counted(), longest_slice_seconds=math.inf):
+        if not job.work(output=Counted()):
             raise SystemExit("the table was not read to its end")
         usage = job.reader.usage
         return Reading(job.progress.keys, usage.requests, usage.read_units, job.plan.segments)
