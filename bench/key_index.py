@@ -24,6 +24,7 @@ from unittest.mock import patch
 from keyhop import __version__
 from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS, UNITS_PER_BLOCK, blocks_of
 from keyhop.dynamodb.usage import Usage
+from keyhop.key_index.collections import usage_json
 from keyhop.key_index.keeper import keep
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER
 from keyhop.streams.event_source import SETTINGS
@@ -108,8 +109,7 @@ class Work:
     @property
     def charged_writes(self) -> float:
         """Write units as the service charges: for the table and for the index."""
-        counters = self.usage.counters
-        return SENTINEL_WRITE_UNITS * (counters["put"] + counters["deleted"])
+        return SENTINEL_WRITE_UNITS * (self.usage.counters["put"] + self.usage.counters["deleted"])
 
 
 def main() -> None:
@@ -390,12 +390,11 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _each(work: Work) -> tuple[str, str, str]:
-    usage, count = work.usage, work.writes
-    writes = usage.counters["writes"]
+    usage, count = usage_json(work.usage), work.writes
     return (
-        f"{(usage.requests - writes) / count:.2f} / {writes / count:.2f}",
-        f"{usage.read_units / count:.2f}",
-        f"{usage.write_units / count:.2f}",
+        f"{usage['reads'] / count:.2f} / {usage['writes'] / count:.2f}",
+        f"{usage['read_units'] / count:.2f}",
+        f"{usage['write_units'] / count:.2f}",
     )
 
 

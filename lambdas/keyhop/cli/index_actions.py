@@ -17,13 +17,17 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart
 from keyhop.jobs.journal import Journal
-from keyhop.key_index.belief import why_not
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.index import check_has_one, is_ready, status_of, table_with_index
+from keyhop.key_index.index import check_has_one, table_with_index
 from keyhop.key_index.keeper import keep
 from keyhop.key_index.life_cycle import LifeCycle, all_steps
 from keyhop.key_index.registry import Registry, local_registry
-from keyhop.key_index.report import report_text, with_earlier_round
+from keyhop.key_index.report import (
+    estimate_text,
+    report_text,
+    status_report,
+    with_earlier_round,
+)
 from keyhop.key_index.request import Action, Audit, Build, Order, Remove, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import WalkTask
@@ -195,7 +199,12 @@ def build(command: IndexCommand) -> int:
     """Add the index, put a sentinel for each key, audit; or only say what that would cost."""
     state = command.run("build")
     if command.options.plan:
-        return _plan(command, state["estimate"])
+        estimate = state["estimate"]
+        print(estimate_text(command.table.name, estimate))
+        del estimate["spent"]
+        estimate["seconds_of_writing"] = estimate.pop("secondsOfWriting")
+        command.report(estimate)
+        return DONE
     command.say(report_text(command.table.name, command.reports["build"]))
     status = _audited(command, state["result"], command.reports)
     if not state["result"]["audit"]["keeper"]:
@@ -204,21 +213,6 @@ def build(command: IndexCommand) -> int:
             "as of now: deploy one with keyIndex (README), or audit before you read it."
         )
     return status
-
-
-def _plan(command: IndexCommand, estimate: dict[str, Any]) -> int:
-    spent = estimate.pop("spent")["read_units"]
-    estimate["seconds_of_writing"] = estimate.pop("secondsOfWriting")
-    command.report(estimate)
-    keys = estimate["keys"]
-    print(
-        f"{command.table.name}: about {keys['estimate']:,} keys ({keys['low']:,} to "
-        f"{keys['high'] or '?'}); a build would write {estimate['write_units']:,.0f} WRU and read "
-        f"{estimate['read_units']:,.0f} RRU, its audit included: ${estimate['dollars']:,.4f} "
-        f"({estimate['price']}), and write for {estimate['seconds_of_writing']:,.0f} s. Looked at "
-        f"for {spent:g} RRU."
-    )
-    return DONE
 
 
 @_action
@@ -281,40 +275,7 @@ def reconcile(command: IndexCommand) -> int:
 def status(command: IndexCommand) -> int:
     """Show the state of the key index, and what the last audit found."""
     table = command.table
-    audit = command.registry.audit()
-    keepers = command.keepers(table)
-    why = why_not(audit) if is_ready(table) else "there is no ACTIVE key index"
-    index = table.index(INDEX)
-    rows = 0 if index is None else int(index.get("ItemCount", 0))
-    command.report(
-        {
-            "table": table.bare_name,
-            "index": status_of(table),
-            "rows_reported": rows,
-            "stream": table.stream,
-            "keepers": keepers,
-            "audit": audit,
-            "auto_uses_it": why is None,
-        }
-    )
-    follows = "not to be seen from here" if keepers is None else ", ".join(keepers) or "none"
-    some = f", {rows:,} rows as of some hours ago" if index else ""
-    lines = [
-        table.bare_name,
-        f"  index     {INDEX}: {status_of(table) or 'there is none'}{some}",
-        f"  stream    {f'on, {table.stream_view}' if table.stream else 'off'}",
-        f"  keeper    {follows}",
-        f"  audit     {_audit_text(audit)}",
-        f"  auto      {'reads it' if why is None else f'does not read it: {why}'}",
-    ]
-    print("\n".join(lines))
+    report, text = status_report(table, command.registry.audit(), command.keepers(table))
+    command.report(report)
+    print(text)
     return DONE
-
-
-def _audit_text(audit: Mapping[str, Any] | None) -> str:
-    if audit is None:
-        return "none on record here"
-    return (
-        f"{audit['ended']}: {audit['collections']:,} collections, missing "
-        f"{audit['missing']:,}, surplus {audit['surplus']:,}, occupied {audit['occupied']:,}"
-    )

@@ -130,5 +130,5 @@ def _show_plan(options: Options, connection: Connection, table: Table, stop: Sto
     if options.format == "json":
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:
-        print(plan_text(found), end="")
+        print(plan_text(found))
     return DONE

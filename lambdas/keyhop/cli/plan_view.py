@@ -1,53 +1,45 @@
 """`--plan` as a table for people."""
 
-import io
 import math
+from collections.abc import Iterator
 
 from keyhop.cli.progress import duration
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
 from keyhop.jobs.estimate import Estimate
-from keyhop.jobs.layout import Cost
 
-NAMES = {
-    "skip": "skip",
-    "scan": "scan",
-    "published": "Limit=1, serial (for comparison)",
-}
+HEADINGS = ("method", "RRU", "dollars", "requests", "time")
+NAMES = {"published": "Limit=1, serial (for comparison)"}
 
 
 def plan_text(estimate: Estimate) -> str:
     """The estimate, as lines for a terminal."""
-    from rich.console import Console
-    from rich.table import Table
+    rows = [HEADINGS, *_rows(estimate)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [_headline(estimate), ""]
+    for name, *cells in rows:
+        figures = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        lines.append("  ".join((name.ljust(widths[0]), *figures)))
+    lines += [
+        "",
+        f"{estimate.method}: {estimate.reason}; {estimate.layout.segments:,} segments, "
+        f"{estimate.layout.threads} at once.",
+        f"This plan read {estimate.spent_units:,.1f} RRU in {estimate.spent_requests:,} requests. "
+        f"Prices: on demand, {PRICE_REGION}, {PRICE_DATE}.",
+    ]
+    return "\n".join(lines)
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("method")
-    for heading in ("RRU", "dollars", "requests", "time"):
-        table.add_column(heading, justify="right")
+
+def _rows(estimate: Estimate) -> Iterator[tuple[str, ...]]:
     for name, cost in estimate.costs.items():
-        more = ">= " if cost.at_least else ""
-        table.add_row(
-            NAMES[name] + (" <- auto" if name == estimate.method else ""),
-            more + _units(cost),
-            f"{more}${read_dollars(cost.units.mean):,.6f}",
+        units, more = cost.units, ">= " if cost.at_least else ""
+        spread = f"{units.mean:,.0f} ({units.low:,.0f} to {units.high:,.0f})"
+        yield (
+            NAMES.get(name, name) + (" <- auto" if name == estimate.method else ""),
+            more + (f"{units.mean:,.1f}" if units.low == units.high else spread),
+            f"{more}${read_dollars(units.mean):,.6f}",
             f"{more}{cost.requests:,.0f}",
             more + duration(cost.seconds),
         )
-    out = io.StringIO()
-    console = Console(file=out, width=110, highlight=False)
-    console.print(_headline(estimate))
-    console.print()
-    console.print(table)
-    console.print()
-    console.print(
-        f"{estimate.method}: {estimate.reason}; "
-        f"{estimate.layout.segments:,} segments, {estimate.layout.threads} at once."
-    )
-    console.print(
-        f"This plan read {estimate.spent_units:,.1f} RRU in {estimate.spent_requests:,} requests. "
-        f"Prices: on demand, {PRICE_REGION}, {PRICE_DATE}."
-    )
-    return out.getvalue()
 
 
 def _headline(estimate: Estimate) -> str:
@@ -65,9 +57,3 @@ def _headline(estimate: Estimate) -> str:
         f"{name} has about {keys.mean:,.0f} distinct partition keys "
         f"(95 % interval {keys.low:,.0f} to {keys.high:,.0f})."
     )
-
-
-def _units(cost: Cost) -> str:
-    if cost.units.low == cost.units.high:
-        return f"{cost.units.mean:,.1f}"
-    return f"{cost.units.mean:,.0f} ({cost.units.low:,.0f} to {cost.units.high:,.0f})"

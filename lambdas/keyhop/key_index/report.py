@@ -1,4 +1,4 @@
-"""What a walk came to, and what a build will cost. Pure; shapes of JSON."""
+"""What a walk came to, what a build will cost, how an index stands: as JSON, and in words. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,11 @@ from keyhop.dynamodb.capacity import (
     read_dollars,
     write_dollars,
 )
+from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
+from keyhop.key_index.belief import why_not
+from keyhop.key_index.index import is_ready, status_of
+from keyhop.key_index.sentinel import INDEX
 from keyhop.key_index.task import Walk
 
 DRIFT = ("missing", "surplus", "occupied")
@@ -79,6 +83,18 @@ def build_cost(keys: float, walk_units: float) -> dict[str, Any]:
     }
 
 
+def estimate_text(table: str, estimate: Mapping[str, Any]) -> str:
+    """What a build would cost, for a person."""
+    keys = estimate["keys"]
+    return (
+        f"{table}: about {keys['estimate']:,} keys ({keys['low']:,} to {keys['high'] or '?'}); a "
+        f"build would write {estimate['write_units']:,.0f} WRU and read "
+        f"{estimate['read_units']:,.0f} RRU, its audit included: ${estimate['dollars']:,.4f} "
+        f"({estimate['price']}), and write for {estimate['secondsOfWriting']:,.0f} s. Looked at "
+        f"for {estimate['spent']['read_units']:g} RRU."
+    )
+
+
 def report_text(table: str, report: Mapping[str, Any]) -> str:
     """A report for a person; it names the examples, which are keys."""
     lines = [_headline(table, report)]
@@ -114,3 +130,41 @@ def _headline(table: str, report: Mapping[str, Any]) -> str:
         f"Drift: {report['missing']:,} sentinels of {table} missing, {report['surplus']:,} "
         f"surplus ({repaired}), among {report['collections']:,} collections, {seconds}"
     )
+
+
+def status_report(
+    table: Table, audit: Mapping[str, Any] | None, keepers: list[str] | None
+) -> tuple[dict[str, Any], str]:
+    """The state of a table's key index, and the same for a person.
+
+    audit: the last one on record. keepers: None if they cannot be seen.
+    """
+    why = why_not(audit) if is_ready(table) else "there is no ACTIVE key index"
+    index = table.index(INDEX)
+    rows = 0 if index is None else int(index.get("ItemCount", 0))
+    report = {
+        "table": table.bare_name,
+        "index": status_of(table),
+        "rows_reported": rows,
+        "stream": table.stream,
+        "keepers": keepers,
+        "audit": audit,
+        "auto_uses_it": why is None,
+    }
+    some = f", {rows:,} rows as of some hours ago" if index else ""
+    follows = "not to be seen from here" if keepers is None else ", ".join(keepers) or "none"
+    last = "none on record here"
+    if audit is not None:
+        last = (
+            f"{audit['ended']}: {audit['collections']:,} collections, missing "
+            f"{audit['missing']:,}, surplus {audit['surplus']:,}, occupied {audit['occupied']:,}"
+        )
+    lines = (
+        table.bare_name,
+        f"  index     {INDEX}: {status_of(table) or 'there is none'}{some}",
+        f"  stream    {f'on, {table.stream_view}' if table.stream else 'off'}",
+        f"  keeper    {follows}",
+        f"  audit     {last}",
+        f"  auto      {'reads it' if why is None else f'does not read it: {why}'}",
+    )
+    return report, "\n".join(lines)

@@ -114,7 +114,7 @@ class WalkInput:
             "what the state machines of the key index make of their own inputs",
         ),
     ]
-    max_read_rate: Annotated[float | None, Must(number(1), "a number of at least 1")] = None
+    max_read_rate: Annotated[float | None, Must(number(0), "a number")] = None
     max_concurrency: Annotated[int | None, Must(whole(1), "a whole number", int)] = None
 
 
