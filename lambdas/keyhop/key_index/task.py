@@ -136,22 +136,24 @@ class WalkTask(ReadingTask):
             _Collection(key, run, mark)
             for key, run, mark in zip(page.keys, page.runs, self._marks(page), strict=True)
         ]
-        found["collections"] += len(seen)
         if self.walk.kind == "remove":
-            self._remove(seen)
-        elif self.walk.kind == "build":
+            # Rows that are deleted will not be found again; collections of the table will.
+            self._remove(seen, put_right if self._reader.source.index else found)
+            return page
+        if self.walk.kind == "build":
             self._build(seen, found)
         else:
             self._audit(seen, found, put_right)
         kept = [one for one in seen if not one.is_empty]
-        found["collections"] -= len(seen) - len(kept)
+        found["collections"] += len(kept)
         return replace(page, keys=[one.key for one in kept], runs=[one.run for one in kept])
 
-    def _remove(self, seen: list["_Collection"]) -> None:
+    def _remove(self, seen: list["_Collection"], counted: Counter[str]) -> None:
         """From rows of the index; or, where that is gone already, from the table itself."""
         for one in seen:
             if one.mark or self._collections.read(one.key):
                 self._collections.delete(one.key)
+            counted["collections"] += 1
 
     def _build(self, seen: list["_Collection"], found: Counter[str]) -> None:
         """Put a sentinel where none was seen, and look again."""
