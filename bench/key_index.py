@@ -23,10 +23,12 @@ from unittest.mock import patch
 
 from keyhop import __version__
 from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS, UNITS_PER_BLOCK, blocks_of
-from keyhop.key_index.collections import Spent
-from keyhop.key_index.keeper import WORKERS, keep
+from keyhop.dynamodb.usage import Usage
+from keyhop.key_index.collections import usage_json
+from keyhop.key_index.keeper import keep
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER
 from keyhop.streams.event_source import SETTINGS
+from keyhop.streams.partition_worker import THREADS
 
 from bench.report import DOCS, markdown
 from local.cloud import Cloud, laptop_cloud
@@ -97,7 +99,7 @@ class Work:
     kind: Kind
     writes: int
     seconds: float = 0.0
-    spent: Spent = field(default_factory=Spent)
+    usage: Usage = field(default_factory=Usage)
 
     @property
     def rate(self) -> float:
@@ -107,7 +109,7 @@ class Work:
     @property
     def charged_writes(self) -> float:
         """Write units as the service charges: for the table and for the index."""
-        return SENTINEL_WRITE_UNITS * (self.spent.put + self.spent.deleted)
+        return SENTINEL_WRITE_UNITS * (self.usage.counters["put"] + self.usage.counters["deleted"])
 
 
 def main() -> None:
@@ -231,13 +233,13 @@ class Alone:
         """Users write, then `keep` works all records, those of the sentinels' own writes too."""
         _write(self._database, ALONE, kind.requests(count))
         done = Work(kind, count)
-        self.collections.take()
+        self.collections.usage.take()
         while records := self._stream.new():
             began = time.monotonic()
             for at in range(0, len(records), batch):
                 assert not keep(records[at : at + batch], self.collections).failed
             done.seconds += time.monotonic() - began
-        done.spent = self.collections.take()
+        done.usage = self.collections.usage.take()
         return done
 
 
@@ -309,7 +311,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
         f"Each row: a backlog of {BACKLOG:,} writes, each in a collection of its own (the worst "
         f"case: of a batch, each collection is worked once), and the time until it is drained, "
         f"with the records that the keeper's own writes leave; the faster of {ROUNDS} rounds. In "
-        f"one process: one `keep` after the other, batches of {BATCH}, {WORKERS} threads, records "
+        f"one process: one `keep` after the other, batches of {BATCH}, {THREADS} threads, records "
         f"read from the stream before; modifications are passed over. Deployed: until nothing "
         f"is left, one batch of up to {BATCH} at a time (the bridge has one lane, the mapping has "
         f"{LANES} for a shard), with reading the stream, filtering, and calling the function "
@@ -350,7 +352,7 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
     rows = []
     for single, batched in zip(results["singles"], results["alone"], strict=True):
         reads, writes = single.kind.expected
-        charged = (single.spent.read_units / single.writes, single.charged_writes / single.writes)
+        charged = (single.usage.read_units / single.writes, single.charged_writes / single.writes)
         rows.append(
             (
                 single.kind.title,
@@ -378,7 +380,7 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
     )
     yield ""
     yield (
-        "Requests and units as the keeper counts them (`Collections.spent`), with those for the "
+        "Requests and units as the keeper counts them (`Collections.usage`), with those for the "
         "record of the sentinel's own insert or delete. A sentinel is put or deleted for 2 WRU on "
         "the service, 1 for the table and 1 for the index; DynamoDB Local reports the same. Of "
         "items that a BatchGetItem does not find it reports nothing; the keeper counts 1 RRU each, "
@@ -388,11 +390,11 @@ def _costs(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _each(work: Work) -> tuple[str, str, str]:
-    spent, count = work.spent, work.writes
+    usage, count = usage_json(work.usage), work.writes
     return (
-        f"{spent.reads / count:.2f} / {spent.writes / count:.2f}",
-        f"{spent.read_units / count:.2f}",
-        f"{spent.write_units / count:.2f}",
+        f"{usage['reads'] / count:.2f} / {usage['writes'] / count:.2f}",
+        f"{usage['read_units'] / count:.2f}",
+        f"{usage['write_units'] / count:.2f}",
     )
 
 

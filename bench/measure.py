@@ -5,7 +5,6 @@ starting Python and making the client is not in them. Memory is the whole proces
 """
 
 import json
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from typing import Any
 import boto3
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.values import Key
+from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.local import LocalJob, nowhere
 from keyhop.jobs.model import Part
 from keyhop.jobs.request import Request
@@ -28,7 +28,7 @@ class Counted:
     """Takes keys and forgets them (jobs.worker.Output)."""
 
     attempt = ""
-    memory = None
+    memory: KnownKeys | None = None
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Count."""
@@ -80,7 +80,7 @@ def _keyhop(url: str, table: str, wanted: int | None) -> Any:
         job = LocalJob(request, tasks_of(), connection, nowhere())
         job.prepare()
         job.begin()
-        if not job.work(output=Counted(), longest_slice_seconds=math.inf):
+        if not job.work(output=Counted()):
             raise SystemExit("the table was not read to its end")
         usage = job.reader.usage
         return Reading(job.progress.keys, usage.requests, usage.read_units, job.plan.segments)

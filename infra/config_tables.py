@@ -1,4 +1,4 @@
-"""The context's tables: what each may be used for, what is told of its keys, how it is sharded.
+"""The context's tables: what each may be used for, what its keys are, how it is sharded.
 
 What can be known to be wrong before anything is deployed is refused here: the library refuses the
 same, but only at the first write.
@@ -232,8 +232,8 @@ def sharding_by_table(tables: Sequence[Table]) -> dict[str, dict[str, Any]]:
 
 
 def _table(entry: str | Mapping[str, Any]) -> Table:
-    told = {"table": entry} if isinstance(entry, str) else entry
-    given = {name: value for name, value in told.items() if value is not None}
+    named = {"table": entry} if isinstance(entry, str) else entry
+    given = {name: value for name, value in named.items() if value is not None}
     sharding = given.pop("sharding", None)
     given["given"] = name = given.pop("table", None)
 

@@ -10,16 +10,13 @@ from keyhop.jobs.failure import RunFailed, clean_up
 from keyhop.jobs.runs import Execution
 
 from handlers.settings import CleanUpSettings
-from handlers.telemetry import count, function_tracer
+from handlers.telemetry import count, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Fails with RunFailed on purpose: so ends the execution, with a cause for people."""
     settings = CleanUpSettings.from_env(os.environ)

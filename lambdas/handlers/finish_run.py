@@ -9,16 +9,13 @@ from keyhop.jobs.fleet import finish_run
 from keyhop.jobs.runs import Execution
 
 from handlers.settings import FinishSettings
-from handlers.telemetry import count, function_tracer
+from handlers.telemetry import count, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the state of ScanGroups to the state for a check, another round, or the end."""
     settings = FinishSettings.from_env(os.environ)

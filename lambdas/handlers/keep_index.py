@@ -19,19 +19,16 @@ from keyhop.key_index.sentinel import Sentinel
 from keyhop.streams.partition_worker import THREADS
 
 from handlers.settings import KeeperSettings
-from handlers.telemetry import count, count_throttles, function_tracer
+from handlers.telemetry import count, count_throttles, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 MARGIN_SECONDS = 10.0
 LEAST_PATIENCE_SECONDS = 1.0
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the records of one stream to those that must come again."""
     records = event["Records"]

@@ -15,17 +15,14 @@ from keyhop.key_index.request import Order
 from keyhop.streams.event_source import Mappings
 
 from handlers.settings import ManageSettings
-from handlers.telemetry import count, function_tracer
+from handlers.telemetry import count, function
 
 CONNECTIONS = 16
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From action, step, input and state to the next state."""
     settings = ManageSettings.from_env(os.environ)
@@ -45,11 +42,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         settings.deployment.runs.journal,
         settings.settle_seconds,
         execution.id,
+        lambda found: count(metrics, KeyIndexDrift=found),
     )
     state = life_cycle.step(event["step"], event.get("state") or {})
-    audit = state.get("result", {}).get("audit")
-    if audit is not None:
-        count(metrics, KeyIndexDrift=audit["drift"])
     logger.info(
         "stepped",
         action=event["action"],

@@ -9,11 +9,10 @@ from keyhop.sharding.drain import Drain, DrainStep
 
 from handlers.sharded_tables import at_work, seconds_left
 from handlers.sharding_requests import MoveRequest
-from handlers.telemetry import function_tracer
+from handlers.telemetry import function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 LAST_MOVES_SECONDS = 60.0
 """For the moves that are under way when the time to begin others is over: patience, and more."""
@@ -21,9 +20,7 @@ LEAST_WAIT_SECONDS = 1
 """So that a drain that does not get on costs a state transition a second, not hundreds."""
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the execution's input and the last step to what follows: done, or a wait and a step."""
     request = MoveRequest.from_event(event["request"])

@@ -12,19 +12,16 @@ from keyhop.key_index.request import parse_walk
 from keyhop.keys.request import parse
 
 from handlers.settings import PlanSettings
-from handlers.telemetry import count, count_reads, function_tracer
+from handlers.telemetry import count, count_reads, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 PARSERS = {"keys": parse, "key_index": parse_walk}
 """By the task of the state machine: what reads its input."""
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the execution's input to the state for ScanGroups, or for the end."""
     settings = PlanSettings.from_env(os.environ)

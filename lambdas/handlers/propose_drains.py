@@ -20,19 +20,16 @@ from keyhop.sharding.manage import KeyShards, proposals
 from handlers.item_json import value_json
 from handlers.settings import ProposeSettings
 from handlers.sharded_tables import at_work
-from handlers.telemetry import count, function_tracer
+from handlers.telemetry import count, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 MOST_STARTED = 100
 """Drains that one invocation starts: each writes to its table, and the others come next time."""
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any]]:
     """From nothing (the event may say anything) to proposals, of all sharded tables."""
     settings = ProposeSettings.from_env(os.environ)

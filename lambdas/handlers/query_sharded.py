@@ -21,19 +21,16 @@ from keyhop.sharding.table import ShardedTable
 from handlers.item_json import item_json
 from handlers.sharded_tables import at_work
 from handlers.sharding_requests import QueryRequest
-from handlers.telemetry import function_tracer
+from handlers.telemetry import function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 ANSWER_BYTES = 5_900_000
 """Of the items; Lambda refuses an answer of more than 6,291,556 bytes (AWS documentation)."""
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From a table and a key to a page of its items."""
     request = QueryRequest.from_event(event)

@@ -10,16 +10,13 @@ from keyhop.jobs.model import usage_json
 from keyhop.jobs.work import GroupWork, scan_segments
 
 from handlers.settings import ScanSettings
-from handlers.telemetry import count, count_reads, function_tracer
+from handlers.telemetry import count, count_reads, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From an item of the map, and a checkpoint if there is one, to the next checkpoint."""
     settings = ScanSettings.from_env(os.environ)

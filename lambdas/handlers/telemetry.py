@@ -1,21 +1,32 @@
 """Logs and metrics that several functions write. Neither ever holds a key of a table."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from aws_lambda_powertools import Tracer
+from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
+from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
 
+Handler = Callable[[dict[str, Any], LambdaContext], Any]
 UNKNOWN_REASON = "Unknown"
 
 
-def function_tracer() -> Tracer:
-    """A trace of each invocation as a whole.
+def function(logger: Logger, metrics: Metrics) -> Callable[[Handler], Handler]:
+    """What every function has around its work: its context in the log, a trace of each invocation
+    as a whole, and metrics.
 
-    Its requests are not in it: a worker sends hundreds a second, from several threads. They are
+    Requests are not traced: a worker sends hundreds a second, from several threads. They are
     counted by metrics.
     """
-    return Tracer(auto_patch=False)
+    tracer = Tracer(auto_patch=False)
+
+    def around(handler: Handler) -> Handler:
+        traced = tracer.capture_lambda_handler(metrics.log_metrics(handler), capture_response=False)
+        wrapped: Handler = logger.inject_lambda_context(traced)
+        return wrapped
+
+    return around
 
 
 def count(metrics: Metrics, **values: float) -> None:

@@ -10,16 +10,13 @@ from keyhop.errors import KeysMissing
 from keyhop.keys.check import verify_run
 
 from handlers.settings import VerifySettings
-from handlers.telemetry import count, count_reads, function_tracer
+from handlers.telemetry import count, count_reads, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the state of FinishRun to itself with the check's result, or to another turn."""
     settings = VerifySettings.from_env(os.environ)

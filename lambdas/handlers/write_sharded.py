@@ -22,19 +22,16 @@ from keyhop.sharding.table import ShardedTable, explained_to_user
 from handlers.item_json import InvalidItem, item_of
 from handlers.sharded_tables import OutOfTime, at_work
 from handlers.sharding_requests import WriteRequest
-from handlers.telemetry import count, function_tracer
+from handlers.telemetry import count, function
 
 logger = Logger()
 metrics = Metrics()
-tracer = function_tracer()
 
 Failures = dict[int, tuple[str, str]]
 """Of each item that was not written, by its index: an error's name, and a sentence."""
 
 
-@logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics
+@function(logger, metrics)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From a table and items to what became of each item."""
     request = WriteRequest.from_event(event)

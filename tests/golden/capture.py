@@ -177,7 +177,23 @@ def errors() -> list[str]:
                 said |= {f"must be {one}" for one in texts(node.args[1])}
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "problems.append":
                 said |= {f"problem: {one}" for one in texts(node.args[0])}
+            elif isinstance(node, ast.FunctionDef) and node.name in SPOKEN:
+                said |= {f"problem: {one}" for one in spoken(node)}
     return sorted(said)
+
+
+SPOKEN = {"_contradictions", "_sentences", "too_slow"}
+"""Functions whose texts are sentences for whoever raises the error."""
+
+
+def spoken(function: ast.FunctionDef) -> set[str]:
+    """The sentences in a function: its longer texts, without its docstring."""
+    joined = [node for node in ast.walk(function) if isinstance(node, ast.JoinedStr)]
+    pieces = {id(piece) for node in joined for piece in ast.walk(node) if piece is not node}
+    kinds = (ast.JoinedStr, ast.Constant)
+    whole = (n for n in ast.walk(function) if isinstance(n, kinds) and id(n) not in pieces)
+    found = {one for node in whole for one in texts(node) if " " in one}
+    return found - {ast.get_docstring(function, clean=False)}
 
 
 def exceptions_in(trees: list[ast.Module]) -> set[str]:

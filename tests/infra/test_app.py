@@ -69,6 +69,7 @@ def run_app(environment: dict[str, str], context: dict[str, Any]) -> subprocess.
     )
 
 
+@pytest.mark.timeout(400)  # node and Python start for it, on a machine that may do other things
 @pytest.mark.usefixtures("assembly")
 def test_synth_needs_no_account_and_no_network(alone: dict[str, str], tmp_path: Path):
     """The fixture `assembly` has built the layer, which is all that is ever fetched."""

@@ -295,7 +295,7 @@ def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:
     if plan is None:
         start = Start(Layout(5, 3), Ledger.for_table(None))
         task_plan = TaskPlan(source, "skip", "test", BY_SUFFIX)
-        request = Request(table, "keys", BY_SUFFIX)
+        request = Request(table, "keys", BY_SUFFIX, format="jsonl")
         plan = run_plan(request, reader, task_plan, start, OneProcess(), 0.0)
         begin(journal, plan)
     progress = Progress(plan.segments)

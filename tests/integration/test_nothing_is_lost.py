@@ -46,7 +46,7 @@ def reader_of(url: str, table: str) -> PageReader:
 
 def new_plan(reader: PageReader, start: Start, **options: Any) -> RunPlan:
     source = reader.source
-    request = Request(source.name, "keys", options)
+    request = Request(source.name, "keys", options, format="jsonl")
     task_plan = TaskPlan(source, "skip", "test", options)
     return run_plan(request, reader, task_plan, start, OneProcess(), 0.0)
 

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.dynamodb.tables import Source, Table
 from keyhop.jobs.costs import Worker, run_cost
 from keyhop.jobs.groups import (
     Fleet,
@@ -17,23 +16,12 @@ from keyhop.jobs.request import Request
 from keyhop.scan.cost_simulation import Forecast
 from keyhop.scan.segments import group_of, group_order
 
-DESCRIPTION = {
-    "TableName": "Orders",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-}
 HALF_A_UNIT_A_KEY = Forecast(0.5, 1.0)
-
-
 SPREAD = ManyWorkers()
 
 
-def source_of(size_bytes: int = 0) -> Source:
-    return Table("Orders", {**DESCRIPTION, "TableSizeBytes": size_bytes}).source()
-
-
 def fleet_for(keys: float, **wanted) -> Fleet:
-    wishes = SPREAD.wishes(Request("Orders", "keys", **wanted), source_of(), one_worker=False)
+    wishes = SPREAD.wishes(Request("Orders", "keys", **wanted), 0, one_worker=False)
     return SPREAD.fleet(layout_for_skip(keys, HALF_A_UNIT_A_KEY, wishes), one_worker=False)
 
 
@@ -70,7 +58,7 @@ def test_what_the_user_fixes_holds() -> None:
 
 def test_an_index_is_read_by_one_worker() -> None:
     request = Request("Orders", "keys", segments=100, max_concurrency=50)
-    wishes = SPREAD.wishes(request, source_of(), one_worker=True)
+    wishes = SPREAD.wishes(request, 0, one_worker=True)
     assert SPREAD.fleet(Layout(100, wishes.most_threads), one_worker=True) == Fleet(100, 1, 1)
 
 
@@ -110,7 +98,7 @@ def test_a_run_that_is_to_be_checked_has_segments_that_can_be_read_in_one_go() -
     assert 100e9 / slow / 8192 / 100 <= 30
     assert segments_to_check(10**15, 1.0) == 1_000_000
     request = Request("Orders", "keys", verify_share=0.01)
-    wishes = SPREAD.wishes(request, source_of(10**12), one_worker=False)
+    wishes = SPREAD.wishes(request, 10**12, one_worker=False)
     assert layout_for_skip(1e6, HALF_A_UNIT_A_KEY, wishes).segments >= 10**12 / 256e6
 
 

@@ -1,5 +1,5 @@
 import pytest
-from keyhop.dynamodb.capacity import blocks_of, charged_units, read_dollars
+from keyhop.dynamodb.capacity import blocks_of, read_dollars
 
 
 @pytest.mark.parametrize(
@@ -7,11 +7,6 @@ from keyhop.dynamodb.capacity import blocks_of, charged_units, read_dollars
 )
 def test_blocks_are_started_4_kb_at_least_one(size: int, blocks: int) -> None:
     assert blocks_of(size) == blocks
-
-
-def test_an_empty_read_counts_as_half_a_unit_where_a_local_database_says_none() -> None:
-    assert charged_units(0.0) == 0.5
-    assert charged_units(3.5) == 3.5
 
 
 def test_two_million_keys_cost_thirteen_cents() -> None:

@@ -21,7 +21,6 @@ from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import check_has_one, table_with_index
 from keyhop.key_index.keeper import keep
 from keyhop.key_index.life_cycle import LifeCycle, all_steps
-from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.registry import Registry, local_registry
 from keyhop.key_index.report import (
     estimate_text,
@@ -29,7 +28,7 @@ from keyhop.key_index.report import (
     status_report,
     with_earlier_round,
 )
-from keyhop.key_index.request import Action, Order, parse_walk
+from keyhop.key_index.request import Action, Audit, Build, Order, Remove, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import WalkTask
 from keyhop.key_index.validation import check_place
@@ -38,6 +37,8 @@ from keyhop.streams.event_source import keepers_of
 
 POLL_SECONDS = 2.0
 LOCAL_POLL_SECONDS = 0.2
+WALK_SLICE_SECONDS = 120.0
+"""A page that waits for the keeper is settled within one slice, or is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +128,14 @@ class IndexCommand:
     def run(self, action: Action) -> Mapping[str, Any]:
         """The steps of an action, to their end; returns the last one's state."""
         options = self.options
-        order = Order(
-            action,
-            options.table,
-            max_write_rate=options.max_write_rate,
-            max_read_rate=options.max_read_rate,
-            grace_seconds=getattr(options, "grace", GRACE_SECONDS),
-            plan_only=getattr(options, "plan", False),
-            repair=not getattr(options, "no_repair", False),
-            sweep=getattr(options, "sweep", False),
-        )
+        common = (options.table, options.max_write_rate, options.max_read_rate)
+        order: Order
+        if action == "build":
+            order = Build(*common, plan_only=options.plan)
+        elif action == "audit":
+            order = Audit(*common, grace_seconds=options.grace, repair=not options.no_repair)
+        else:
+            order = Remove(*common, sweep=options.sweep)
         return all_steps(partial(self._life_cycle, order), self._walk, self._wait)
 
     def _life_cycle(self, order: Order) -> LifeCycle:
@@ -158,12 +157,13 @@ class IndexCommand:
         rounds = sum(name.startswith(kind) for name in self._journals)
         name = f"{kind}-{rounds + 1}" if rounds else kind
         path = Path(options.output) / name if options.output else None
-        tasks = {"key_index": partial(WalkTask, sentinel=self.sentinel(self.table))}
+        tasks = {"key_index": partial(WalkTask, sentinel_of=self.sentinel)}
         with job_in(path, parse_walk(given), tasks, self.connection, options, self.stop) as job:
             job.prepare(may_be_finished=options.resume)
             if not job.journal.is_finished():
                 job.begin()
-                if not work(job, options):
+                seconds = max(WALK_SLICE_SECONDS, 2 * given["walk"]["grace_seconds"])
+                if not work(job, options, longest_slice_seconds=seconds):
                     raise Stopped
                 job.finish()
             report = life_cycle.report_of(kind, job.journal)

@@ -144,8 +144,7 @@ class KeysRun:
             None if fold is None else fold_of(job.connection, space, fold, ""),
         )
         try:
-            # Nothing is committed that anybody could go on from: one slice is enough.
-            work(job, self._options, output=output, longest_slice_seconds=float("inf"))
+            work(job, self._options, output=output)
             self._is_finished = job.finish()[1].summary["finished"]
         finally:
             if fold is not None:

@@ -18,6 +18,7 @@ UNITS_PER_BLOCK = 0.5
 
 PRICE_DATE = "2026-08"
 PRICE_REGION = "us-east-1"
+ON_DEMAND = f"on demand, {PRICE_REGION}, {PRICE_DATE}"
 DOLLARS_PER_READ_UNIT = 0.125 / 1_000_000
 """On-demand price of one read request unit in PRICE_REGION on PRICE_DATE."""
 DOLLARS_PER_WRITE_UNIT = 0.625 / 1_000_000
@@ -30,14 +31,6 @@ SENTINEL_WRITE_UNITS = 2.0
 def blocks_of(byte_count: float) -> int:
     """Blocks that a request which reads `byte_count` bytes is charged for; at least one."""
     return max(1, math.ceil(byte_count / BLOCK_BYTES))
-
-
-def charged_units(reported: float) -> float:
-    """Read units of one request: what the response reports, but never under the service's minimum.
-
-    Local databases report 0 for an empty read, where the service charges 0.5.
-    """
-    return max(UNITS_PER_BLOCK, reported)
 
 
 def read_dollars(read_units: float) -> float:

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.capacity import read_dollars, write_dollars
+from keyhop.dynamodb.capacity import ON_DEMAND, read_dollars, write_dollars
 
-PRICE_DATE = "2026-08"
-PRICE_REGION = "us-east-1"
 DOLLARS_PER_GB_SECOND = {"arm64": 0.0000133334, "x86_64": 0.0000166667}
 DOLLARS_PER_INVOCATION = 0.20 / 1_000_000
 DOLLARS_PER_TRANSITION = 0.025 / 1_000
@@ -59,7 +57,7 @@ def run_cost(
     return {
         **{name: round(dollars, 9) for name, dollars in parts.items()},
         "total": round(sum(parts.values()), 9),
-        "prices": f"on demand, {PRICE_REGION}, {PRICE_DATE}",
+        "prices": ON_DEMAND,
     }
 
 

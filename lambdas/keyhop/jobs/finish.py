@@ -1,13 +1,13 @@
 """The end of a job: from the commits of all groups to the manifest, checked to be complete."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.clock import now
 from keyhop.jobs.completeness import EndedSegments
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan, Totals, manifest
+from keyhop.jobs.model import Part, RunPlan, Totals, manifest
 from keyhop.jobs.task import Ended, Result, Task
 
 Figures = Callable[[Totals], Mapping[str, Any]]
@@ -49,11 +49,13 @@ def conclude(
     task: Task,
     check: Callable[[int], None] = lambda done: None,
     figures: Figures = lambda totals: {},
+    index_parts: Callable[[Sequence[Part]], None] = lambda parts: None,
 ) -> tuple[Totals, Result]:
     """Write the manifest, or how far the run is; returns the totals of reading, and the result.
 
     check: may raise what ends the task's finish before its time: then the run stays unfinished.
-    figures: what the summary has on top. May be called again; the first manifest stays.
+    figures: what the summary has on top. index_parts: gets the parts that count, before there is a
+    manifest, which is the last to be written. May be called again; the first manifest stays.
     """
     totals, summary = sum_up(journal, plan)
     if not summary["finished"]:
@@ -62,6 +64,7 @@ def conclude(
     # No slice can be committed any more, so what no commit names now, none ever will.
     journal.sweep(totals.parts)
     result = task.finish(Ended(journal, plan, totals, summary, check))
+    index_parts(result.parts)
     written = journal.manifest()
     if written is None:
         written = {**result.summary, **figures(totals)}

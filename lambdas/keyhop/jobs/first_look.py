@@ -40,22 +40,19 @@ class Start:
 def prepare(
     reader: PageReader, method: Method, wishes: Wishes, allowance: float = math.inf
 ) -> Start:
-    """Choose the layout and make a ledger for it; see `_look`."""
-    start = _look(reader, method, wishes, allowance)
-    start.ledger.share(start.layout.threads)
-    return start
-
-
-def _look(reader: PageReader, method: Method, wishes: Wishes, allowance: float) -> Start:
-    """Choose the layout; where it depends on the table's content, take a first look.
+    """Choose the layout, and make a ledger for it; where the layout depends on the table's content,
+    take a first look.
 
     Costs a few small pages, and at most SURVEY_UNITS for random segments; a small table is
     read whole by the former, as far as `allowance` read units go.
     """
     ledger = Ledger.for_table(reader.source.mean_item_bytes)
-    if method != "skip":
-        return _look_for_scan(reader, ledger, wishes)
-    return _look_for_skip(reader, ledger, wishes, allowance)
+    if method == "skip":
+        start = _look_for_skip(reader, ledger, wishes, allowance)
+    else:
+        start = _look_for_scan(reader, ledger, wishes)
+    start.ledger.share(start.layout.threads)
+    return start
 
 
 def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:

@@ -3,7 +3,6 @@
 The states pass only names and counts; what is large, or holds keys, lies in the run's files.
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -30,23 +29,12 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import DEFAULT_UNITS, MOST_THREADS
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.part_index import PARTS, write_part_index
-from keyhop.jobs.plan import (
-    Place,
-    begin,
-    check_can_be_verified,
-    check_resumable,
-    check_same_settings,
-    chosen,
-    first_look,
-    needs_memory,
-    run_plan,
-)
+from keyhop.jobs.plan import Place, begin, chosen, needs_memory, resumed
 from keyhop.jobs.request import Request, allowed
 from keyhop.jobs.runs import Deployment, Execution, Runs
 from keyhop.jobs.task import Task, TaskPlan, Tasks
 from keyhop.jobs.work import working_seconds
 from keyhop.jobs.worker import GroupWorker, Progress
-from keyhop.scan.page_size import FIRST_DEPOSIT, Ledger
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 
@@ -77,38 +65,23 @@ class Planner:
 
         Raises CannotStart and its kin before anything is read; BudgetSpent; what reading can raise.
         """
-        if request.resume is not None:
-            journal, plan = self._begun(request, request.resume)
+        name = allowed(request.table, self.deployment.tables)
+        connection = self.deployment.connect(name, CONNECTIONS)
+        begun = None if request.resume is None else self.deployment.runs.begun(request.resume)
+        table = look_up(connection, name)
+        if begun is not None:
+            journal, plan = begun
+            place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")
+            to_check = request.verify_share is not None  # also a run that is finished
+            resumed(journal, plan, request, self.tasks, table, connection, place, to_check)
         else:
-            name = allowed(request.table, self.deployment.tables)
-            connection = self.deployment.connect(name, CONNECTIONS)
-            task, task_plan = chosen(self.tasks, request, look_up(connection, name), connection)
+            task, task_plan = chosen(self.tasks, request, table, connection)
             budget = Budget(request.max_read_rate, request.max_read_units)
             reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
             if request.plan_only:
                 return self._estimate(request, reader, task_plan)
             journal, plan = self._new(request, reader, task, task_plan)
         return self._state(request, plan, sum_up(journal, plan)[0])
-
-    def _begun(self, request: Request, run: str) -> tuple[Journal, RunPlan]:
-        """A run to go on with: its index need not be given again."""
-        name = allowed(request.table, self.deployment.tables)
-        connection = self.deployment.connect(name, CONNECTIONS)
-        journal, plan = self.deployment.runs.begun(run)
-        if request.index not in (None, plan.index):
-            what = f"index {plan.index}" if plan.index else "the table itself"
-            raise RunConflict(
-                f"The run {plan.id!r} lists the keys of {what}, not of index {request.index}: "
-                f"leave index out."
-            )
-        check_can_be_verified(plan.index, request)
-        task = self.tasks[plan.task](connection, plan.options)
-        source = task.view(look_up(connection, name).source(plan.index))
-        place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")
-        to_check = request.verify_share is not None  # also a run that is finished
-        check_resumable(journal, plan, source, place, may_be_finished=to_check)
-        check_same_settings(request, plan, task.settings(), place)
-        return journal, plan
 
     def _estimate(self, request: Request, reader: PageReader, plan: TaskPlan) -> dict[str, Any]:
         allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
@@ -133,9 +106,9 @@ class Planner:
             "threads": min(MOST_THREADS * at_once, found.layout.threads),
         }
         name = f"estimate-{self.execution.name}.json"
-        store = self.deployment.runs.store(self.execution.name)
-        store.replace(name, json.dumps(report).encode())
-        return {"planOnly": True, "estimate": {**report, "file": store.url(name)}}
+        journal = self.deployment.runs.journal(self.execution.name)
+        journal.keep(name, report)
+        return {"planOnly": True, "estimate": {**report, "file": journal.store.url(name)}}
 
     def _new(
         self, request: Request, reader: PageReader, task: Task, task_plan: TaskPlan
@@ -145,22 +118,19 @@ class Planner:
         journal = self.deployment.runs.journal(name)
         plan = journal.plan()
         if plan is None:
-            began = time.monotonic()
-            start = first_look(request, reader, task, task_plan, SPREAD, _look_units(request))
-            _check_the_look_was_paid(request, reader, start)
-            plan = run_plan(
-                request,
-                reader,
-                task_plan,
-                start,
-                SPREAD,
-                time.monotonic() - began,
-                id=name,
-                begun_by=self.execution.key,
-                ledger=_learnt(start.ledger),
-            )
             try:
-                begin(journal, plan)
+                plan, start = begin(
+                    journal,
+                    request,
+                    reader,
+                    task,
+                    task_plan,
+                    SPREAD,
+                    _look_units(request),
+                    lambda start: _check_the_look_was_paid(request, reader, start),
+                    id=name,
+                    begun_by=self.execution.key,
+                )
             except RunConflict:
                 plan = journal.plan()  # a first attempt that was given up was quicker after all
             else:
@@ -239,13 +209,6 @@ def _check_the_look_was_paid(request: Request, reader: PageReader, start: Start)
         )
 
 
-def _learnt(ledger: Ledger) -> Mapping[str, Any]:
-    """What each group begins with: all that was learnt, and credit as for one process."""
-    state = ledger.to_json()
-    state["bank"] = min(state["bank"], FIRST_DEPOSIT * MOST_THREADS)
-    return state
-
-
 def _again(request: Request, plan: RunPlan) -> dict[str, Any]:
     """The input by which another execution goes on with the run, within the same limits."""
     given = {
@@ -270,7 +233,7 @@ def groups_of(
     map_ = f"{execution.name}-{round_}"
     name = f"groups/{map_}.json"
     content = [{"group": group, "mayRead": units} for group, units in items.items()]
-    runs.store(run).replace(name, json.dumps(content).encode())
+    runs.journal(run).keep(name, content)
     return {
         "groups": {
             "map": map_,
@@ -312,11 +275,15 @@ def finish_run(
             raise NoProgress(task.too_slow(done))
 
     totals, result = conclude(
-        journal, plan, task, check, lambda totals: figures(plan, totals, worker, execution)
+        journal,
+        plan,
+        task,
+        check,
+        lambda totals: figures(plan, totals, worker, execution),
+        lambda parts: write_part_index(runs.store(plan.id), parts),
     )
     if not result.summary["finished"]:
         return _another_round(state, execution, runs, plan, totals)
-    write_part_index(runs.store(plan.id), result.parts)
     return {
         **state,
         "next": "verify" if state["verifyShare"] is not None else "end",

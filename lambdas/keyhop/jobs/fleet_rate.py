@@ -12,7 +12,6 @@ asks Step Functions and notes the answer in S3, once; the others read the note. 
   every slot that it misses. Too small a share only takes longer.
 """
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,7 +54,7 @@ class MapLevels:
     def __init__(self, execution: str, name: str, store: Store) -> None:
         self._execution = execution
         self._folder = f"levels/{name}"
-        self._store = store
+        self._journal = Journal(store)
         self._arn = ""
         self._client: Any = boto3.client(
             "stepfunctions",
@@ -86,13 +85,11 @@ class MapLevels:
         return max(1, int(told["maxConcurrency"]) or running + waiting, running)
 
     def noted(self, slot: int) -> int | None:
-        """Levels.noted."""
-        found = Journal(self._store).load(self._name(slot))
+        found = self._journal.load(self._name(slot))
         return None if found is None else int(found["level"])
 
     def note(self, slot: int, level: int) -> int:
-        """Levels.note."""
-        if self._store.create(self._name(slot), json.dumps({"level": level}).encode()):
+        if self._journal.keep_first(self._name(slot), {"level": level}):
             return level
         return self.noted(slot) or level
 

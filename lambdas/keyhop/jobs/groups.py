@@ -8,11 +8,13 @@ are shared by group, and what some groups leave over is shared out again.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, Layout, Wishes
 from keyhop.jobs.request import Request
+from keyhop.scan.page_size import FIRST_DEPOSIT, Ledger
 from keyhop.scan.segments import MOST_SEGMENTS
 
 ASSUMED_RATE = 12_000.0
@@ -89,6 +91,11 @@ class ManyWorkers:
         at_once = math.ceil(layout.threads / MOST_THREADS)
         groups = max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), min(at_once, layout.segments))
         return Fleet(layout.segments, groups, min(at_once, groups))
+
+    def learnt(self, ledger: Ledger) -> Mapping[str, Any]:
+        """All that was learnt, and credit as for one process."""
+        state = ledger.to_json()
+        return {**state, "bank": min(state["bank"], FIRST_DEPOSIT * MOST_THREADS)}
 
 
 def workers_at_once(wanted: int, max_rate: float | None, most: int | None) -> int:

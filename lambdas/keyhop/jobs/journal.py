@@ -49,7 +49,7 @@ class Journal:
 
     def begin(self, plan: RunPlan) -> bool:
         """Write the plan; False if another run was begun here first."""
-        return self.store.create(PLAN, _dump(plan.to_json()))
+        return self.keep_first(PLAN, plan.to_json())
 
     def manifest(self) -> dict[str, Any] | None:
         """The summary of the run in this store; None if the run is not finished."""
@@ -104,7 +104,7 @@ class Journal:
     def commit(self, commit: Commit) -> bool:
         """Commit a slice; False if another attempt at it was first: then that one counts."""
         name = _commit_name(commit.group, commit.slice)
-        if self.store.create(name, _dump(commit.to_json())):
+        if self.keep_first(name, commit.to_json()):
             return True
         # A store can create it and lose the answer; then it is told, when asked again, that
         # somebody was first, and that was this very attempt.
@@ -188,6 +188,10 @@ class Journal:
     def keep(self, name: str, state: Any) -> None:
         """Write a JSON file, over an earlier one."""
         self.store.replace(name, _dump(state))
+
+    def keep_first(self, name: str, state: Any) -> bool:
+        """Write a JSON file, unless there is one: then False."""
+        return self.store.create(name, _dump(state))
 
     def load(self, name: str) -> Any:
         """A JSON file of the run; None if it is not there. Raises BrokenPromise."""

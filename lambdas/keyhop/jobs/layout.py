@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.schema import KeySpace
-from keyhop.errors import CannotStart
 from keyhop.scan.cost_simulation import Forecast
 from keyhop.scan.segments import MOST_SEGMENTS, SERIAL_REQUESTS
 from keyhop.scan.statistics import Findings, Interval
@@ -50,37 +48,6 @@ VERIFY_SEGMENTS = 8
 
 FEWEST_TO_VERIFY = 64
 """Segments of a run that is to be checked: the keys of eight at once are held in memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A method, and why."""
-
-    method: Method
-    reason: str
-
-
-def choose_method(space: KeySpace, index: str | None, asked: str) -> Choice:
-    """The method for `asked` (auto, skip or scan); raises CannotStart if it cannot work."""
-    if asked == "index":
-        raise CannotStart("Method index needs a key index, and none is set up here for this table.")
-    if index is not None:
-        why = "an index has no promised order among equal keys, so it is read through"
-    elif space.sort is None:
-        why = "the table has no sort key, so each item is a key of its own"
-    else:
-        why = ""
-    if asked == "skip" and why:
-        raise CannotStart(f"Method skip cannot work here: {why}; use scan or auto.")
-    if asked == "scan":
-        return Choice("scan", "asked for")
-    if why:
-        return Choice("scan", why)
-    if asked == "skip":
-        return Choice("skip", "asked for")
-    return Choice(
-        "skip", "the table has a sort key, so the rest of a collection can be hopped over"
-    )
 
 
 @dataclass(frozen=True, slots=True)

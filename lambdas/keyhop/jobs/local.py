@@ -1,6 +1,7 @@
 """A job in this process: the same plan, work and finish as a fleet's, over files of one's own."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -8,21 +9,16 @@ from threading import Event
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.values import Key
 from keyhop.errors import RunConflict
+from keyhop.jobs import work
+from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.finish import conclude, recover
 from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import choose_threads
-from keyhop.jobs.model import RunPlan, Totals
-from keyhop.jobs.plan import (
-    OneProcess,
-    Place,
-    begin,
-    check_resumable,
-    check_same_settings,
-    run_plan,
-    timed_look,
-)
+from keyhop.jobs.model import Part, RunPlan, Totals
+from keyhop.jobs.plan import OneProcess, Place, begin, chosen, resumed
 from keyhop.jobs.request import Request
 from keyhop.jobs.slice import Sink
 from keyhop.jobs.task import Result, Task, TaskPlan, Tasks
@@ -65,17 +61,21 @@ class LocalJob:
         may_be_finished: then there is nothing to go on with. Raises CannotStart and its kin.
         """
         begun = self.journal.plan()
+        table = table or look_up(self.connection, self.request.table, self.patience)
         if begun is None:
-            table = table or look_up(self.connection, self.request.table, self.patience)
-            self.task = self.tasks[self.request.task](self.connection, self.request.options)
-            self._task_plan = self.task.plan(table, self.request)
+            self.task, self._task_plan = chosen(self.tasks, self.request, table, self.connection)
             source = self._task_plan.source
         else:
-            self.task = self.tasks[begun.task](self.connection, begun.options)
-            table = table or look_up(self.connection, self.request.table, self.patience)
-            source = self.task.view(table.source(begun.index))
-            check_resumable(self.journal, begun, source, self.place, may_be_finished)
-            check_same_settings(self.request, begun, self.task.settings(), self.place)
+            self.task, source = resumed(
+                self.journal,
+                begun,
+                self.request,
+                self.tasks,
+                table,
+                self.connection,
+                self.place,
+                may_be_finished,
+            )
         budget = Budget(self.request.max_read_rate, self.request.max_read_units)
         self.reader = PageReader(
             self.connection, source, budget, patience=self.patience, stop=self.stop
@@ -96,11 +96,9 @@ class LocalJob:
     def begin(self) -> None:
         """Take a first look and write the plan down; or check what an unfinished run has left."""
         if self._begun is None:
-            start, seconds = timed_look(
-                self.request, self.reader, self.task, self._task_plan, SPREAD
+            self.plan, start = begin(
+                self.journal, self.request, self.reader, self.task, self._task_plan, SPREAD
             )
-            self.plan = run_plan(self.request, self.reader, self._task_plan, start, SPREAD, seconds)
-            begin(self.journal, self.plan)
             self._start = start
             self.threads = start.layout.threads
         else:
@@ -116,7 +114,6 @@ class LocalJob:
         idle: Callable[[], None] = lambda: None,
         copy: Sink | None = None,
         output: Output | None = None,
-        longest_slice_seconds: float | None = None,
     ) -> bool:
         """Go on until all is read, or the job is told to stop; returns whether all is read.
 
@@ -134,13 +131,21 @@ class LocalJob:
             copy,
             output,
         )
-        if longest_slice_seconds is not None:
-            group.longest_slice_seconds = group.first_slice_seconds = longest_slice_seconds
+        if isinstance(self.journal.store, Memory):
+            # Nothing is committed that anybody could go on from: one slice is enough, and no memory
+            # is spent on keys.
+            group.first_slice_seconds = group.longest_slice_seconds = math.inf
+            group.output = output or Dropped()
+        elif self.task.visits:
+            # As a fleet's: a visit may wait, and one that the end of a slice cuts off is made
+            # again, but what it has put right by then is not counted again.
+            group.first_slice_seconds = work.FIRST_SLICE_SECONDS
+            group.longest_slice_seconds = work.LONGEST_SLICE_SECONDS
         try:
             return group.run(self._start)
         finally:
             if self.task.examples:
-                self.journal.keep("notes/g0.json", self.task.examples)
+                self.journal.keep(f"{work.NOTES}/g0.json", self.task.examples)
 
     def finish(self) -> tuple[Totals, Result]:
         """Sum up, and write the manifest if all is read; raises BrokenPromise, Stopped."""
@@ -149,6 +154,20 @@ class LocalJob:
     def _check_not_stopped(self, done: int) -> None:
         if self.stop.is_set():
             raise Stopped
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Keys that nobody takes (worker.Output)."""
+
+    attempt: str = ""
+    memory: KnownKeys | None = None
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        return len(keys if self.memory is None else self.memory.new_among(keys))
+
+    def close(self) -> tuple[Part, ...]:
+        return ()
 
 
 def nowhere() -> Journal:

@@ -14,7 +14,7 @@ checkpoint holds. So every key that was found is in exactly one part that counts
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
@@ -32,8 +32,22 @@ LAYOUT_VERSION = 3
 READABLE_LAYOUTS = (2, 3)
 
 
+class Record:
+    """What is written down as plain JSON, by its fields."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        state: dict[str, Any] = _CONVERTER.unstructure(self)
+        return state
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> Self:
+        return _CONVERTER.structure(state, cls)
+
+
 @dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(Record):
     """What a run does; fixed when it begins, as segments must not change within a run.
 
     planning, planning_seconds: what the first look at the table cost. at_once: groups that are
@@ -63,12 +77,11 @@ class RunPlan:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
         state: dict[str, Any] = _CONVERTER.unstructure(self)
         return {"layout": LAYOUT_VERSION, "software_version": __version__, **state}
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "RunPlan":
+    def from_json(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`; raises BrokenPromise for a layout that this version lacks.
 
         Layout 2 had no tasks: what it says beyond a plan's own fields are options of whoever knows
@@ -118,7 +131,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Neighbouring lines of a part that belong to one segment. size: in bytes."""
+    """Neighbouring lines of a part that belong to one segment. size: in bytes. In JSON it is three
+    numbers.
+    """
 
     segment: int
     keys: int
@@ -126,7 +141,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record):
     """A file of keys that a commit names: `header` bytes, then the blocks. size: in bytes."""
 
     name: str
@@ -144,20 +159,11 @@ class Part:
         """As a manifest names it."""
         return {"name": self.name, "keys": self.keys, "size": self.size, "sha256": self.sha256}
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON; a block is three numbers."""
-        state: dict[str, Any] = _CONVERTER.unstructure(self)
-        return state
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Part":
-        """The inverse of `to_json`."""
-        return _CONVERTER.structure(state, cls)
-
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Record):
     """What one slice did. ended: how many segments it finished. finished: so the group is.
+    checkpoint: holds the keys at which open segments stopped.
 
     worker: the process that worked it, by a name that tells it from others.
     """
@@ -177,16 +183,6 @@ class Commit:
     def keys(self) -> int:
         """How many keys its parts hold."""
         return sum(part.keys for part in self.parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON; it holds the keys at which open segments stopped."""
-        state: dict[str, Any] = _CONVERTER.unstructure(self)
-        return state
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Commit":
-        """The inverse of `to_json`."""
-        return _CONVERTER.structure(state, cls)
 
 
 @dataclass(slots=True)

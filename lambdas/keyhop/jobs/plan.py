@@ -3,11 +3,12 @@
 import math
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from keyhop.checks import InvalidInput
+from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import RunConflict
 from keyhop.jobs.clock import now
@@ -19,6 +20,7 @@ from keyhop.jobs.layout import Layout, Wishes
 from keyhop.jobs.model import RunPlan, Totals, manifest
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task, TaskPlan, Tasks
+from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 
 
@@ -39,6 +41,9 @@ class Spread(Protocol):
     def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
         """The groups of a layout."""
 
+    def learnt(self, ledger: Ledger) -> Mapping[str, Any] | None:
+        """What of a first look each group begins with."""
+
 
 @dataclass(frozen=True, slots=True)
 class OneProcess:
@@ -48,17 +53,20 @@ class OneProcess:
     format: Format = "text"
 
     def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
-        """Spread.wishes."""
         return Wishes(
             request.segments, request.threads, request.max_read_rate, request.verify_share
         )
 
     def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
-        """Spread.fleet."""
         return Fleet(layout.segments, 1, 1)
 
+    def learnt(self, ledger: Ledger) -> None:
+        """Spread.learnt: the process goes on with the ledger itself."""
 
-def chosen(tasks: Tasks, request: Request, table: Table, connection: Any) -> tuple[Task, TaskPlan]:
+
+def chosen(
+    tasks: Tasks, request: Request, table: Table, connection: Connection
+) -> tuple[Task, TaskPlan]:
     """The task of a request, and what it will read; raises CannotStart and its kin."""
     task = tasks[request.task](connection, request.options)
     return task, task.plan(table, request)
@@ -69,28 +77,30 @@ def needs_memory(plan: TaskPlan) -> bool:
     return plan.source.index is not None and plan.method != "index"
 
 
-def first_look(
-    request: Request, reader: PageReader, task: Task, plan: TaskPlan, spread: Spread, most: float
-) -> Start:
-    """Look at the table, for `most` read units at most; choose the layout."""
-    wishes = spread.wishes(request, plan.source.size_bytes, needs_memory(plan))
-    start = prepare(reader, plan.method, wishes, most)
-    # What it has shown has not been visited.
-    return replace(start, opening=None) if task.visits else start
-
-
-def run_plan(
+def begin(
+    journal: Journal,
     request: Request,
     reader: PageReader,
+    task: Task,
     plan: TaskPlan,
-    start: Start,
     spread: Spread,
-    seconds: float,
+    most: float = math.inf,
+    check: Callable[[Start], None] = lambda start: None,
     **own: Any,
-) -> RunPlan:
-    """What the run will do. seconds: how long the first look took. own: further fields."""
-    source = plan.source
-    fleet = spread.fleet(start.layout, needs_memory(plan))
+) -> tuple[RunPlan, Start]:
+    """Look at the table, for `most` read units at most, and write down what the run will do.
+
+    check: may raise what ends it after the look. own: further fields of the plan. Raises
+    RunConflict if another run was begun in the same place meanwhile.
+    """
+    began = time.monotonic()
+    source, one_worker = plan.source, needs_memory(plan)
+    wishes = spread.wishes(request, source.size_bytes, one_worker)
+    start = prepare(reader, plan.method, wishes, most)
+    if task.visits:
+        start = replace(start, opening=None)  # what the look has shown has not been visited
+    check(start)
+    fleet = spread.fleet(start.layout, one_worker)
     fields: dict[str, Any] = {
         "id": uuid.uuid4().hex,
         "table": source.name,
@@ -99,25 +109,23 @@ def run_plan(
         "space": source.space,
         "method": plan.method,
         "reason": plan.reason,
-        "segments": start.layout.segments,
+        "segments": fleet.segments,
         "groups": fleet.groups,
         "at_once": fleet.at_once,
         "gzip": spread.gzip,
         "format": request.format or spread.format,
         "started": now(),
         "planning": reader.usage.copy(),
-        "planning_seconds": seconds,
+        "planning_seconds": time.monotonic() - began,
+        "ledger": spread.learnt(start.ledger),
         "task": request.task,
         "options": plan.options,
     }
-    return RunPlan(**{**fields, **own})
-
-
-def begin(journal: Journal, plan: RunPlan) -> None:
-    """Write down what the run will do; raises RunConflict."""
-    if not journal.begin(plan):
+    run_plan = RunPlan(**{**fields, **own})
+    if not journal.begin(run_plan):
         raise RunConflict("Another run was begun in the same place at the same moment.")
-    journal.write_summary(manifest(plan, Totals.of(plan, ()), False, now()))
+    journal.write_summary(manifest(run_plan, Totals.of(run_plan, ()), False, now()))
+    return run_plan, start
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +137,44 @@ class Place:
     prefix: str = ""
 
 
-def check_resumable(
-    journal: Journal, plan: RunPlan, source: Source, place: Place, may_be_finished: bool = False
-) -> None:
-    """Raises RunConflict if the run is finished, or is not one of this very table."""
+def resumed(
+    journal: Journal,
+    plan: RunPlan,
+    request: Request,
+    tasks: Tasks,
+    table: Table,
+    connection: Connection,
+    place: Place,
+    may_be_finished: bool = False,
+) -> tuple[Task, Source]:
+    """The task of a run to go on with, and what it reads: the index need not be given again.
+
+    Raises RunConflict if the run is finished, is not one of this very table, does another task, or
+    was begun otherwise than is asked for now.
+    """
+    if plan.task not in tasks or plan.task not in ("", request.task):
+        raise RunConflict(f"{place.where} holds a job of another kind: {plan.task or 'keys'}.")
+    if request.index not in (None, plan.index):
+        what = f"index {plan.index}" if plan.index else "the table itself"
+        raise RunConflict(
+            f"{place.run} lists the keys of {what}, not of index {request.index}: leave "
+            f"{place.prefix}index out."
+        )
+    check_can_be_verified(plan.index, request)
+    task = tasks[plan.task](connection, plan.options)
+    source = task.view(table.source(plan.index))
     if journal.is_finished() and not may_be_finished:
         raise RunConflict(
             f"{place.where} holds a finished run of {plan.title}: use its keys, or begin another "
             f"run."
         )
-    if (plan.index, plan.space) != (source.index, source.space) or plan.identity != source.identity:
+    if (plan.identity, plan.space) != (source.identity, source.space):
         raise RunConflict(
             f"{place.where} holds a run of another table: {plan.title}, {plan.identity}; begin "
             f"another run for {source.title}, {source.identity}."
         )
+    _check_same_settings(request, plan, task.settings(), place)
+    return task, source
 
 
 def check_can_be_verified(index: str | None, request: Request) -> None:
@@ -153,7 +185,7 @@ def check_can_be_verified(index: str | None, request: Request) -> None:
         )
 
 
-def check_same_settings(
+def _check_same_settings(
     request: Request, plan: RunPlan, settings: Mapping[str, Any], place: Place
 ) -> None:
     """Raises RunConflict if something was asked for that the run was not begun with.
@@ -179,12 +211,3 @@ def check_same_settings(
             if begun[name]:
                 how = f"with {setting} {begun[name]}, not {value}"
             raise RunConflict(f"{place.run} was begun {how}: leave it out.")
-
-
-def timed_look(
-    request: Request, reader: PageReader, task: Task, plan: TaskPlan, spread: Spread
-) -> tuple[Start, float]:
-    """A first look without a limit of its own, and how many seconds it took."""
-    began = time.monotonic()
-    start = first_look(request, reader, task, plan, spread, math.inf)
-    return start, time.monotonic() - began

@@ -115,25 +115,19 @@ class ReadingTask:
         return source
 
     def settings(self) -> Mapping[str, Any]:
-        """Task.settings."""
         return {}
 
-    def start(self, reader: PageReader) -> None:
-        """Task.start."""
+    def start(self, reader: PageReader) -> None: ...
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Task.visit."""
         return page
 
-    def limit_writes(self, max_rate: float) -> None:
-        """Task.limit_writes."""
+    def limit_writes(self, max_rate: float) -> None: ...
 
     def finish(self, ended: Ended) -> Result:
-        """Task.finish."""
         return Result(ended.summary, ended.totals.parts)
 
     def too_slow(self, done: int) -> str:
-        """Task.too_slow."""
         return "There was no time left to finish the run."
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
-from keyhop.jobs.request import Request, allowed, table_name
+from keyhop.jobs.request import allowed, table_name
 from keyhop.jobs.runs import Deployment
-from keyhop.jobs.task import Options, TaskPlan
+from keyhop.jobs.task import Options
 from keyhop.key_index.belief import choose_source
 from keyhop.key_index.registry import Registry, folder_of
 from keyhop.key_index.sentinel import Sentinel
@@ -59,20 +59,11 @@ class KeyIndexes:
 
     def task(self, connection: Connection, options: Options) -> WalkTask:
         """The task of a run that walks over one of the tables."""
-        return _DeployedWalk(connection, options, self)
+        return WalkTask(connection, options, self._checked_sentinel)
 
-
-class _DeployedWalk(WalkTask):
-    """A walk whose sentinels are where the deployment has them."""
-
-    def __init__(self, connection: Connection, options: Options, indexes: KeyIndexes) -> None:
-        self._indexes = indexes
-        super().__init__(connection, options)
-
-    def plan(self, table: Table, request: Request) -> TaskPlan:
-        self._indexes.checked(table.name)
-        self.sentinel = self._indexes.sentinel(table)
-        return super().plan(table, request)
+    def _checked_sentinel(self, table: Table) -> Sentinel:
+        self.checked(table.name)
+        return self.sentinel(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +74,19 @@ class MappedKeeper:
     mappings_of: Mappings
 
     def attach(self, table: Table) -> bool:
-        """Keeper.attach."""
         return table.stream is not None and self.mappings_of.attach(table.stream)
 
     def check_may_detach(self, table: Table) -> None:
         """Keeper.check_may_detach: its mappings are ours."""
 
     def detach(self, table: Table) -> bool:
-        """Keeper.detach."""
         return self.mappings_of.detach(_stream_of(table))
 
-    def mappings(self, table: Table) -> int:
-        """Keeper.mappings."""
-        return len(self.mappings_of.of_table(_stream_of(table)))
-
     def shares_stream(self, table: Table) -> bool:
-        """Keeper.shares_stream."""
         return table.stream is not None and bool(self.mappings_of.others(table.stream))
+
+    def mappings(self, table: Table) -> int:
+        return len(self.mappings_of.of_table(_stream_of(table)))
 
 
 def _stream_of(table: Table) -> str:

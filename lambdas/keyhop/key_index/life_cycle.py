@@ -6,7 +6,7 @@ again), "walk" (the jobs in `walk` and `audit`; then the step "finish"), "finish
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
@@ -31,7 +31,7 @@ from keyhop.key_index.index import (
 )
 from keyhop.key_index.registry import Registry, without_examples
 from keyhop.key_index.report import build_cost, walk_report
-from keyhop.key_index.request import Order
+from keyhop.key_index.request import Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, Walk, WalkTask
 from keyhop.key_index.validation import check_all_were_free, check_items, check_place
@@ -76,7 +76,8 @@ class LifeCycle:
     """One action on the key index of one table.
 
     journal_of: from a run to its files. settle_seconds: longer than a keeper can still be at work.
-    execution: what the walks are started by.
+    execution: what the walks are started by. drift: told of what an audit finds, also if the build
+    that it ends is refused.
     """
 
     order: Order
@@ -88,6 +89,7 @@ class LifeCycle:
     journal_of: Callable[[str], Journal]
     settle_seconds: int = 0
     execution: str = ""
+    drift: Callable[[int], None] = lambda found: None
 
     @property
     def sentinel(self) -> Sentinel:
@@ -108,10 +110,7 @@ class LifeCycle:
 
     def estimate(self) -> dict[str, Any]:
         """What a build would cost, by a sample."""
-        source = WalkTask(
-            self.connection, {"walk": asdict(self.order.walk("build"))}, self.sentinel
-        ).view(self.table.source())
-        reader = PageReader(self.connection, source, Budget(self.order.max_read_rate))
+        reader = self._reader("build")
         found = estimate(reader, "skip", "a build walks by hops", Wishes())
         cost = build_cost(found.findings.keys.mean, found.costs["skip"].units.mean)
         rate = self.order.max_write_rate or cost["write_units"] or 1.0
@@ -193,6 +192,7 @@ class LifeCycle:
         report["keeper"] = bool(self.keeper.mappings(self.table))
         journal.keep(REPORT, report)
         self.registry.note_audit(report)
+        self.drift(report["drift"])
         result = {
             "table": order.table,
             "audit": without_examples(report),
@@ -256,10 +256,14 @@ class LifeCycle:
 
     def _has_rows(self) -> bool:
         """Whether the index still has rows of sentinels; reads it to the end, or to the first."""
-        walk = {"walk": asdict(self.order.walk("remove"))}
-        source = WalkTask(self.connection, walk, self.sentinel).view(self.table.source(INDEX))
-        reader = PageReader(self.connection, source, Budget(self.order.max_read_rate))
-        return has_rows(reader)
+        return has_rows(self._reader("remove"))
+
+    def _reader(self, kind: Kind) -> PageReader:
+        """Reads what a walk of that kind walks over."""
+        request = parse_walk(self._job(kind))
+        task = WalkTask(self.connection, request.options, self.sentinel_of)
+        source = task.plan(self.table, request).source
+        return PageReader(self.connection, source, Budget(request.max_read_rate))
 
     def report_of(self, kind: Kind, journal: Journal) -> dict[str, Any]:
         """The report of a walk, from the manifest of its run."""

@@ -5,8 +5,7 @@ from typing import Any
 
 from keyhop import __version__
 from keyhop.dynamodb.capacity import (
-    PRICE_DATE,
-    PRICE_REGION,
+    ON_DEMAND,
     SENTINEL_WRITE_UNITS,
     read_dollars,
     write_dollars,
@@ -51,7 +50,7 @@ def walk_report(
         "read_units": round(usage.read_units, 3),
         "write_units": round(writes, 3),
         "dollars": round(read_dollars(usage.read_units) + write_dollars(writes), 9),
-        "price": f"on demand, {PRICE_REGION}, {PRICE_DATE}",
+        "price": ON_DEMAND,
         "seconds": round(seconds, 3),
         "ended": ended,
         "examples": dict(examples),
@@ -80,7 +79,7 @@ def build_cost(keys: float, walk_units: float) -> dict[str, Any]:
         "write_units": round(writes, 1),
         "read_units": round(reads, 1),
         "dollars": round(read_dollars(reads) + write_dollars(writes), 9),
-        "price": f"on demand, {PRICE_REGION}, {PRICE_DATE}",
+        "price": ON_DEMAND,
     }
 
 

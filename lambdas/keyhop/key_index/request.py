@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from keyhop.checks import STARTED_BY, Must, Truth, number, read, text, whole
 from keyhop.jobs.request import Request
@@ -17,15 +17,16 @@ LIKE = '{"table": "Orders"}'
 MOST_RATE = 1e6
 MOST_CONCURRENCY = 10_000
 
-Grace = Annotated[
-    float,
-    Must(number(0, LONGEST_GRACE_SECONDS), f"a number from 0 to {LONGEST_GRACE_SECONDS:g}", float),
-]
-
 
 @dataclass(frozen=True, slots=True)
-class _Walked:
-    """What all three take."""
+class Order:
+    """What a person asks for: what all three take, and what is so where it is not asked for."""
+
+    action: ClassVar[Action]
+    plan_only = False
+    repair = True
+    scheduled = False
+    sweep = False
 
     table: Annotated[str, Must(text(), f"the name or the ARN of a table, as {LIKE}")]
     max_write_rate: Annotated[
@@ -38,61 +39,17 @@ class _Walked:
         int | None,
         Must(whole(1, MOST_CONCURRENCY), f"a whole number from 1 to {MOST_CONCURRENCY}", int),
     ] = None
-    grace_seconds: Grace = GRACE_SECONDS
+    grace_seconds: Annotated[
+        float,
+        Must(
+            number(0, LONGEST_GRACE_SECONDS), f"a number from 0 to {LONGEST_GRACE_SECONDS:g}", float
+        ),
+    ] = GRACE_SECONDS
 
-
-@dataclass(frozen=True, slots=True)
-class BuildInput(_Walked):
-    """The input of BuildKeyIndex."""
-
-    plan_only: Truth = False
-
-
-@dataclass(frozen=True, slots=True)
-class AuditInput(_Walked):
-    """The input of AuditKeyIndex. scheduled: nobody asked."""
-
-    repair: Truth = True
-    scheduled: Truth = False
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveInput(_Walked):
-    """The input of RemoveKeyIndex. sweep: look for sentinels also where no index is known."""
-
-    sweep: Truth = False
-
-
-SHAPES: Mapping[str, type[_Walked]] = {
-    "build": BuildInput,
-    "audit": AuditInput,
-    "remove": RemoveInput,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a person asks for.
-
-    scheduled: nobody asked, so a table without a key index is none of an audit's business.
-    sweep: look for sentinels also where no index is known.
-    """
-
-    action: Action
-    table: str
-    max_write_rate: float | None = DEFAULT_WRITE_RATE
-    max_read_rate: float | None = None
-    max_concurrency: int | None = None
-    grace_seconds: float = GRACE_SECONDS
-    plan_only: bool = False
-    repair: bool = True
-    scheduled: bool = False
-    sweep: bool = False
-
-    @classmethod
-    def parse(cls, action: Action, given: object) -> "Order":
+    @staticmethod
+    def parse(action: Action, given: object) -> "Order":
         """From an execution's input; raises InvalidInput, which names all that is wrong."""
-        return cls(action, **asdict(read(SHAPES[action], given, LIKE)))
+        return read(ORDERS[action], given, LIKE)
 
     def walk(self, kind: Kind, grace_seconds: float | None = None) -> Walk:
         """One walk of it."""
@@ -112,6 +69,36 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Build(Order):
+    """The input of BuildKeyIndex."""
+
+    action = "build"
+    plan_only: Truth = False
+
+
+@dataclass(frozen=True, slots=True)
+class Audit(Order):
+    """The input of AuditKeyIndex. scheduled: nobody asked, so a table without a key index is none
+    of an audit's business.
+    """
+
+    action = "audit"
+    repair: Truth = True
+    scheduled: Truth = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remove(Order):
+    """The input of RemoveKeyIndex. sweep: look for sentinels also where no index is known."""
+
+    action = "remove"
+    sweep: Truth = False
+
+
+ORDERS: Mapping[str, type[Order]] = {"build": Build, "audit": Audit, "remove": Remove}
+
+
+@dataclass(frozen=True, slots=True)
 class WalkInput:
     """The input of WalkKeyIndexes, which only the three state machines give."""
 
@@ -122,31 +109,22 @@ class WalkInput:
             lambda value: (
                 isinstance(value, Mapping)
                 and set(value) == set(Walk.__annotations__)
-                and value["kind"] in SHAPES
+                and value["kind"] in ORDERS
             ),
             "what the state machines of the key index make of their own inputs",
         ),
     ]
-    max_read_rate: Annotated[float | None, Must(number(1), "a number of at least 1")] = None
+    max_read_rate: Annotated[float | None, Must(number(0), "a number")] = None
     max_concurrency: Annotated[int | None, Must(whole(1), "a whole number", int)] = None
 
 
 def parse_walk(given: object) -> Request:
     """The request in an execution's input of WalkKeyIndexes; raises InvalidInput."""
     wanted = read(WalkInput, given, LIKE)
-    return walk_request(
-        wanted.table, Walk(**wanted.walk), wanted.max_read_rate, wanted.max_concurrency
-    )
-
-
-def walk_request(
-    table: str, walk: Walk, max_read_rate: float | None, max_concurrency: int | None = None
-) -> Request:
-    """A walk as a job."""
     return Request(
-        table=table,
+        table=wanted.table,
         task="key_index",
-        options={"walk": asdict(walk)},
-        max_read_rate=max_read_rate,
-        max_concurrency=max_concurrency,
+        options={"walk": asdict(Walk(**wanted.walk))},
+        max_read_rate=wanted.max_read_rate,
+        max_concurrency=wanted.max_concurrency,
     )

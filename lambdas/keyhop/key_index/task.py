@@ -12,7 +12,7 @@ consistent reads before it counts.
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from threading import Event, Lock
@@ -64,19 +64,18 @@ class WalkTask(ReadingTask):
     outputs: Mapping[str, str] = {"index_walk": "keyIndex"}
 
     def __init__(
-        self, connection: Connection, options: Options, sentinel: Sentinel | None = None
+        self,
+        connection: Connection,
+        options: Options,
+        sentinel_of: Callable[[Table], Sentinel] | None = None,
     ) -> None:
-        """sentinel: for a new run; that of a run that was begun is in its options.
-
-        Where only the table tells it, `plan` sets it.
-        """
+        """sentinel_of: for a new run; the sentinels of a run that was begun are in its options."""
         super().__init__()
         self.walk = Walk(**options["walk"])
         self.max_write_rate = self.walk.max_write_rate
-        if sentinel is None and "sentinel" in options:
-            sentinel = Sentinel.from_json(options["sentinel"])
-        if sentinel is not None:
-            self.sentinel = sentinel
+        if "sentinel" in options:
+            self.sentinel = Sentinel.from_json(options["sentinel"])
+        self._sentinel_of = sentinel_of
         self._connection = connection
         self._options = options
         self._graces = 0
@@ -84,6 +83,8 @@ class WalkTask(ReadingTask):
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Task.plan: a removal walks over the index, as long as there is one."""
+        if self._sentinel_of is not None:
+            self.sentinel = self._sentinel_of(table)
         options = {"walk": self._options["walk"], "sentinel": self.sentinel.to_json()}
         if self.walk.kind == "remove" and table.index(INDEX) is not None:
             source = self.view(table.source(INDEX))
@@ -99,7 +100,6 @@ class WalkTask(ReadingTask):
         return replace(source, attributes=attributes, pairs=self.walk.kind == "audit")
 
     def start(self, reader: PageReader) -> None:
-        """Task.start."""
         self._reader = reader
         self._collections = Collections(
             self._connection,
@@ -128,7 +128,6 @@ class WalkTask(ReadingTask):
             self._book()
 
     def limit_writes(self, max_rate: float) -> None:
-        """Task.limit_writes."""
         self._collections.limit_writes(max_rate)
 
     def _visited(self, page: Page, found: Counter[str], put_right: Counter[str]) -> Page:

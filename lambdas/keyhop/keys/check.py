@@ -1,11 +1,10 @@
 """State VerifyRun: the sampled check of a finished run, over as many invocations as it needs."""
 
-import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event, Timer
 from typing import Any
 
@@ -14,20 +13,19 @@ from keyhop.errors import KeysMissing, SegmentsTooLarge
 from keyhop.jobs.costs import Worker, check_cost, with_check
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import MOST_THREADS
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.model import Record, RunPlan
 from keyhop.jobs.runs import Deployment
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.work import begun_task, patience_within, working_seconds
 from keyhop.keys.verify import Verdict, verify
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
-from keyhop.storage.s3 import Bucket
 
 VERDICT = "verify.json"
 
 
 @dataclass(slots=True)
-class Check:
+class Check(Record):
     """The check of a run; kept with its files, with examples of keys.
 
     execution: who began it, which goes on with it over several invocations, as does another that
@@ -41,35 +39,23 @@ class Check:
     invocations: int = 0
 
     @classmethod
-    def stored(cls, store: Bucket, plan: RunPlan, share: float, execution: str) -> "Check":
+    def stored(cls, journal: Journal, plan: RunPlan, share: float, execution: str) -> "Check":
         """As it stands; one of another share, or after one that came to its end, begins anew."""
         fresh = cls(execution, Verdict.of_none(plan, share))
-        found = Journal(store).load(VERDICT)
+        found = journal.load(VERDICT)
         if found is None:
             return fresh
-        spent = (found["read_units"], found["seconds"], found["invocations"])
-        verdict = Verdict.from_json(found["verdict"])
-        is_another = verdict.drawn != fresh.verdict.drawn
-        is_over = verdict.is_whole and found["execution"] != execution
+        check = cls.from_json(found)
+        is_another = check.verdict.drawn != fresh.verdict.drawn
+        is_over = check.verdict.is_whole and check.execution != execution
         if is_another or is_over:
-            return cls(execution, fresh.verdict, *spent)
-        return cls(found["execution"], verdict, *spent)
-
-    def keep(self, store: Bucket) -> None:
-        """Write it down."""
-        state = {
-            "execution": self.execution,
-            "read_units": self.read_units,
-            "seconds": round(self.seconds, 3),
-            "invocations": self.invocations,
-            "verdict": self.verdict.to_json(),
-        }
-        store.replace(VERDICT, json.dumps(state, ensure_ascii=False).encode())
+            return replace(check, execution=execution, verdict=fresh.verdict)
+        return check
 
     def summary(self) -> dict[str, Any]:
         """For the execution's output and the manifest: counts, and no keys."""
         counts = self.verdict.to_json()
-        counts.pop("examples")
+        del counts["examples"]
         return {**counts, "read_units": self.read_units, "seconds": round(self.seconds, 3)}
 
 
@@ -92,8 +78,7 @@ def verify_run(
     journal, plan = deployment.runs.begun(state["run"])
     connection = deployment.connect(plan.table, MOST_THREADS)
     _, source = begun_task(tasks, plan, connection)
-    store = deployment.runs.store(plan.id)
-    check = Check.stored(store, plan, state["verifyShare"], state["execution"])
+    check = Check.stored(journal, plan, state["verifyShare"], state["execution"])
     units, seconds = check.read_units, check.seconds
     check.invocations += 1
     budget = Budget(state["maxReadRate"])
@@ -106,7 +91,7 @@ def verify_run(
     def keep(*_: int) -> None:
         check.read_units = units + usage.read_units
         check.seconds = seconds + clock() - began
-        check.keep(store)
+        journal.keep(VERDICT, {**check.to_json(), "seconds": round(check.seconds, 3)})
 
     verdict, before = check.verdict, check.verdict.segments
     try:
@@ -130,7 +115,7 @@ def verify_run(
     if verdict.missing:
         raise KeysMissing(
             f"The check of {verdict.share:.1%} of the hash space found {verdict.missing:,} keys "
-            f"that the run did not report; examples are in {store.url(VERDICT)}.",
+            f"that the run did not report; examples are in {journal.store.url(VERDICT)}.",
             verdict.missing,
         )
     return {**state, "next": "end", "result": result}, verdict

@@ -13,19 +13,17 @@ it: then its files do not count. The run is finished after it, so a run that end
 is resumed into its fold. Which keys are folded is for others to say: they hand in a function.
 """
 
-import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.journal import Journal, PartSink
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.model import Part, Record, RunPlan
 
 FOLD = "fold.json"
 FOLDER = "logical"
@@ -37,7 +35,7 @@ Fold = Callable[[Sequence[Key]], Sequence[Key]]
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(Record):
     """What a fold came to. physical: keys that were read; shards: those of them that were folded
     into another.
     """
@@ -50,20 +48,6 @@ class Folded:
     def keys(self) -> int:
         """How many keys it lists."""
         return sum(part.keys for part in self.parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return {
-            "physical": self.physical,
-            "shards": self.shards,
-            "parts": [part.to_json() for part in self.parts],
-        }
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Folded":
-        """The inverse of `to_json`."""
-        parts = tuple(Part.from_json(part) for part in state["parts"])
-        return cls(parts, state["physical"], state["shards"])
 
 
 def check_can_fold(space: KeySpace) -> None:
@@ -152,7 +136,7 @@ class _Folder:
 
 def _created(journal: Journal, mine: Folded) -> Folded:
     """What counts: this attempt, or that of whoever was first."""
-    if journal.store.create(FOLD, (json.dumps(mine.to_json()) + "\n").encode()):
+    if journal.keep_first(FOLD, mine.to_json()):
         return mine
     winner = _read(journal)
     if winner is None:
@@ -161,10 +145,8 @@ def _created(journal: Journal, mine: Folded) -> Folded:
 
 
 def _read(journal: Journal) -> Folded | None:
-    content = journal.store.read(FOLD)
-    if content is None:
-        return None
+    state = journal.load(FOLD)
     try:
-        return Folded.from_json(json.loads(content))
+        return None if state is None else Folded.from_json(state)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise BrokenPromise(f"{FOLD} is damaged: it is not what a fold came to.") from error

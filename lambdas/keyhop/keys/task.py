@@ -68,13 +68,11 @@ class KeysTask(ReadingTask):
         return TaskPlan(source, method, reason, self.options)
 
     def view(self, source: Source) -> Source:
-        """Task.view."""
         of_layout_2 = self.options.get("sentinel") or {}
         place = self.options.get("place") or of_layout_2.get("place")
         return source if place is None else replace(source, only=from_json(place))
 
     def settings(self) -> Mapping[str, Any]:
-        """Task.settings."""
         fold = self._fold or {"separator": None, "metadata": None}
         return {"logical": self._fold is not None, **fold}
 
@@ -92,7 +90,6 @@ class KeysTask(ReadingTask):
         return self._folded(ended, self._fold)
 
     def too_slow(self, done: int) -> str:
-        """Task.too_slow."""
         return (
             f"There was no time left after {done:,} physical keys were folded, in one place: list "
             f"the keys without logical, or with keyhop keys --logical, which has no deadline."

@@ -14,7 +14,7 @@ missing at first and gone at the second look was deleted meanwhile, and is count
 
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
@@ -23,7 +23,7 @@ from typing import Any
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.model import Record, RunPlan
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import group_of
@@ -36,8 +36,10 @@ EXAMPLES = 10
 
 
 @dataclass(slots=True)
-class Verdict:
-    """What a check found. share: of the hash space, that the `drawn` segments are."""
+class Verdict(Record):
+    """What a check found. share: of the hash space, that the `drawn` segments are. examples: up to
+    EXAMPLES keys of each kind.
+    """
 
     drawn: int
     share: float
@@ -66,24 +68,6 @@ class Verdict:
     def is_whole(self) -> bool:
         """Whether all drawn segments have been checked."""
         return self.segments == self.drawn
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Verdict":
-        """The inverse of `to_json`."""
-        return cls(**state)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON; it names up to EXAMPLES keys of each kind."""
-        return {
-            "drawn": self.drawn,
-            "share": self.share,
-            "segments": self.segments,
-            "keys": self.keys,
-            "missing": self.missing,
-            "appeared": self.appeared,
-            "surplus": self.surplus,
-            "examples": self.examples,
-        }
 
 
 def verify(

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import Lock
 
@@ -211,27 +212,21 @@ class Survey:
     def _read(
         self, segment: int, segments: int, position: Position, limit: int | None, expected: float
     ) -> Page:
-        if self._pages < CAUTIOUS_PAGES and not math.isinf(self._allowance.left):
-            with self._alone:
-                return self._read_within(segment, segments, position, limit, expected)
-        return self._read_within(segment, segments, position, limit, expected)
-
-    def _read_within(
-        self, segment: int, segments: int, position: Position, limit: int | None, expected: float
-    ) -> Page:
-        with self._lock:
-            reserved = expected + SURPRISE_MARGIN * self._surprise
-            self._allowance.reserve(0.0, reserved)
-            self._pages += 1
-        spent = 0.0
-        try:
-            page = self._reader.read(segment, segments, position.start, limit, expected)
-            spent = page.units
-            return page
-        finally:
+        cautious = self._pages < CAUTIOUS_PAGES and not math.isinf(self._allowance.left)
+        with self._alone if cautious else nullcontext():
             with self._lock:
-                self._allowance.settle(0.0, reserved, spent)
-                self._surprise = max(self._surprise, spent - expected)
+                reserved = expected + SURPRISE_MARGIN * self._surprise
+                self._allowance.reserve(0.0, reserved)
+                self._pages += 1
+            spent = 0.0
+            try:
+                page = self._reader.read(segment, segments, position.start, limit, expected)
+                spent = page.units
+                return page
+            finally:
+                with self._lock:
+                    self._allowance.settle(0.0, reserved, spent)
+                    self._surprise = max(self._surprise, spent - expected)
 
     def _left(self) -> float:
         with self._lock:

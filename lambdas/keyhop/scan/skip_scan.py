@@ -12,8 +12,8 @@ collection. Whether to hop, to read on, or to stop is decided here, and only her
 - a page that leads to itself is counted, and borne a number of times, but not for ever.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
@@ -75,24 +75,14 @@ class Position:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON, for a checkpoint."""
-        return {
-            "start": self.start and to_json(self.start),
-            "last": self.last and to_json(self.last),
-            "hopped": self.hopped,
-            "unhoppable": self.unhoppable,
-            "stuck": self.stuck,
-        }
+        start, last = (key and to_json(key) for key in (self.start, self.last))
+        return {**asdict(self), "start": start, "last": last}
 
     @classmethod
-    def from_json(cls, state: dict[str, Any]) -> "Position":
+    def from_json(cls, state: Mapping[str, Any]) -> "Position":
         """The inverse of `to_json`."""
-        return cls(
-            start=state["start"] and from_json(state["start"]),
-            last=state["last"] and from_json(state["last"]),
-            hopped=bool(state["hopped"]),
-            unhoppable=bool(state["unhoppable"]),
-            stuck=int(state["stuck"]),
-        )
+        keys = {name: state[name] and from_json(state[name]) for name in ("start", "last")}
+        return cls(**{**state, **keys})
 
 
 BEGINNING = Position()

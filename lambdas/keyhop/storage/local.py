@@ -67,7 +67,6 @@ class Directory:
             ) from error
 
     def url(self, name: str) -> str:
-        """Store.url."""
         return str(self.path / name)
 
     def create(self, name: str, content: bytes) -> bool:
@@ -95,14 +94,12 @@ class Directory:
         _sync(self.path / name)
 
     def read(self, name: str) -> bytes | None:
-        """Store.read."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Store.chunks."""
         try:
             with (self.path / name).open("rb") as file:
                 while chunk := file.read(CHUNK_BYTES):
@@ -111,11 +108,9 @@ class Directory:
             return
 
     def open_part(self, name: str) -> "_LocalPart":
-        """Store.open_part."""
         return _LocalPart(self._make_folder(name))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Store.sizes."""
         path = self.path / folder
         if not path.is_dir():
             return {}
@@ -127,7 +122,6 @@ class Directory:
         return sizes
 
     def delete(self, name: str) -> None:
-        """Store.delete."""
         (self.path / name).unlink(missing_ok=True)
 
     def _write_aside(self, name: str, content: bytes) -> Path:

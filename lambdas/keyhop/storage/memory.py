@@ -11,36 +11,28 @@ class Memory:
     files: dict[str, bytes] = field(default_factory=dict)
 
     def url(self, name: str) -> str:
-        """Store.url."""
         return name
 
     def create(self, name: str, content: bytes) -> bool:
-        """Store.create."""
         return self.files.setdefault(name, content) is content
 
     def replace(self, name: str, content: bytes) -> None:
-        """Store.replace."""
         self.files[name] = content
 
     def read(self, name: str) -> bytes | None:
-        """Store.read."""
         return self.files.get(name)
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Store.chunks."""
         if name in self.files:
             yield self.files[name]
 
     def open_part(self, name: str) -> "_MemoryPart":
-        """Store.open_part."""
         return _MemoryPart(self, name)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Store.sizes."""
         return {n: len(c) for n, c in self.files.items() if n.startswith(f"{folder}/")}
 
     def delete(self, name: str) -> None:
-        """Store.delete."""
         self.files.pop(name, None)
 
 

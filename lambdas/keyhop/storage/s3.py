@@ -62,7 +62,6 @@ class Bucket:
         return f"s3://{self.bucket}/{self.prefix}{name}"
 
     def create(self, name: str, content: bytes) -> bool:
-        """Store.create."""
         try:
             repeat(
                 lambda: self._client.put_object(**self._at(name), Body=content, IfNoneMatch="*"),
@@ -79,26 +78,21 @@ class Bucket:
         return True
 
     def replace(self, name: str, content: bytes) -> None:
-        """Store.replace."""
         self._call(lambda: self._client.put_object(**self._at(name), Body=content))
 
     def read(self, name: str) -> bytes | None:
-        """Store.read."""
         body = self._open(name)
         return None if body is None else b"".join(self._pieces(body))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Store.chunks."""
         body = self._open(name)
         if body is not None:
             yield from self._pieces(body)
 
     def open_part(self, name: str) -> "_Upload":
-        """Store.open_part."""
         return _Upload(self, name)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Store.sizes."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=f"{self.prefix}{folder}/"
         )
@@ -118,7 +112,6 @@ class Bucket:
         )
 
     def delete(self, name: str) -> None:
-        """Store.delete."""
         self._call(lambda: self._client.delete_object(**self._at(name)))
 
     def _open(self, name: str) -> Any:

@@ -7,11 +7,12 @@ hours; after that only an audit finds what they would have told.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.dynamodb.requester import error_code
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import AwsRefused
 from keyhop.streams.partition_worker import BatchResult, OnFailure, Record
@@ -45,15 +46,8 @@ class Reworked:
         return not self.failed and self.forgotten == self.discarded
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return {
-            "messages": self.messages,
-            "keys": self.keys,
-            "failed": self.failed,
-            "forgotten": self.forgotten,
-            "discarded": self.discarded,
-            "foreign": self.foreign,
-        }
+        """As plain JSON; `why` is for people."""
+        return {name: count for name, count in asdict(self).items() if name != "why"}
 
     def text(self, table: str) -> str:
         """For a person."""
@@ -105,7 +99,7 @@ class DeadLetters:
         try:
             records, is_whole = self._records(info)
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") not in FORGOTTEN:
+            if error_code(error) not in FORGOTTEN:
                 raise
             done.forgotten += 1
             done.discarded += discard_old

@@ -13,6 +13,8 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Endpoint, aws_client
+from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.tables import BUSY
 
 KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
@@ -97,10 +99,8 @@ class Mappings:
 
     def others(self, stream: str) -> list[str]:
         """Functions other than the keeper that follow the stream."""
-        pages = self.client.get_paginator("list_event_source_mappings")
-        found = pages.paginate(EventSourceArn=stream).search("EventSourceMappings[].FunctionArn")
         mine = self.function.rpartition(":")[2]
-        return sorted({name for arn in found if arn and (name := _name(arn)) != mine})
+        return [name for name in _followers(self.client, stream) if name != mine]
 
     def _all(self) -> list[dict[str, Any]]:
         pages = self.client.get_paginator("list_event_source_mappings")
@@ -110,8 +110,7 @@ class Mappings:
         try:
             self.client.delete_event_source_mapping(UUID=uuid)
         except ClientError as error:  # gone already, or changing at this moment
-            code = error.response.get("Error", {}).get("Code")
-            if code not in ("ResourceNotFoundException", "ResourceInUseException"):
+            if error_code(error) not in ("ResourceNotFoundException", BUSY):
                 raise
 
 
@@ -124,13 +123,16 @@ def keepers_of(stream: str | None, endpoint: Endpoint) -> list[str] | None:
     if stream is None or (endpoint.is_loopback and not elsewhere):
         return []
     try:
-        pages = aws_client("lambda", endpoint, attempts=2).get_paginator(
-            "list_event_source_mappings"
-        )
-        found = pages.paginate(EventSourceArn=stream).search("EventSourceMappings[].FunctionArn")
-        return sorted({_name(arn) for arn in found if arn and _name(arn).endswith(KEEPER)})
+        followers = _followers(aws_client("lambda", endpoint, attempts=2), stream)
+        return [name for name in followers if name.endswith(KEEPER)]
     except (BotoCoreError, ClientError):
         return None
+
+
+def _followers(client: Any, stream: str) -> list[str]:
+    """Names of the functions that follow a stream."""
+    pages = client.get_paginator("list_event_source_mappings").paginate(EventSourceArn=stream)
+    return sorted({_name(arn) for arn in pages.search("EventSourceMappings[].FunctionArn") if arn})
 
 
 def _name(arn: str) -> str:

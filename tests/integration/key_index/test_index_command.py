@@ -381,6 +381,22 @@ def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
     assert audit["collections"] == 30
 
 
+def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the keeper may need: else the page is read, and waits, again and again."""
+    dynamodb.collections(table_name, [2] * 5)
+    assert index(dynamodb, "build", table_name).status == 0
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    key = sentinel.key_of({"pk": {"S": "k3"}})
+    dynamodb.client.delete_item(TableName=table_name, Key=key)
+    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
+    more = ("--grace", "0.4", "--output", str(tmp_path / "walks"))
+    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
+    assert (status, audit["missing"], audit["repaired"]) == (3, 1, 1)
+    assert len(list((tmp_path / "walks" / "audit" / "commits").iterdir())) == 1
+
+
 def listed(walk: Path) -> Counter[str]:
     """The collections in the parts of a walk."""
     parts = (walk / "parts").iterdir()
