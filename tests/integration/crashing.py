@@ -1,8 +1,13 @@
 """A run's directory in which the process ends at a chosen operation."""
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from keyhop.dynamodb.tables import Source
+from keyhop.jobs.clock import now
+from keyhop.jobs.model import RunPlan
 from keyhop.storage.local import Directory
 
 
@@ -35,3 +40,22 @@ class CrashingStore(Directory):
 
     def open_part(self, name):
         return self._step(lambda: super(CrashingStore, self).open_part(name))
+
+
+def new_plan(source: Source, segments: int, **options: Any) -> RunPlan:
+    """A run that nobody has looked at the table for."""
+    return RunPlan(
+        uuid.uuid4().hex,
+        source.name,
+        None,
+        source.identity,
+        source.space,
+        "skip",
+        "test",
+        segments,
+        groups=1,
+        format="jsonl",
+        started=now(),
+        task="keys",
+        options=options,
+    )

@@ -19,9 +19,6 @@ from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout
 from keyhop.jobs.model import RunPlan
-from keyhop.jobs.plan import OneProcess, begin, run_plan
-from keyhop.jobs.request import Request
-from keyhop.jobs.task import TaskPlan
 from keyhop.jobs.worker import GroupWorker, Progress
 from keyhop.keys.logical import Fold, Folded, check_can_fold, folded
 from keyhop.keys.request import keys_options
@@ -35,7 +32,7 @@ from keyhop.storage.local import Directory
 
 from testing.databases import BY_DAY, Database, keyhop
 from testing.marks import prove
-from tests.integration.crashing import Crash, CrashingStore
+from tests.integration.crashing import Crash, CrashingStore, new_plan
 
 SHARDS = [1, 2, 7, 1, 32, 1, 3, 1] * 6
 PLAIN = ["/plain.txt", "/no_suffix_", "/zero_0", "/leading_01", "/large_1001", "_7", "/f3"]
@@ -294,10 +291,8 @@ def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:
     start = None
     if plan is None:
         start = Start(Layout(5, 3), Ledger.for_table(None))
-        task_plan = TaskPlan(source, "skip", "test", BY_SUFFIX)
-        request = Request(table, "keys", BY_SUFFIX, format="jsonl")
-        plan = run_plan(request, reader, task_plan, start, OneProcess(), 0.0)
-        begin(journal, plan)
+        plan = new_plan(source, 5, **BY_SUFFIX)
+        assert journal.begin(plan)
     progress = Progress(plan.segments)
     group = GroupWorker(journal, plan, 0, reader, task_at(connection), 3, progress)
     group.first_slice_seconds = group.longest_slice_seconds = 0.01

@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Endpoint, connect
@@ -20,10 +19,6 @@ from keyhop.jobs.finish import sum_up
 from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout
-from keyhop.jobs.model import RunPlan
-from keyhop.jobs.plan import OneProcess, begin, run_plan
-from keyhop.jobs.request import Request
-from keyhop.jobs.task import TaskPlan
 from keyhop.jobs.worker import GroupWorker, Progress
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
@@ -34,7 +29,7 @@ from keyhop.tasks import tasks_of
 from testing.databases import BY_DAY, Database, keyhop
 from testing.marks import prove
 from testing.standin.server import StandIn
-from tests.integration.crashing import Crash, CrashingStore
+from tests.integration.crashing import Crash, CrashingStore, new_plan
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 
@@ -44,13 +39,6 @@ def reader_of(url: str, table: str) -> PageReader:
     return PageReader(connection, look_up(connection, table).source(), Budget())
 
 
-def new_plan(reader: PageReader, start: Start, **options: Any) -> RunPlan:
-    source = reader.source
-    request = Request(source.name, "keys", options, format="jsonl")
-    task_plan = TaskPlan(source, "skip", "test", options)
-    return run_plan(request, reader, task_plan, start, OneProcess(), 0.0)
-
-
 def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0.01) -> None:
     """What the command does, in slices as short as can be."""
     journal = Journal(store)
@@ -58,8 +46,8 @@ def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0
     start = None
     if plan is None:
         start = Start(Layout(segments, 3), Ledger.for_table(None))
-        plan = new_plan(reader, start)
-        begin(journal, plan)
+        plan = new_plan(reader.source, segments)
+        assert journal.begin(plan)
     task = tasks_of()[plan.task](reader.connection, plan.options)
     group = GroupWorker(journal, plan, 0, reader, task, 3, Progress(plan.segments))
     group.first_slice_seconds = group.longest_slice_seconds = seconds
@@ -144,9 +132,8 @@ def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
         path = tmp_path / str(round_)
         path.mkdir()
         journal = Journal(Directory(path))
-        start = Start(Layout(11, 3), Ledger.for_table(None))
         reader = reader_of(strict.url, table_name)
-        begin(journal, new_plan(reader, start))
+        assert journal.begin(new_plan(reader.source, 11))
         errors: list[BaseException] = []
 
         def twin(path: Path = path, errors: list = errors) -> None:

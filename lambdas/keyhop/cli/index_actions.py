@@ -37,8 +37,6 @@ from keyhop.streams.event_source import keepers_of
 
 POLL_SECONDS = 2.0
 LOCAL_POLL_SECONDS = 0.2
-WALK_SLICE_SECONDS = 120.0
-"""A page that waits for the keeper is settled within one slice, or is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +160,7 @@ class IndexCommand:
             job.prepare(may_be_finished=options.resume)
             if not job.journal.is_finished():
                 job.begin()
-                seconds = max(WALK_SLICE_SECONDS, 2 * given["walk"]["grace_seconds"])
-                if not work(job, options, longest_slice_seconds=seconds):
+                if not work(job, options):
                     raise Stopped
                 job.finish()
             report = life_cycle.report_of(kind, job.journal)
