@@ -1,5 +1,6 @@
 """One item collection, made right: the protocol's decisions, carried out call by call."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from keyhop.dynamodb.values import Key
@@ -26,12 +27,14 @@ def reconcile(
     *,
     items: bool = False,
     looks_again: bool = False,
+    wrote: Callable[[], None] = lambda: None,
 ) -> Reconciled:
     """Go on from the call `first` until the protocol says that it is done.
 
     items: whether the collection is known to hold items of users. looks_again: look once more after
-    each write, because no record of it will be worked by a keeper. Raises what calls can raise, and
-    GaveUp if others write to the collection all the time.
+    each write, because no record of it will be worked by a keeper. wrote: called once, after the
+    first write. Raises what calls can raise, and GaveUp if others write to the collection all the
+    time.
     """
     call: Call | None = first
     acted: Call | None = None
@@ -45,10 +48,12 @@ def reconcile(
             items = seen.items
             call = after_look(seen)
         else:
-            acted = acted or call
             if call is Call.DELETE:
                 collections.delete(partition)
             elif not collections.put(partition):
-                return Reconciled(acted, occupied=True)
+                return Reconciled(acted or call, occupied=True)
+            if acted is None:
+                wrote()
+            acted = acted or call
             call = Call.LOOK if looks_again else None
     raise GaveUp("An item collection was written to all the time while it was looked at.")

@@ -111,43 +111,48 @@ class WalkTask(ReadingTask):
         )
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Task.visit: what is found counts once all of the page is settled; what is done, always.
+        """Task.visit; returns the page with the keys that hold items.
 
-        Returns the page with the keys that hold items.
+        A visit that ends before all of the page is settled is repeated. What it has found counts
+        then, as it will be found again; but what is put right is not, so that counts at once.
         """
         self._collections.over = over
         found: Counter[str] = Counter()
+        put_right: Counter[str] = Counter()
         try:
-            visited = self._visited(page, found)
+            visited = self._visited(page, found, put_right)
             self._reader.usage.count(**found)
             return visited
         finally:
+            self._reader.usage.count(**put_right)
             self._book()
 
     def limit_writes(self, max_rate: float) -> None:
         self._collections.limit_writes(max_rate)
 
-    def _visited(self, page: Page, found: Counter[str]) -> Page:
+    def _visited(self, page: Page, found: Counter[str], put_right: Counter[str]) -> Page:
         seen = [
             _Collection(key, run, mark)
             for key, run, mark in zip(page.keys, page.runs, self._marks(page), strict=True)
         ]
-        found["collections"] += len(seen)
         if self.walk.kind == "remove":
-            self._remove(seen)
-        elif self.walk.kind == "build":
+            # Rows that are deleted will not be found again; collections of the table will.
+            self._remove(seen, put_right if self._reader.source.index else found)
+            return page
+        if self.walk.kind == "build":
             self._build(seen, found)
         else:
-            self._audit(seen, found)
+            self._audit(seen, found, put_right)
         kept = [one for one in seen if not one.is_empty]
-        found["collections"] -= len(seen) - len(kept)
+        found["collections"] += len(kept)
         return replace(page, keys=[one.key for one in kept], runs=[one.run for one in kept])
 
-    def _remove(self, seen: list["_Collection"]) -> None:
+    def _remove(self, seen: list["_Collection"], counted: Counter[str]) -> None:
         """From rows of the index; or, where that is gone already, from the table itself."""
         for one in seen:
             if one.mark or self._collections.read(one.key):
                 self._collections.delete(one.key)
+            counted["collections"] += 1
 
     def _build(self, seen: list["_Collection"], found: Counter[str]) -> None:
         """Put a sentinel where none was seen, and look again."""
@@ -157,7 +162,9 @@ class WalkTask(ReadingTask):
                 if done.occupied:
                     self._count("occupied", one.key, found)
 
-    def _audit(self, seen: list["_Collection"], found: Counter[str]) -> None:
+    def _audit(
+        self, seen: list["_Collection"], found: Counter[str], put_right: Counter[str]
+    ) -> None:
         """Settle what looks wrong; all of a page wait together for a keeper that is behind."""
         wrong = {
             number: kind
@@ -175,10 +182,22 @@ class WalkTask(ReadingTask):
             if kind == "missing" and self._collections.is_occupied(one.key):
                 self._count("occupied", one.key, found)
                 continue
-            self._count(kind, one.key, found)
             one.is_empty = kind == "surplus"
             if self.walk.repair:
-                reconcile(self._collections, one.key, Call.LOOK, looks_again=True)
+                self._repair(kind, one.key, found, put_right)
+            else:
+                self._count(kind, one.key, found)
+
+    def _repair(self, kind: str, key: Key, found: Counter[str], put_right: Counter[str]) -> None:
+        done = reconcile(
+            self._collections,
+            key,
+            Call.LOOK,
+            looks_again=True,
+            wrote=lambda: self._count(kind, key, put_right),
+        )
+        if done.acted is None or done.occupied:
+            self._count(kind, key, found)
 
     def _wrong(self, key: Key, first: Call) -> str | None:
         """What strong reads say: "missing", "surplus", or None if the sentinel is as it should."""

@@ -359,6 +359,28 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
     assert (again.status, "holds a finished run" in again.err) == (2, True)
 
 
+def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages are visited again, when nothing is wrong with them any more."""
+    dynamodb.collections(table_name, [2] * 30)
+    assert index(dynamodb, "build", table_name).status == 0
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    for number in range(9):
+        key = sentinel.key_of({"pk": {"S": f"k{number}"}})
+        dynamodb.client.delete_item(TableName=table_name, Key=key)
+    where = ("--output", str(tmp_path / "walks"))
+    put = Collections.put
+    interrupted = CannotStart("this far and no further")
+    monkeypatch.setattr(Collections, "put", failing_after(4, put, interrupted))
+    assert index(dynamodb, "audit", table_name, *where).status == 2
+    monkeypatch.setattr(Collections, "put", put)
+    more = (*where, "--resume")
+    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
+    assert (status, audit["missing"], audit["repaired"], audit["put"]) == (3, 9, 9, 9)
+    assert audit["collections"] == 30
+
+
 def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
     dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
