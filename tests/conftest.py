@@ -6,6 +6,7 @@ What takes long has the mark `prove`, in whole or for some of its parameters (te
 import uuid
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import botocore.session
 import pytest
@@ -24,6 +25,21 @@ settings.register_profile(
 settings.load_profile("same")
 """`same` examples every time, so that a red run is red for everybody; `make prove` draws new ones,
 and more (--hypothesis-profile=new, with the seed that it prints)."""
+
+
+GROUPS = {"e2e": "cloud", "infra": "cdk"}
+"""Folders whose tests one worker has: of a laptop cloud, and of each synthesized stack, one is
+enough."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups; and what is longest in one worker begins first."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in GROUPS:
+            item.add_marker(pytest.mark.xdist_group(GROUPS[folder]))
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -37,11 +37,9 @@ TEST_SECONDS = 300
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.xdist_group("cloud"))
-        item.add_marker(pytest.mark.timeout(TEST_SECONDS))
-    items.sort(key=lambda item: item not in ours)
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS))
 
 
 @dataclass

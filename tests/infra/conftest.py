@@ -12,9 +12,8 @@ from infra.config import Config
 from infra.stack import KeyhopStack
 from tests.infra.template import Deployed
 
-HERE = Path(__file__).parent
 CONTEXTS: dict[str, dict[str, Any]] = json.loads(
-    (HERE.parent / "golden" / "contexts.json").read_text()
+    (Path(__file__).parent.parent / "golden" / "contexts.json").read_text()
 )
 CONTEXT = CONTEXTS["named"]
 KEPT_CONTEXT = CONTEXTS["kept"]
@@ -26,13 +25,6 @@ FAR_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Ereignisse"
 
 WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
 """What the CDK sets where nothing needs to be built."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker: so the CDK is started once, and each context is synthesized once."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("cdk"))
 
 
 def stack_of(context: dict[str, Any]) -> KeyhopStack:
