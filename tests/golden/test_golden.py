@@ -10,13 +10,7 @@ from tests.golden import capture
 
 RENEW = "python -m tests.golden.capture --write"
 GONE = "(nothing)"
-AT_SYNTH = pytest.mark.xdist_group("cdk")
-"""With the tests of infra, so that each context is synthesized once."""
-WHOLE = [
-    pytest.param(name, marks=[AT_SYNTH] if name.startswith(("templates", "definitions")) else ())
-    for name in capture.CAPTURES
-    if name not in ("identities.json", "errors.json")
-]
+WHOLE = [name for name in capture.CAPTURES if name not in ("identities.json", "errors.json")]
 
 
 def stored(name: str) -> str:
@@ -55,7 +49,6 @@ def test_errors_say_what_they_said() -> None:
         pytest.fail("\n".join(["errors.json: vanished (-), or new (+):", *told]), False)
 
 
-@AT_SYNTH
 @pytest.mark.parametrize("context", capture.CONTEXTS)
 def test_an_upgrade_of_a_deployed_stack_moves_no_id_of_a_stateful_or_named_resource(
     context: str,
