@@ -99,7 +99,7 @@ def test_a_plan_only_reads_a_sample_and_begins_nothing(
     assert told["spent"]["read_units"] <= 40
     assert told["keys"]["low"] / 1.5 <= 400 <= told["keys"]["high"] * 1.5
     assert told["cost"]["total"] > 0
-    assert local.runs.log("plan").plan() is None
+    assert local.runs.journal("plan").plan() is None
 
 
 def test_a_million_segments_go_through_s3_and_leave_the_state_small(
