@@ -193,7 +193,7 @@ def _shards(way: Way, history: tuple[int, ...]) -> Shards:
         phase=way.phase,
         placed_by=frozenset(history),
         settle=60.0 if growing else SETTLE_SECONDS,  # it does not end while we look
-        placement=f"{agreed.name} _",
+        placement=agreed.text("_"),
     )
 
 

@@ -8,8 +8,6 @@ tables cost while they lie (a few MB for minutes), and the logs and metrics of t
 from dataclasses import dataclass
 
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, read_dollars
-from keyhop.jobs.costs import PRICE_DATE as RUN_PRICE_DATE
-from keyhop.jobs.costs import PRICE_REGION as RUN_PRICE_REGION
 from keyhop.jobs.costs import Worker, run_cost
 
 from tests.live import command, runs, service
@@ -55,7 +53,7 @@ class Expected:
             f"  reading   {self.read_units:>8,.0f} read units   ${reading:.4f}  "
             f"(on demand, {PRICE_REGION}, {PRICE_DATE})\n"
             f"  runs      {self.executions:>8,} executions   ${self.dollars_of_runs:.4f}  "
-            f"(reads, Lambda, Step Functions, S3; {RUN_PRICE_REGION}, {RUN_PRICE_DATE})\n"
+            f"(reads, Lambda, Step Functions, S3; {PRICE_REGION}, {PRICE_DATE})\n"
             f"  in all, at most                  ${self.dollars:.2f}"
         )
 
