@@ -19,6 +19,7 @@ from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout
 from keyhop.jobs.model import RunPlan
+from keyhop.jobs.plan import begin
 from keyhop.jobs.worker import GroupWorker, Progress
 from keyhop.keys.logical import Fold, Folded, check_can_fold, folded
 from keyhop.keys.request import keys_options
@@ -292,7 +293,7 @@ def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:
     if plan is None:
         start = Start(Layout(5, 3), Ledger.for_table(None))
         plan = new_plan(source, 5, **BY_SUFFIX)
-        assert journal.begin(plan)
+        begin(journal, plan)
     progress = Progress(plan.segments)
     group = GroupWorker(journal, plan, 0, reader, task_at(connection), 3, progress)
     group.first_slice_seconds = group.longest_slice_seconds = 0.01

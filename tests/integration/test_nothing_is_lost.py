@@ -19,6 +19,7 @@ from keyhop.jobs.finish import sum_up
 from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout
+from keyhop.jobs.plan import begin
 from keyhop.jobs.worker import GroupWorker, Progress
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
@@ -47,7 +48,7 @@ def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0
     if plan is None:
         start = Start(Layout(segments, 3), Ledger.for_table(None))
         plan = new_plan(reader.source, segments)
-        assert journal.begin(plan)
+        begin(journal, plan)
     task = tasks_of()[plan.task](reader.connection, plan.options)
     group = GroupWorker(journal, plan, 0, reader, task, 3, Progress(plan.segments))
     group.first_slice_seconds = group.longest_slice_seconds = seconds
@@ -133,7 +134,7 @@ def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
         path.mkdir()
         journal = Journal(Directory(path))
         reader = reader_of(strict.url, table_name)
-        assert journal.begin(new_plan(reader.source, 11))
+        begin(journal, new_plan(reader.source, 11))
         errors: list[BaseException] = []
 
         def twin(path: Path = path, errors: list = errors) -> None:
