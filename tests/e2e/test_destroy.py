@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from keyhop.streams.event_source import Mappings
 
 from local.cloud import Cloud
@@ -12,6 +13,7 @@ from testing.key_index_tables import STREAM
 TABLES = ["Small", {"table": "Left", "keyIndex": True}]
 
 
+@pytest.mark.prove
 def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
     cloud: Cloud, tmp_path: Path
 ) -> None:

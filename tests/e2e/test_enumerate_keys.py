@@ -97,6 +97,7 @@ def test_the_table_alone_is_enough_and_a_name_is_given_once(
         deployed.executions.start({"table": "Small", "segments": 9}, "alone")
 
 
+@pytest.mark.prove
 def test_more_than_a_hundred_groups(deployed: Deployed, small: set[str]) -> None:
     given = {"table": "Small", "segments": 3_300, "maxConcurrency": 4}
     ended = deployed.run(given, "many-groups")

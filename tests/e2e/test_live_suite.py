@@ -69,6 +69,7 @@ def account(deployed: Deployed) -> Account:
     return Account(deployed.cloud, deployed.executions.state_machine, deployed.executions.bucket)
 
 
+@pytest.mark.prove
 def test_all_checks_pass_and_nothing_stays(account: Account) -> None:
     status, said = account.run("--yes", TABLE_PREFIX=LIVE_PREFIX)
     assert status == 0, said
@@ -85,6 +86,7 @@ def test_all_checks_pass_and_nothing_stays(account: Account) -> None:
     assert account.objects == []
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("at", ["Making and loading", "state machine on"])
 def test_an_interruption_cleans_up_and_a_second_one_does_not_hinder_it(
     account: Account, at: str

@@ -76,6 +76,7 @@ def test_the_hot_file_gets_shards_until_all_that_is_wanted_is_written(
             log.close()
 
 
+@pytest.mark.prove
 def test_it_fails_when_a_read_was_not_whole(capsys: pytest.CaptureFixture[str]) -> None:
     def forgetful(log: ShardedTable, path: str) -> list[str]:
         return accesses(log, path)[1:]
@@ -86,6 +87,7 @@ def test_it_fails_when_a_read_was_not_whole(capsys: pytest.CaptureFixture[str]) 
     assert "Every one" not in told
 
 
+@pytest.mark.prove
 def test_it_ends_well_when_all_reads_were_whole(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(audit_log, record_access, accesses, seconds=1) == 0
     assert "reads was whole: nothing was missing, nothing twice." in capsys.readouterr().out
