@@ -44,11 +44,6 @@ class SlowRuns:
 def slow_runs(deployed: Deployed) -> SlowRuns:
     """They begin here, and go on while the other tests of this module run."""
     runs = SlowRuns(deployed, deployed.database.collections("Slow", [1] * 800, filling=3_000))
-    runs.start("killed", segments=64, at_once=2)
-    victim = busy_worker(SCAN_SEGMENTS)
-    os.kill(victim, signal.SIGKILL)
-    other = busy_worker(SCAN_SEGMENTS, but={victim})
-    os.kill(other, signal.SIGSTOP)  # it hangs until the function's time is over
     runs.start("slices", segments=8, at_once=1)
     raised = runs.start("raised", segments=64, at_once=1)
     while not levels_noted(deployed):
@@ -188,7 +183,16 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     assert deployed.found("healthy") == Counter(small)
 
 
+@pytest.mark.prove
 def test_killed_and_halted_workers_change_nothing(slow_runs: SlowRuns) -> None:
+    """After the other two, whose workers are not to be taken for this one's."""
+    slow_runs.check("slices")
+    slow_runs.check("raised")
+    slow_runs.start("killed", segments=64, at_once=2)
+    victim = busy_worker(SCAN_SEGMENTS)
+    os.kill(victim, signal.SIGKILL)
+    other = busy_worker(SCAN_SEGMENTS, but={victim})
+    os.kill(other, signal.SIGSTOP)  # it hangs until the function's time is over
     slow_runs.check("killed")
 
 
