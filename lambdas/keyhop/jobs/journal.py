@@ -24,7 +24,7 @@ PROGRESS = "progress.json"
 MOST_WAITING_BYTES = 4 << 20
 COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s\d{6,}\.json")
 PART_NAME = re.compile(
-    r"(parts/g\d{5,}-s\d{6,}|logical/\d{6,})-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?"
+    r"(parts/g\d{5,}-s\d{6,}|[a-z]+/\d{6,})-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?"
 )
 GZIP = 31
 """zlib's window for one gzip member."""
