@@ -1,8 +1,6 @@
 """The functions' handlers: what they pass on, count and log; their work is tested elsewhere."""
 
-import json
 from collections import Counter
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +13,8 @@ from keyhop.jobs.failure import RunFailed
 from keyhop.jobs.work import SliceResult
 from keyhop.keys.verify import Verdict
 
+from tests.unit.invocations import Context, metrics_in
+
 EXECUTION = {"Id": "arn:e", "Name": "e", "StartTime": "2026-11-01T00:00:00Z", "Input": {}}
 SECRET = "a partition key"
 GROUP_STATE = {
@@ -24,17 +24,6 @@ GROUP_STATE = {
     "map": "e-0",
     "item": {"group": 3, "mayRead": None},
 }
-
-
-@dataclass
-class Context:
-    function_name: str = "f"
-    memory_limit_in_mb: int = 1769
-    invoked_function_arn: str = "arn:f"
-    aws_request_id: str = "request-1"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
 
 
 @pytest.fixture(autouse=True)
@@ -62,20 +51,6 @@ def replaced(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, res
 
     monkeypatch.setattr(module, name, call)
     return calls
-
-
-def metrics_in(printed: str) -> dict[tuple[str, str], float]:
-    """Values of the embedded metrics, by name and reason."""
-    found = {}
-    for line in printed.splitlines():
-        record = json.loads(line)
-        if "_aws" in record:
-            (told,) = record["_aws"]["CloudWatchMetrics"]
-            assert told["Namespace"] == "Keyhop"
-            for metric in told["Metrics"]:
-                (value,) = record[metric["Name"]]
-                found[metric["Name"], record.get("Reason", "")] = value
-    return found
 
 
 @pytest.mark.parametrize("error", [None, GaveUp("throttled")])

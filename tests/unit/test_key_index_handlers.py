@@ -16,7 +16,8 @@ from keyhop.key_index.request import Audit
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.streams.partition_worker import BatchResult
 
-from tests.unit.test_handlers import EXECUTION, Context, metrics_in
+from tests.unit.invocations import Context, metrics_in
+from tests.unit.test_handlers import EXECUTION
 
 SECRET = "a partition key"
 STREAM = "arn:aws:dynamodb:ddblocal:000000000000:table/Orders/stream/2026-11-21T11:00:27.117"
