@@ -3,39 +3,57 @@ SHELL := /bin/sh
 PYTHON ?= python3
 BIN := .venv/bin
 STEP := sh local/step.sh
+CODE := PYTHONPATH=.:lambdas
 export PYTHONUNBUFFERED = 1
 
-.PHONY: help demo laptop local audit-log test prove prove-long live lint format architecture \
-	bench setup clean
+.PHONY: help demo report-demo rekey-demo laptop local audit-log test prove prove-long live lint format pictures schemas sessions \
+	dist lowest template bench setup clean
 
 help:
 	@echo "make demo      deploy to a laptop cloud, list the partition keys of real data, clean up"
+	@echo "make report-demo  reports on the flights under three keys: pages to look at, in out/report"
+	@echo "make rekey-demo  a live table under another key, and back, while it is read and written"
 	@echo "make laptop    the same, and keep it up, to start executions of your own"
 	@echo "make local     only DynamoDB Local with the demo's data, to try the command on"
 	@echo "make audit-log an example: a hot file of an audit log gets shards, every read is checked"
-	@echo "make test      run the tests, on this machine alone: some five minutes"
-	@echo "make prove     explore every interleaving, new examples, long chaos: up to 40 minutes"
+	@echo "make test      run the tests, on this machine alone: a quarter of an hour"
+	@echo "make prove     explore every interleaving, new examples, long chaos: up to an hour"
 	@echo "make prove-long  what takes longer still, before a change of a protocol is done"
-	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see README.md"
-	@echo "make lint      ruff, mypy, and who may import whom"
-	@echo "make architecture  draw docs/architecture.svg from the imports"
+	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see docs/deploy.md"
+	@echo "make lint      ruff, mypy, who may import whom, and the templates' validators"
+	@echo "make pictures  draw the pictures of docs/ that are drawn from what there is"
+	@echo "make schemas   write docs/schemas from the code"
+	@echo "make dist      build the wheel into dist: the command, the library, the constructs"
+	@echo "make sessions  play the documents' shell sessions, and write what they print"
+	@echo "make template  write a CloudFormation template into out/template, for those without CDK"
+	@echo "make lowest    try the lowest versions of packages that the wheel accepts"
 	@echo "make bench     compare with the published ways; writes docs/benchmark.*"
 	@echo "make setup     only set up: .venv, DynamoDB Local, the node tools"
 	@echo "make clean     remove what set-up made"
 
 demo: setup
-	$(BIN)/python -m local.demo
+	$(BIN)/python -m local.demo demo
+
+report-demo: .venv/.ready .cache/dynamodb-local/.ready
+	$(BIN)/python -m local.report_demo
+
+rekey-demo: setup
+	$(BIN)/python -m local.rekey_demo
 
 laptop: setup
-	$(BIN)/python -m local.laptop
+	$(BIN)/python -m local.demo laptop
 
 local: .venv/.ready .cache/dynamodb-local/.ready
-	$(BIN)/python -m local.demo --keep
+	$(BIN)/python -m local.demo local
 
 audit-log: .venv/.ready .cache/dynamodb-local/.ready
 	$(BIN)/python -m local.audit_log
 
-test: setup
+# Compiled once, also where the environment forbids it: most of what a short process takes.
+test prove prove-long: export PYTHONDONTWRITEBYTECODE =
+test prove prove-long: export PYTHONPYCACHEPREFIX = $(CURDIR)/.cache/pycache
+
+test: setup .cache/iam/.ready
 	$(BIN)/python -m pytest tests -m "not prove and not prove_long" --durations=10
 
 # Other examples each time; `make prove SEED=...` draws the same ones again.
@@ -43,27 +61,60 @@ PROVE = seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "The examples are those of SEED=$$seed"; \
 	$(BIN)/python -m pytest tests --hypothesis-profile=new --hypothesis-seed=$$seed --durations=10
 
-prove: setup
+prove: setup .cache/iam/.ready
 	@$(PROVE) -m "prove or (hypothesis and not prove_long)"
 
-prove-long: setup
+prove-long: setup .cache/iam/.ready
 	@$(PROVE) -m prove_long
 
 live: .venv/.ready
 	$(BIN)/python -m tests.live.run
 
-lint: .venv/.ready
+lint: .venv/.ready .cache/lint/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo --no-cache
+	$(CODE) $(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python -m tests.lint.write .cache/lint/templates
+	.cache/lint/venv/bin/cfn-lint --config-file tests/lint/cfnlintrc.yaml -- .cache/lint/templates/*.template.json
+	.cache/lint/node_modules/.bin/asl-validator $$(printf -- '--json-path %s ' .cache/lint/templates/*.asl.json)
 
 format: .venv/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-architecture: .venv/.ready
-	$(BIN)/python docs/draw_architecture.py
+# The others are drawn by hand; tests/docs/test_pictures.py compares them with what there is.
+pictures: setup .venv/.bench-ready
+	$(CODE) $(BIN)/python docs/draw_architecture.py
+	$(BIN)/python docs/draw_stack.py
+	$(BIN)/python docs/draw_terminal.py
+	$(CODE) $(BIN)/python docs/draw_in_flight.py
+	$(BIN)/python -m local.draw_dashboard
+	$(BIN)/python -m bench.report
+
+schemas: .venv/.ready
+	$(CODE) $(BIN)/python -m testing.schemas.catalogue
+
+sessions: setup
+	$(BIN)/python -m tests.docs.write --stack
+
+# No cache and no folder of an earlier build is used: setup.py builds anew.
+dist: .venv/.ready
+	@rm -rf dist
+	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--wheel-dir dist .
+	@echo "$$(ls dist/*.whl): try it with  pipx install $$(ls dist/*.whl)"
+
+# The command and the example app of the wheel, with nothing newer than it must be.
+lowest: dist .cache/lowest/.ready
+	@.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
+	@.cache/lowest/bin/pip check --quiet --disable-pip-version-check
+	@$(CODE) $(BIN)/python -m testing.smoke .cache/lowest/bin/keyhop
+	@cd examples/own_stack && CDK_OUTDIR=../../.cache/lowest/cdk.out CDK_VALIDATION=false \
+		../../.cache/lowest/bin/python app.py
+
+template: .venv/.ready
+	@$(BIN)/python -m infra.template
 
 bench: setup .venv/.bench-ready
 	$(BIN)/python -m bench.run
@@ -101,6 +152,31 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps 
 node_modules/.ready: package.json package-lock.json .npmrc local/require.sh
 	@sh local/require.sh node
 	@$(STEP) "node tools into node_modules" npm ci --silent
+	@touch $@
+
+# What the tests alone need is no part of the set-up: iam-simulate, which is AGPL, never ships.
+.cache/iam/.ready: testing/iam/package.json testing/iam/package-lock.json .npmrc
+	@sh local/require.sh node
+	@mkdir -p .cache/iam
+	@cp testing/iam/package.json testing/iam/package-lock.json .npmrc .cache/iam/
+	@$(STEP) "iam-simulate, for the tests of rights, into .cache" npm --prefix .cache/iam ci --silent
+	@touch $@
+
+# Nor is what `make lint` alone needs.
+.cache/lint/.ready: tests/lint/requirements.txt tests/lint/package.json tests/lint/package-lock.json .npmrc
+	@sh local/require.sh python node
+	@mkdir -p .cache/lint
+	@cp tests/lint/package.json tests/lint/package-lock.json .npmrc .cache/lint/
+	@$(STEP) "cfn-lint and asl-validator, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/lint/venv \
+		&& .cache/lint/venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r \
+		tests/lint/requirements.txt && npm --prefix .cache/lint ci --silent'
+	@touch $@
+
+.cache/lowest/.ready: requirements-lowest.txt local/require.sh
+	@sh local/require.sh python node
+	@$(STEP) "the lowest versions, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/lowest \
+		&& .cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile -r \
+		requirements-lowest.txt'
 	@touch $@
 
 clean:

@@ -1,11 +1,14 @@
-"""The CDK app: context -> config -> one stack."""
+"""The CDK app: settings -> config -> one stack."""
 
+import os
 import sys
 
 from aws_cdk import App
 
+from infra import limits, place
 from infra.config import Config, ConfigError
 from infra.layer import LayerError
+from infra.settings import settings_of
 from infra.stack import KeyhopStack
 
 
@@ -15,11 +18,16 @@ def main() -> int:
     # Traces would only tell where in infra/ something was made, for each of its resources.
     app = App(auto_synth=False, stack_traces=False)
     try:
-        KeyhopStack(app, Config.from_context(app.node.get_all_context()))
+        config = Config.from_context(settings_of(app.node.get_all_context()))
+        # What the CDK's command says of the credentials, if there are any.
+        account, region = map(os.environ.get, ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION"))
+        place.check(config.all_tables, account, region)
+        KeyhopStack(app, config)
+        template = app.synth().get_stack_by_name(config.stack_name).template
+        limits.check(template, len(config.tables))
     except (ConfigError, LayerError) as error:
         print(error, file=sys.stderr)
         return 1
-    app.synth()
     return 0
 
 

@@ -30,11 +30,12 @@ from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER
 from keyhop.streams.event_source import SETTINGS
 from keyhop.streams.partition_worker import THREADS
 
-from bench.report import DOCS, markdown
+from bench.markdown import markdown
+from bench.report import DOCS
 from local.cloud import Cloud, laptop_cloud
-from local.follow import Executions
 from local.stream_bridge import IDLE_SECONDS, StreamBridge, bridge_for
 from testing.databases import Database, keyhop
+from testing.executions import Executions
 from testing.key_index_tables import STREAM, Stream, collections_of, drift
 
 DEPLOYED, ALONE = "Bench", "Alone"
@@ -49,7 +50,7 @@ DELAYS = 100
 BATCH = SETTINGS["BatchSize"]
 LANES = SETTINGS["ParallelizationFactor"]
 WORKER_SECONDS = "30"
-SETTLE_SECONDS = 60.0
+DELIVERY_SECONDS = 60.0
 LONGEST_SECONDS = 100.0
 LOOK_SECONDS = 0.002
 SEED = 7
@@ -249,7 +250,7 @@ class DeployedKeeper:
     def __init__(self, database: Database, bridge: StreamBridge) -> None:
         self._database = database
         self._bridge = bridge
-        bridge.settle(SETTLE_SECONDS)
+        bridge.deliver_all(DELIVERY_SECONDS)
         for kind in KINDS:  # so that its processes are warm
             self.work(kind, WARM_UP)
 
@@ -257,7 +258,7 @@ class DeployedKeeper:
         """Users write; then the backlog is drained."""
         _write(self._database, DEPLOYED, kind.requests(count))
         began = time.monotonic()
-        self._bridge.settle(SETTLE_SECONDS)
+        self._bridge.deliver_all(DELIVERY_SECONDS)
         return Work(kind, count, time.monotonic() - began)
 
 

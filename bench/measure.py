@@ -7,7 +7,7 @@ starting Python and making the client is not in them. Memory is the whole proces
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import boto3
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.dedup import KnownKeys
-from keyhop.jobs.local import LocalJob, nowhere
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import LocalJob
 from keyhop.jobs.model import Part
 from keyhop.jobs.request import Request
+from keyhop.storage.store import Memory
 from keyhop.tasks import tasks_of
 
 from testing.baselines import Reading, full_scan, published
@@ -42,7 +44,7 @@ class Counted:
 def measure(way: str, url: str, table: str, segments: int | None) -> dict[str, Any]:
     """Read the table one way; returns what it came to."""
     if way == "keyhop":
-        read = _keyhop(url, table, segments)
+        read = keyhop(url, table, segments)
     else:
         client = boto3.client("dynamodb", endpoint_url=url, **LOCAL_CREDENTIALS)
         baseline = {"published": published, "full scan": full_scan}[way]
@@ -72,18 +74,19 @@ def peak_megabytes() -> float:
     return int(line.split()[1]) / 1024
 
 
-def _keyhop(url: str, table: str, wanted: int | None) -> Any:
+def keyhop(url: str, table: str, wanted: int | None) -> Callable[[], Reading]:
+    """A run of `keyhop keys` that is ready to begin."""
     connection = connect(Endpoint(url=url))
     request = Request(table, "keys", segments=wanted)
 
     def read() -> Reading:
-        job = LocalJob(request, tasks_of(), connection, nowhere())
+        job = LocalJob(request, tasks_of(), connection, Journal(Memory()))
         job.prepare()
         job.begin()
         if not job.work(output=Counted()):
             raise SystemExit("the table was not read to its end")
         usage = job.reader.usage
-        return Reading(job.progress.keys, usage.requests, usage.read_units, job.plan.segments)
+        return Reading(job.group.keys, usage.requests, usage.read_units, job.plan.segments)
 
     return read
 

@@ -4,7 +4,7 @@ The key index and write sharding have documents of their own, docs/benchmark-key
 (key_index.py) and docs/benchmark-sharding.md (sharding.py).
 
 Three parts: real requests to DynamoDB Local and dynalite; the simulator at the scale of the cost
-model, against the offline optimum; the client's CPU and memory.
+model, against the offline optimum; the client's speed, CPU and memory against a stub (speed.py).
 """
 
 import json
@@ -20,24 +20,14 @@ from typing import Any
 
 from keyhop import __version__
 
-from bench import key_index, sharding
-from bench.client_cpu import client_cpu
-from bench.million import peak_megabytes
-from bench.report import write_report
+from bench import key_index, profile, sharding, speed
+from bench.rates import measure_rates
+from bench.report import plot, say, write_report
+from bench.simulated import SEED, simulated_tables
 from testing.databases import load
 from testing.servers import ROOT, dynalite, dynamodb_local, local_client
-from testing.simulator import (
-    FullScanPolicy,
-    LedgerPolicy,
-    Policy,
-    PublishedPolicy,
-    Table,
-    optimum,
-    simulate,
-)
 from testing.tables import TABLES
 
-SEED = 7
 SEGMENTS = 16
 
 LOCAL_TABLES: dict[str, int] = {
@@ -52,22 +42,6 @@ LOCAL_TABLES: dict[str, int] = {
 """Tables for the local databases, and how many keys to ask for."""
 
 SMALLER_ON_DYNALITE = {"1000x500": 100}
-SIMULATED: dict[str, int] = {
-    "1x150": 12_000,
-    "10x500": 6_000,
-    "10x500-wavering": 6_000,
-    "1000x500": 2_000,
-    "zipf": 10_000,
-    "bimodal": 10_000,
-    "mixed": 6_000,
-    "alternating": 6_000,
-    "audit": 6_000,
-    "singles-10%": 6_000,
-    "log-normal": 6_000,
-    "3x100K": 2_000,
-}
-OPTIMUM_KEYS = 3_000
-"""The optimum takes time that grows with the square of the keys of singles."""
 
 
 def main() -> None:
@@ -81,15 +55,13 @@ def main() -> None:
     }
     for name, database in (("DynamoDB Local", dynamodb_local), ("dynalite", dynalite)):
         results["databases"][name] = list(_on_database(name, database))
-    results["simulated"] = [_simulated(name, keys) for name, keys in SIMULATED.items()]
-    results["client_cpu"] = {}
-    for items in (1, 10, 100):
-        _say(f"client CPU, {items} items a page")
-        results["client_cpu"][items] = client_cpu(items)
-    _say("a million keys")
-    results["million"] = peak_megabytes()
+    results["simulated"] = simulated_tables()
+    results |= speed.measure_all()
+    profile.main()
+    results["rates"] = measure_rates()
     results["minutes"] = round((time.monotonic() - began) / 60, 1)
     write_report(results)
+    plot(results)
     key_index.main()
     sharding.main()
 
@@ -102,7 +74,7 @@ def _on_database(
         for kind, keys in LOCAL_TABLES.items():
             if name == "dynalite":
                 keys = SMALLER_ON_DYNALITE.get(kind, keys)
-            _say(f"{name}: loading {kind}")
+            say(f"{name}: loading {kind}")
             collections = TABLES[kind].make(random.Random(SEED), keys)
             _create(client, kind)
             load(client, _items(collections), kind)
@@ -113,9 +85,9 @@ def _on_database(
                 (f"keyhop, {SEGMENTS} segments", "keyhop", SEGMENTS),
             ]
             for title, way, segments in ways:
-                _say(f"{name}: {kind}: {title}")
+                say(f"{name}: {kind}: {title}")
                 row = _measure(way, url, kind, segments)
-                yield {"table": kind, "title": TABLES[kind].title, "way": title, **row}
+                yield {"table": kind, "way": title, **row}
             client.delete_table(TableName=kind)
 
 
@@ -155,42 +127,6 @@ def _measure(way: str, url: str, table: str, segments: int | None) -> dict[str, 
     ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     row: dict[str, Any] = json.loads(ended.stdout)
     return row
-
-
-def _simulated(name: str, keys: int) -> dict[str, Any]:
-    _say(f"simulating {name}")
-    spec = TABLES[name]
-    table = Table(spec.make(random.Random(SEED), keys))
-    small = table
-    if table.keys > OPTIMUM_KEYS:
-        small = Table(spec.make(random.Random(SEED), round(keys * OPTIMUM_KEYS / table.keys)))
-    best = optimum(small)
-    policies: dict[str, Callable[[Table], Policy]] = {
-        "published, serial": lambda t: PublishedPolicy(),
-        "full scan": lambda t: FullScanPolicy(),
-        "keyhop": lambda t: LedgerPolicy(t.mean_item_bytes),
-    }
-    rows = {}
-    for way, policy in policies.items():
-        spent = simulate(table, policy(table))
-        rows[way] = {
-            "requests": spent.requests,
-            "units": spent.units,
-            "units_per_key": spent.units / table.keys,
-            "against_optimum": simulate(small, policy(small)).cost / best.cost,
-        }
-    return {
-        "table": name,
-        "title": spec.title,
-        "keys": table.keys,
-        "optimum_units_per_key": best.units / small.keys,
-        "optimum_requests_per_key": best.requests / small.keys,
-        "ways": rows,
-    }
-
-
-def _say(what: str) -> None:
-    print(f"bench: {what} ...", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A burst of five times what a partition takes: fixed keys beside a key that gets shards.
+"""A burst of what a partition takes several times: fixed keys beside a key that gets shards.
 
-All in virtual time, with real requests through the partition model to DynamoDB Local: the same
-writers, the same back-off, the same demand. Only where they write differs.
+All in virtual time, over a model of partitions and of the service: the same writers, the same
+back-off, the same demand. Only where they write differs.
 """
 
 import random
@@ -10,48 +10,69 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.table import ShardedTable
 
-from bench.sharding_tables import KEY, TABLE, create
-from testing.partitions import partitions
-from testing.servers import local_client
-from testing.virtual_time import EPOCH, VirtualClock
+from bench.sharding_tables import KEY, METADATA, TABLE
+from testing.partitions import Partitions
+from testing.sharding_simulator.budgets import Budgeted
+from testing.sharding_simulator.schedule import Process, Schedule
+from testing.sharding_simulator.service import Service, Table
+from testing.sharding_simulator.world import EPOCH, Machine
 
-KEY_RATE = 20
+KEY_RATE = 100
 """Write units a second of a physical key in the model."""
-TIMES = 5
 WRITERS = 32
 CALM_SECONDS = 5
-BURST_SECONDS = 60
 CALM_RATE = KEY_RATE / 4
-BURST_RATE = float(TIMES * KEY_RATE)
 ABSORBED = 0.95
 SEED = 5
 
-Write = Callable[[dict[str, Any]], None]
+Write = Callable[[dict[str, Any]], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where writers write. shards: fixed; None: Keyhop, from one shard, with these settings."""
+    """Where writers write. shards: fixed; None: Keyhop, by its default policy, with these settings.
+
+    times: what a partition takes so many times is wanted. processes: that the writers are spread
+    over; each has a ShardedTable of its own. seconds: of the burst. saved: write units that a
+    partition lends at once; None: those of a second.
+    """
 
     title: str
     shards: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    times: float = 5
+    writers: int = WRITERS
+    processes: int = 1
+    seconds: int = 60
+    saved: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Writes a second that are wanted."""
+        return float(self.times * KEY_RATE)
 
 
+LOG: dict[str, Any] = {"placement": "random", "append_only": True}
+CALCULATED: dict[str, Any] = {"placement": "calculated"}
 WAYS = (
-    Way("a single key", 1),
+    Way("5 times: a single key", 1),
     Way("3 shards, fixed (guessed too few)", 3),
     Way("8 shards, fixed (guessed right)", 8),
-    Way("Keyhop, as it comes (settle 5 s, cooldown 5 s)"),
+    Way("Keyhop, append-only", settings=LOG),
+    Way("Keyhop, calculated (the default)", settings=CALCULATED),
+    Way("the same, 32 processes of one writer", settings=CALCULATED, processes=32),
+    Way("append-only, 32 processes of one writer", settings=LOG, processes=32),
     Way(
-        "Keyhop, settle 2 s, cooldown 2 s",
-        settings={"settle_seconds": 2.0, "policy": Policy(cooldown=2.0)},
+        "Keyhop, calculated, `start_shards` of 8",
+        settings={**CALCULATED, "policy": Policy(start_shards={"/srv/*": 8})},
     ),
+    Way("20 times: Keyhop, append-only", settings=LOG, times=20, seconds=30),
+    Way("20 times: Keyhop, calculated", settings=CALCULATED, times=20, seconds=30),
+    Way("the same, 32 processes", settings=CALCULATED, processes=32, times=20, seconds=30),
 )
 
 
@@ -59,7 +80,9 @@ WAYS = (
 class Outcome:
     """What came of one way. Seconds are since the burst began; None: not within it.
 
-    absorbed: from when on 95 % of what is wanted is written, in every later five seconds.
+    absorbed: from when on 95 % of what is wanted is written, in every later five seconds. reports:
+    writes of the metadata. acknowledged, read: sort keys of items, and of those that a query finds
+    in the end.
     """
 
     way: Way
@@ -71,46 +94,60 @@ class Outcome:
     longest_wait: float = 0.0
     shards: list[tuple[int, int]] = field(default_factory=list)
     given_up: int = 0
+    reports: int = 0
+    acknowledged: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
 
 
-def bursts(url: str) -> list[Outcome]:
+def bursts() -> list[Outcome]:
     """All ways, one after the other."""
-    return [_burst(url, way) for way in WAYS]
+    return [burst(way) for way in WAYS]
 
 
-def _burst(url: str, way: Way) -> Outcome:
-    create(local_client(url))
+def burst(way: Way) -> Outcome:
+    """One way, from calm to the end."""
     random.seed(SEED)  # the waits of back-offs come from here
-    clock = VirtualClock()
+    schedule = Schedule(random.Random(SEED))
+    clock = Machine(schedule)
     outcome = Outcome(way)
-    with partitions(url, rate=KEY_RATE, tables={TABLE}, clock=clock) as model:
-        client = dynamodb_client(Endpoint(url=model.url), 2 * WRITERS)
-        table = None
-        if way.shards is None:
-            table = ShardedTable(
-                TABLE,
-                metadata=f"{TABLE}-shards",
-                placement="random",
-                append_only=True,
-                client=client,
-                clock=clock,
-                chance=random.Random(SEED),
-                **way.settings,
-            )
-            put: Write = lambda item: table.put_item(Item=item)  # noqa: E731
-        else:
-            put = _fixed(Requests(client, clock), way.shards)
-        clock.run([_writer(clock, put, outcome, number) for number in range(WRITERS)])
-        began = int(EPOCH) + CALM_SECONDS
-        throttled = model.by_second(TABLE, refused=True)
-        accepted = model.by_second(TABLE)
-        outcome.throttles = sum(throttled.values())
-        _judge(outcome, began, accepted, throttled)
-        if table is not None:
-            history = table.metadata.of({"S": KEY}).shards.history
-            outcome.shards = [(at - began, count) for at, count in history]
-            table.close()
+    tables = {TABLE: Table(("path", "accessed")), METADATA: Table(("path",))}
+    model = Partitions("", rate=KEY_RATE, burst=way.saved, tables={TABLE}, clock=clock)
+    client = Budgeted(Service(tables), model)
+    users = [
+        ShardedTable(
+            TABLE,
+            metadata=METADATA,
+            client=client,
+            clock=clock,
+            chance=random.Random(SEED + process),
+            **way.settings,
+        )
+        for process in range(way.processes if way.shards is None else 0)
+    ]
+    puts = [_put_into(table) for table in users]
+    if way.shards is not None:
+        puts = [_fixed(Requests(client, clock), way.shards)]
+    for number in range(way.writers):
+        write = _writer(clock, puts[number % len(puts)], outcome, number)
+        schedule.spawn(write, Process(f"writer {number}"))
+    schedule.run()
+    began = int(EPOCH) + CALM_SECONDS
+    throttled = model.by_second(TABLE, refused=True)
+    accepted = model.by_second(TABLE)
+    outcome.throttles = sum(throttled.values())
+    _judge(outcome, began, accepted, throttled)
+    outcome.reports = client.writes[METADATA]
+    for table in users[:1]:
+        outcome.read = [item["accessed"] for item in table.query(KEY, consistent=True)]
+    for table in users:
+        history = table.metadata.of({"S": KEY}, fresh=True).shards.history
+        outcome.shards = [(at - began, count) for at, count in history]
+        table.close()
     return outcome
+
+
+def _put_into(table: ShardedTable) -> Write:
+    return lambda item: table.put_item(Item=item)
 
 
 def _fixed(requests: Requests, shards: int) -> Write:
@@ -125,12 +162,13 @@ def _fixed(requests: Requests, shards: int) -> Write:
     return put
 
 
-def _writer(clock: VirtualClock, put: Write, outcome: Outcome, number: int) -> Callable[[], None]:
+def _writer(clock: Machine, put: Write, outcome: Outcome, number: int) -> Callable[[], None]:
     chance = random.Random(number)
-    end = EPOCH + CALM_SECONDS + BURST_SECONDS
+    writers = outcome.way.writers
+    end = EPOCH + CALM_SECONDS + outcome.way.seconds
 
     def write() -> None:
-        due = EPOCH + chance.random() * WRITERS / CALM_RATE
+        due = EPOCH + chance.random() * writers / CALM_RATE
         count = 0
         while due < end:
             clock.sleep(max(0.0, due - clock.time()))
@@ -139,11 +177,12 @@ def _writer(clock: VirtualClock, put: Write, outcome: Outcome, number: int) -> C
             count += 1
             try:
                 put({"path": KEY, "accessed": f"{number:02}-{count:06}"})
+                outcome.acknowledged.append(f"{number:02}-{count:06}")
             except ClientError:
                 outcome.given_up += 1
             if in_burst:
                 outcome.longest_wait = max(outcome.longest_wait, clock.time() - due)
-            pause = WRITERS / (BURST_RATE if in_burst else CALM_RATE)
+            pause = writers / (outcome.way.rate if in_burst else CALM_RATE)
             following = due + pause * chance.uniform(0.5, 1.5)
             if not in_burst:  # all begin the burst together
                 following = min(following, EPOCH + CALM_SECONDS + chance.random() * 0.5)
@@ -155,14 +194,14 @@ def _writer(clock: VirtualClock, put: Write, outcome: Outcome, number: int) -> C
 def _judge(
     outcome: Outcome, began: int, accepted: dict[int, int], throttled: dict[int, int]
 ) -> None:
-    burst = range(began, began + BURST_SECONDS)
+    burst = range(began, began + outcome.way.seconds)
     outcome.written = sum(accepted.get(second, 0) for second in burst)
     refused = [second - began for second in burst if throttled.get(second)]
     outcome.last_throttle = refused[-1] if refused else None
     windows = {second: sum(accepted.get(second + n, 0) for n in range(5)) for second in burst[:-4]}
     absorbed = None
     for second in reversed(list(windows)):
-        if windows[second] < ABSORBED * 5 * BURST_RATE:
+        if windows[second] < ABSORBED * 5 * outcome.way.rate:
             break
         absorbed = second - began
     outcome.absorbed = absorbed

@@ -27,7 +27,8 @@ PADDING = "x" * 150
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One question. requests, units: of one read; latency: against boto3's query of the single key.
+    """One question. requests, units: of one read; latency, cpu of the client: against boto3's query
+    of the single key.
 
     shards: None: that query itself; ordered: the shards must be read one after the other.
     """
@@ -38,6 +39,7 @@ class Read:
     requests: float
     units: float
     latency: float
+    cpu: float
     ordered: bool = False
 
 
@@ -90,10 +92,10 @@ def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
         for consistent in (True,) if ordered else (False, True):
             base = _single(plain, whole, consistent)
             ours = _sharded(table, whole, consistent)
-            latency = _ratio(base, ours, WHOLE_ROUNDS if whole else FEW_ROUNDS)
+            latency, cpu = _ratios(base, ours, WHOLE_ROUNDS if whole else FEW_ROUNDS)
             if first:
                 requests, units = base()
-                reads.append(Read(None, whole, consistent, requests, units, 1.0))
+                reads.append(Read(None, whole, consistent, requests, units, 1.0, 1.0))
             table.metadata.of({"S": KEY}, fresh=True)
             before = counting.requests, counting.read_units
             ours()
@@ -105,6 +107,7 @@ def _of(url: str, shards: int, *, ordered: bool, first: bool) -> list[Read]:
                     counting.requests - before[0],
                     counting.read_units - before[1],
                     latency,
+                    cpu,
                     ordered,
                 )
             )
@@ -144,14 +147,19 @@ def _sharded(table: ShardedTable, whole: bool, consistent: bool) -> Callable[[],
     return read
 
 
-def _ratio(base: Callable[[], object], ours: Callable[[], object], rounds: int) -> float:
-    """Of the medians, by turns."""
-    seconds: dict[Callable[[], object], list[float]] = {base: [], ours: []}
-    for read in seconds:
+def _ratios(
+    base: Callable[[], object], ours: Callable[[], object], rounds: int
+) -> tuple[float, float]:
+    """Of time and of the client's CPU: of the medians, by turns."""
+    taken: dict[Callable[[], object], list[tuple[float, float]]] = {base: [], ours: []}
+    for read in taken:
         read()
     for _ in range(rounds):
-        for read, taken in seconds.items():
-            began = time.monotonic()
+        for read, figures in taken.items():
+            began = time.monotonic(), time.process_time()
             read()
-            taken.append(time.monotonic() - began)
-    return median(seconds[ours]) / median(seconds[base])
+            figures.append((time.monotonic() - began[0], time.process_time() - began[1]))
+    (seconds, cpu), (of_base, cpu_of_base) = (
+        map(median, zip(*taken[read], strict=True)) for read in (ours, base)
+    )
+    return seconds / of_base, cpu / cpu_of_base

@@ -3,8 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from keyhop.dynamodb.client import Client, Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.dynamodb.requester import units_of
+from keyhop.dynamodb.transport import Client
 from keyhop.sharding.key.shards import Shards, to_item
 
 TABLE = "Audit"
@@ -73,4 +74,4 @@ class Counting:
     @property
     def requests(self) -> int:
         """Of all kinds."""
-        return sum(self.operations.values())
+        return sum(self.operations.values()) - self.operations["describe_table"]

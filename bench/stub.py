@@ -1,63 +1,123 @@
-"""A server that answers every Scan with the same page, as fast as it can.
+"""A table in a process of its own, so quick that it is not the limit: stub.c, compiled and run.
 
-`python -m bench.stub ITEMS` prints its port. It ends when its standard input closes.
+`python -m bench.stub --keys 1000000 --latency 50000` prints its address, and at the end of its
+standard input (Ctrl-D) what it has served. The settings are told in stub.c.
 """
 
+import hashlib
 import json
 import os
-import socket
+import shutil
+import subprocess
 import sys
-import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from testing.servers import ROOT
+
+SOURCE = Path(__file__).with_name("stub.c")
+TABLE = "Stub"
+TENTH = 0.1
 
 
-def response(items: int) -> bytes:
-    """One HTTP response with a page of `items` items."""
-    body = json.dumps(
-        {
-            "Items": [{"pk": {"S": f"key-{number:08}"}} for number in range(items)],
-            "Count": items,
-            "ScannedCount": items,
-            "LastEvaluatedKey": {"pk": {"S": "key-1"}, "sk": {"S": "x"}},
-            "ConsumedCapacity": {"TableName": "Stub", "CapacityUnits": 0.5},
-        }
-    ).encode()
-    head = [
-        "HTTP/1.1 200 OK",
-        "Content-Type: application/x-amz-json-1.0",
-        f"Content-Length: {len(body)}",
-    ]
-    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Scans of some time that were answered, and refused; items and read units of the former."""
+
+    scans: int = 0
+    throttled: int = 0
+    items: int = 0
+    units: float = 0.0
+
+    @property
+    def requests(self) -> int:
+        return self.scans + self.throttled
 
 
-def serve(connection: socket.socket, answer: bytes) -> None:
-    """Answer each request of a connection."""
-    with connection, connection.makefile("rb") as incoming:
-        while line := incoming.readline():
-            length = 0
-            while line not in (b"\r\n", b""):
-                name, _, value = line.partition(b":")
-                if name.lower() == b"content-length":
-                    length = int(value)
-                line = incoming.readline()
-            incoming.read(length)
-            connection.sendall(answer)
+@dataclass(slots=True)
+class Stub:
+    """A running stub; after its block also what it has served.
+
+    began: when the first Scan came, by time.monotonic(). tenths: of each tenth of a second since.
+    """
+
+    url: str
+    cpu_seconds: float = 0.0
+    began: float = 0.0
+    most_in_flight: int = 0
+    tenths: list[Served] = field(default_factory=list)
+
+    def served(self, begin: float = 0.0, end: float | None = None) -> Served:
+        """Between two moments, in seconds since the first Scan, of whole tenths of a second."""
+        some = self.tenths[round(begin / TENTH) : None if end is None else round(end / TENTH)]
+        return Served(
+            sum(one.scans for one in some),
+            sum(one.throttled for one in some),
+            sum(one.items for one in some),
+            sum(one.units for one in some),
+        )
+
+
+@contextmanager
+def stub(cores: Sequence[int] = (), **settings: int) -> Iterator[Stub]:
+    """Run one, on these cores; it ends with the block, or with this process."""
+    arguments = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    with subprocess.Popen(
+        [compiled(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        if cores:
+            os.sched_setaffinity(process.pid, cores)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        port = process.stdout.readline()
+        if not port:
+            raise SystemExit(f"The stub did not start: {' '.join(arguments)}")
+        running = Stub(f"http://127.0.0.1:{int(port)}")
+        try:
+            yield running
+        finally:
+            process.stdin.close()
+            told: dict[str, Any] = json.loads(process.stdout.read())
+            running.cpu_seconds, running.began = told["cpu_seconds"], told["began"]
+            running.most_in_flight = told["most_in_flight"]
+            running.tenths = [Served(*one) for one in told["tenths"]]
+
+
+@cache
+def compiled() -> Path:
+    """The program, in .cache; raises SystemExit without a C compiler."""
+    source = SOURCE.read_bytes()
+    program = ROOT / ".cache" / "bench" / f"stub-{hashlib.sha256(source).hexdigest()[:16]}"
+    if program.exists():
+        return program
+    if not sys.platform.startswith("linux"):
+        raise SystemExit("The benchmark's stub needs Linux: it waits by epoll.")
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise SystemExit(
+            "The benchmark's stub needs a C compiler (on Debian: apt-get install gcc)."
+        )
+    program.parent.mkdir(parents=True, exist_ok=True)
+    beside = program.with_suffix(f".{os.getpid()}")
+    subprocess.run([compiler, "-O2", "-o", beside, SOURCE], check=True)
+    beside.replace(program)
+    return program
 
 
 def main() -> None:
-    """Listen on loopback until standard input closes."""
-    answer = response(int(sys.argv[1]))
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-
-    def accept() -> None:
-        while True:
-            connection, _ = listener.accept()
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=serve, args=(connection, answer), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    sys.stdin.read()
-    os._exit(0)
+    """Become the stub, but for its address."""
+    with subprocess.Popen(
+        [compiled(), *sys.argv[1:]], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        if port := process.stdout.readline():
+            print(f"http://127.0.0.1:{int(port)}", flush=True)
+        sys.stdout.write(process.stdout.read())
+    sys.exit(process.returncode)
 
 
 if __name__ == "__main__":

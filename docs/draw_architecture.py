@@ -1,8 +1,8 @@
-"""Draw docs/architecture.svg from the imports: `make architecture`.
+"""Draw docs/architecture.svg from the imports: `make pictures`.
 
 A box is a package with its modules; the rows are the layers that pyproject.toml declares. An arrow
 is an import that no other path of arrows implies; one that points upward, which `make lint`
-refuses, is red.
+refuses, is red; one within a row is an exception that pyproject.toml makes, and dashed.
 """
 
 import sys
@@ -18,7 +18,7 @@ import grimp
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "architecture.svg"
 WIDTH, MARGIN, GAP, ROW_GAP = 1180, 20, 16, 44
-LINE, HEAD, CHARACTER = 13, 24, 5.9
+LINE, HEAD, CHARACTER = 15, 25, 6.7
 LANE = 12
 """The width that an arrow has where it passes a row."""
 Arrow = tuple[str, str]
@@ -169,6 +169,13 @@ def drawn(rows: list[list[Box]], ways: list[list[Box]]) -> str:
 def arrow(way: list[Box], ways: list[list[Box]]) -> str:
     """From the lower edge of the importer to the upper edge of the imported."""
     start, *passed, end = way
+    if start.y == end.y:
+        x, to_x = (
+            (start.x, end.x + end.width) if end.x < start.x else (start.x + start.width, end.x)
+        )
+        y = start.y + start.height / 2
+        line = f'<path d="M{x:.0f} {y:.0f}H{to_x:.0f}" stroke="#52606d" stroke-dasharray="3 2" '
+        return line + 'marker-end="url(#tip)"/>'
     leaving = sorted((w for w in ways if w[0] is start), key=lambda w: w[1].middle)
     coming = sorted((w for w in ways if w[-1] is end), key=lambda w: w[-2].middle)
     upward = start.y >= end.y
@@ -201,13 +208,13 @@ def package(box: Box) -> str:
     text = [
         f'<g><rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" '
         f'height="{box.height:.0f}" rx="5" fill="{fill}" stroke="#829ab1"/>',
-        f'<text x="{box.middle:.0f}" y="{box.y + 17:.0f}" text-anchor="middle" font-size="14" '
+        f'<text x="{box.middle:.0f}" y="{box.y + 17:.0f}" text-anchor="middle" font-size="15" '
         f'font-weight="bold" fill="#102a43">{escape(title)}</text>',
     ]
     for number, line in enumerate(box.lines):
         text.append(
             f'<text x="{box.middle:.0f}" y="{box.y + HEAD + 9 + LINE * number:.0f}" '
-            f'text-anchor="middle" font-size="10.5" fill="#334e68">{escape(line)}</text>'
+            f'text-anchor="middle" font-size="12" fill="#334e68">{escape(line)}</text>'
         )
     return "".join([*text, "</g>"])
 

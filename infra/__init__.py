@@ -1,10 +1,40 @@
-"""The CDK app's constructs, which share the library's pure modules."""
+"""The CDK app's constructs, which share the library's pure modules.
+
+Installed, this folder is the package `keyhop_cdk`, and what stands beside it in a checkout (the
+functions' code, the definitions) is its folder `data`.
+"""
 
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-LAMBDAS = ROOT / "lambdas"
+from .paths import IS_INSTALLED, LAMBDAS
 
 # Deploying takes the packages of requirements-deploy.txt only: there the library is not installed.
-sys.path.insert(0, str(LAMBDAS))
+if not IS_INSTALLED:
+    sys.path.insert(0, str(LAMBDAS))
+
+from .config_values import ConfigError
+from .deployment import KeyEnumeration
+from .each import ForEachKey
+from .functions import Network
+from .key_index import KeyIndex
+from .layer import LayerError
+from .rekey import Rekey
+from .report import KeyReports
+from .sharding import ShardedTables
+from .stack import KeyhopStack
+from .tables import keyhop_pair, keyhop_table
+
+__all__ = [
+    "ConfigError",
+    "ForEachKey",
+    "KeyEnumeration",
+    "KeyIndex",
+    "KeyReports",
+    "KeyhopStack",
+    "LayerError",
+    "Network",
+    "Rekey",
+    "ShardedTables",
+    "keyhop_pair",
+    "keyhop_table",
+]

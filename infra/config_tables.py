@@ -6,31 +6,29 @@ same, but only at the first write.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from keyhop.checks import Must, Wrong, camel, names_of, one_of, text
-from keyhop.errors import CannotStart
-from keyhop.sharding.key.names import MOST_SHARDS, Names
-from keyhop.sharding.key.shards import ATTRIBUTES
+from keyhop.checks import InvalidInput, Must, Truth, names_of, text
+from keyhop.each.allowed import Allowed
+from keyhop.keys.request import parse
+from keyhop.report.request import parse as parse_report
+from keyhop.sharding.key.names import metadata_of
 
-from infra.config_values import (
+from .config_sharding import MOST_NAME, Sharding, sharding_of
+from .config_values import (
     ConfigError,
-    choice,
+    Schedule,
     from_json,
     shape_of,
-    whole,
     wrong,
     wrong_in,
 )
 
-MAX_TABLES_TEXT = 3000
-"""The allow-list travels in the functions' environment, which holds 4 KB in all; so do, beside it,
-the tables that have a key index, with the sort keys of their sentinels."""
-MOST_ENVIRONMENT = 3600
-"""FinishRun is told of all tables and of the sharded ones; the other variables need the rest."""
-MOST_NAME = 255
+MOST_TOLD = 3200
+"""Bytes of a function's environment for what it is told of tables; FinishRun is told most. An
+environment holds 4,096 in all, as limits.py counts them, and the other variables need the rest."""
 ALLOWED = (
     "a list of one or more tables, each by its name (3 to 255 of a-z A-Z 0-9 _ . -) "
     "or by its ARN (arn:aws:dynamodb:REGION:ACCOUNT:table/NAME), or as an object with it, "
@@ -45,69 +43,21 @@ _TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 _TABLE_ARN = re.compile(
     r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/(?P<name>[a-zA-Z0-9_.-]{3,255})"
 )
-_REALLY_TRUE_OR_FALSE = Must(lambda value: isinstance(value, bool), "true or false")
-
-
-def _is_key_name(value: Any) -> bool:
-    return isinstance(value, str) and 1 <= len(value.encode()) <= MOST_NAME
-
-
-def _not_of_metadata(value: str) -> str:
-    if value in ATTRIBUTES:
-        free = "another attribute, as the metadata items use that one themselves"
-        raise Wrong(Must(_is_key_name, free), value)
-    return value
-
-
-def _not_a_number(value: str) -> str:
-    if value == "N":
-        suffix = "S or B: a number cannot carry the suffix of a shard"
-        raise Wrong(Must(one_of("S", "B"), suffix), value)
-    return value
-
-
-def _is_separator(value: Any) -> bool:
-    try:
-        Names(separator=value)
-    except (CannotStart, TypeError):
-        return False
-    return True
+_KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{1,64}")
+KmsKey = Annotated[
+    str | None,
+    Must(text(_KMS_KEY), "the ARN of a key (arn:aws:kms:REGION:ACCOUNT:key/ID), not its alias"),
+]
 
 
 @dataclass(frozen=True)
-class Sharding:
-    """How hot keys of one table are spread over shards; with the names of the context."""
+class Reports:
+    """When the keys of one table are reported on, as EventBridge writes it; None: when somebody
+    starts that. given: of such executions, further fields of an input of ReportKeys.
+    """
 
-    partition_key: Annotated[
-        str,
-        Must(_is_key_name, "the attribute of the table's partition key", _not_of_metadata),
-    ]
-    """The attribute that is the table's partition key, and its metadata table's as well."""
-    partition_key_type: Annotated[
-        str, Must(one_of("S", "B", "N"), "one of S, B", _not_a_number)
-    ] = "S"
-    metadata: Annotated[
-        str,
-        Must(
-            text(_TABLE_NAME, re.compile("")),
-            "the name of a table (3 to 255 of a-z A-Z 0-9 _ . -) that the stack makes",
-        ),
-    ] = ""
-    """The name of the metadata table; empty until the stack's name is known."""
-    placement: Annotated[str, choice("calculated", "random")] = "calculated"
-    hash: Annotated[str, choice("jump", "modulo")] = "jump"
-    append_only: Annotated[bool, _REALLY_TRUE_OR_FALSE] = False
-    separator: Annotated[
-        str,
-        Must(_is_separator, "1 to 16 printable ASCII characters, with no digits and no spaces"),
-    ] = "_"
-    most_shards: Annotated[int, whole(1, MOST_SHARDS)] = 64
-    """Of one key."""
-
-    def for_functions(self) -> dict[str, Any]:
-        """What the functions are told; they see the partition key in the table's schema."""
-        _, _, *rest = fields(self)
-        return {camel(field.name): getattr(self, field.name) for field in rest}
+    schedule: Schedule = None
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def _is_table(value: Any) -> bool:
@@ -127,7 +77,7 @@ class Table:
 
     given: Annotated[str, Must(_is_table, ALLOWED, str.strip)]
     """As the context has it: a name, or an ARN."""
-    key_index: Annotated[bool, _REALLY_TRUE_OR_FALSE] = False
+    key_index: Truth = False
     """Whether it may have a key index: a sentinel in each item collection, kept by a function."""
     sentinel_sort_key: Annotated[str | None, Must(text(), "a text, not empty")] = None
     """The sentinels' sort key, as text; None: the least one that there is."""
@@ -136,8 +86,30 @@ class Table:
         Must(are_attributes, 'a list of attributes, as ["customer", "order"]', tuple),
     ] = ()
     """The attributes that a Scan may ask for; empty: not restricted by name."""
+    kms_key: KmsKey = None
+    """The key of one's own by which the table is encrypted; None: one of AWS's."""
+    run_schedule: Schedule = None
+    """When its keys are listed, as EventBridge writes it; None: when somebody starts that."""
+    run_input: Annotated[
+        Mapping[str, Any],
+        Must(
+            lambda value: isinstance(value, Mapping),
+            'an object, as {"maxReadRate": 500}',
+            dict,
+        ),
+    ] = field(default_factory=dict, hash=False)
+    """Of these runs: further fields of an input of EnumerateKeys."""
     sharding: Sharding | None = None
     """None: not at all."""
+    each: Allowed | None = None
+    """What ForEachKey may do for each of its keys; None: nothing."""
+    report: Reports | None = None
+    """Whether ReportKeys may look at it, and when; None: not at all."""
+
+    @property
+    def label(self) -> str:
+        """For the ids of constructs, and for messages."""
+        return self.given
 
     @property
     def name(self) -> str:
@@ -161,12 +133,6 @@ def tables_of(value: Any) -> tuple[Table, ...]:
         if table.given in (one.given for one in tables):
             raise wrong("tables", value, f"{ALLOWED}, each of them once")
         tables.append(table)
-    if _length_in_environment(tables) > MAX_TABLES_TEXT:
-        raise ConfigError(
-            f"The context field tables is too long with its {len(tables)} tables: it must be "
-            f"at most {MAX_TABLES_TEXT} characters of JSON, where a table with keyIndex counts "
-            "twice. Deploy a second stack (stackName) for the others."
-        )
     return tuple(tables)
 
 
@@ -195,46 +161,72 @@ def with_key_attributes(
 
 
 def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Table, ...]:
-    """Each sharded table with the name of its metadata table; raises ConfigError for a clash."""
+    """Each sharded table with the name of its metadata table.
+
+    Raises ConfigError for a clash, and for more tables than the functions can be told of.
+    """
     complete: list[Table] = []
-    taken = {table.name: f"the table {table.given} of this field" for table in tables}
+    taken = {table.name: f"the table {table.label} of this field" for table in tables}
     for table in tables:
-        if table.sharding is not None:
-            sharding = _named_metadata(table.sharding, table.name, stack_name)
-            if sharding.metadata in taken:
-                free = f"a name of its own: that is {taken[sharding.metadata]}"
-                raise wrong_in(table.given, "sharding.metadata", sharding.metadata, free)
-            taken[sharding.metadata] = f"the metadata table of {table.given}"
-            table = replace(table, sharding=sharding)
+        if table.sharding:
+            metadata = table.sharding.metadata or _default_metadata(table.label, stack_name)
+            if metadata in taken:
+                free = f"a name of its own: that is {taken[metadata]}"
+                raise wrong_in(table.label, "sharding.metadata", metadata, free)
+            most, started = table.sharding.most_shards, table.sharding.start_shards
+            if any(count > most for count in started.values()):
+                at_most = f"at most {most} for each key, its mostShards"
+                raise wrong_in(table.label, "sharding.startShards", started, at_most)
+            taken[metadata] = f"the metadata table of {table.label}"
+            table = replace(table, sharding=replace(table.sharding, metadata=metadata))
         complete.append(table)
-    sharded = sharding_by_table(complete)
-    length = len(json.dumps(list(sharded))) + len(json.dumps(sharded))
-    if length > MAX_TABLES_TEXT:
+    fit = sum(told_bytes(complete[: number + 1]) <= MOST_TOLD for number in range(len(complete)))
+    if fit < len(complete):
         raise ConfigError(
-            f"The context field tables is too long with its {len(sharded)} sharded tables: what "
-            f"the functions are told of them must be at most {MAX_TABLES_TEXT} characters of JSON, "
-            f"and it is {length}. Deploy a second stack (stackName) for the others."
-        )
-    length = _length_in_environment(complete) + (len(json.dumps(sharded)) if sharded else 0)
-    if length > MOST_ENVIRONMENT:
-        raise ConfigError(
-            f"The context field tables is too long with its {len(complete)} tables, of which "
-            f"{len(sharded)} are sharded: what FinishRun is told of them must be at most "
-            f"{MOST_ENVIRONMENT} characters of JSON, and it is {length}. Deploy a second stack "
-            "(stackName) for the others."
+            f"The context field tables has {len(complete)} tables, of which {fit} fit into one "
+            "stack, as the functions are told of them in an environment of 4 KB. Deploy a second "
+            "stack (stackName) for the others."
         )
     return tuple(complete)
 
 
-def sharding_by_table(tables: Sequence[Table]) -> dict[str, dict[str, Any]]:
-    """What the functions are told (KEYHOP_SHARDING), by the tables as the context names them."""
-    return {one.given: one.sharding.for_functions() for one in tables if one.sharding is not None}
+def which_tables(tables: Sequence[Table]) -> dict[str, str]:
+    """The environment's list of tables, as the context names them."""
+    return {"KEYHOP_TABLES": json.dumps([table.given for table in tables])}
+
+
+def which_key_indexes(tables: Sequence[Table]) -> dict[str, str]:
+    """The environment's tables with a key index, and the sort keys of their sentinels."""
+    places = {table.given: table.sentinel_sort_key for table in tables if table.key_index}
+    return {"KEYHOP_KEY_INDEXES": json.dumps(places)} if places else {}
+
+
+def which_sharding(tables: Sequence[Table]) -> dict[str, str]:
+    """The environment's sharded tables, and how each is sharded."""
+    sharded = {one.given: one.sharding.for_functions() for one in tables if one.sharding}
+    return {"KEYHOP_SHARDING": json.dumps(sharded)} if sharded else {}
+
+
+def which_each(tables: Sequence[Table]) -> dict[str, str]:
+    """The environment's tables with each, and what may be done."""
+    allowed = {one.given: one.each.to_json() for one in tables if one.each}
+    return {"KEYHOP_EACH": json.dumps(allowed)} if allowed else {}
+
+
+def told_bytes(tables: Sequence[Table]) -> int:
+    """Bytes that the tables take of an environment, where quotes are escaped: of the larger one of
+    FinishRun's and PlanRun's.
+    """
+    both = {**which_tables(tables), **which_key_indexes(tables)}
+    more = (which_sharding(tables), which_each(tables))
+    return max(len(json.dumps({**both, **one}).encode()) for one in more)
 
 
 def _table(entry: str | Mapping[str, Any]) -> Table:
     named = {"table": entry} if isinstance(entry, str) else entry
     given = {name: value for name, value in named.items() if value is not None}
-    sharding = given.pop("sharding", None)
+    sharding, each = given.pop("sharding", None), given.pop("each", None)
+    report = given.pop("report", None)
     given["given"] = name = given.pop("table", None)
 
     def refused(field: str, value: Any, allowed: str) -> ConfigError:
@@ -251,45 +243,87 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
     if table.sentinel_sort_key is not None and not table.key_index:
         place = table.sentinel_sort_key
         raise wrong_in(table.given, "sentinelSortKey", place, "left out without keyIndex")
-    return replace(table, sharding=_sharding(table, sharding))
-
-
-def _sharding(table: Table, value: Any) -> Sharding | None:
-    if value is None:
-        return None
-    if table.arn:
-        here = "left out for a table given by its ARN: give its name; it must be in the stack's "
-        raise wrong_in(table.given, "sharding", value, f"{here}account and region")
-    if table.key_index:
-        alone = "left out with keyIndex, as sentinels would be read and moved like items"
-        raise wrong_in(table.given, "sharding", value, alone)
-    if not isinstance(value, Mapping):
-        raise wrong_in(table.given, "sharding", value, 'an object, as {"partitionKey": "path"}')
-    return shape_of(
-        Sharding,
-        {"partitionKey": None, **value},
-        names_of(Sharding),
-        f"The context field tables has, for the table {table.given}, a sharding with the field {{}}"
-        ", which",
-        lambda field, value, allowed: wrong_in(table.given, f"sharding.{field}", value, allowed),
+    further = table.run_input
+    if further and table.run_schedule is None:
+        raise wrong_in(table.given, "runInput", further, "left out without runSchedule")
+    _check_input(table, "runInput", further, "EnumerateKeys", parse)
+    return replace(
+        table,
+        sharding=sharding_of(table.given, table.arn is not None, table.key_index, sharding),
+        each=_each(table, each),
+        report=_reports(table, report),
     )
 
 
-def _named_metadata(sharding: Sharding, table: str, stack_name: str) -> Sharding:
-    """With the default name of the metadata table, if none was given."""
-    if sharding.metadata:
-        return sharding
-    metadata = f"{stack_name}-shards-{table}"
+def _check_input(
+    table: Table,
+    field: str,
+    given: Mapping[str, Any],
+    machine: str,
+    parse: Callable[[object], object],
+) -> None:
+    """Raises ConfigError if these are no further fields of an input of the machine."""
+    if own := sorted({*given} & {"table", "resume", "scheduled"}):
+        raise wrong_in(table.given, field, given, f"without {own[0]}")
+    try:
+        parse({**given, "table": table.given})
+    except InvalidInput as error:
+        like = f"further fields of an input of {machine}"
+        raise wrong_in(table.given, field, given, f"{like} ({error})") from error
+
+
+def _each(table: Table, value: Any) -> Allowed | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise wrong_in(table.given, "each", value, 'an object, as {"put": true}')
+    allowed = shape_of(
+        Allowed,
+        value,
+        names_of(Allowed),
+        f"The context field tables has, for the table {table.given}, an each with the field {{}}"
+        ", which",
+        lambda field, value, must: wrong_in(table.given, f"each.{field}", value, must),
+    )
+    if allowed.is_nothing:
+        one = "with something that may be done: put, update, delete, functions, queues or machines"
+        raise wrong_in(table.given, "each", value, one)
+    if allowed.attributes and not allowed.put:
+        raise wrong_in(
+            table.given, "each.attributes", list(allowed.attributes), "left out without put"
+        )
+    return allowed
+
+
+def _reports(table: Table, value: Any) -> Reports | None:
+    if value in (None, False):
+        return None
+    if value is True:
+        return Reports()
+    if not isinstance(value, Mapping):
+        like = 'true, or an object, as {"schedule": "rate(7 days)", "maxReadUnits": 3000}'
+        raise wrong_in(table.given, "report", value, like)
+    given = {name: one for name, one in value.items() if one is not None}
+    named = {"schedule": given.pop("schedule")} if "schedule" in given else {}
+    reports = shape_of(
+        Reports,
+        named,
+        names_of(Reports),
+        "{}",
+        lambda field, value, must: wrong_in(table.given, f"report.{field}", value, must),
+    )
+    if given and reports.schedule is None:
+        when = "an object with a schedule: an execution that somebody starts has its own input"
+        raise wrong_in(table.given, "report", value, when)
+    _check_input(table, "report", given, "ReportKeys", parse_report)
+    return replace(reports, given=given)
+
+
+def _default_metadata(table: str, stack_name: str) -> str:
+    metadata = metadata_of(table, stack_name)
     if len(metadata) > MOST_NAME:
         raise ConfigError(
             f"The context field tables has, for the table {table}, no sharding.metadata, and the "
             f"default, {metadata}, is too long; give a name of at most {MOST_NAME} characters."
         )
-    return replace(sharding, metadata=metadata)
-
-
-def _length_in_environment(tables: Sequence[Table]) -> int:
-    """Of KEYHOP_TABLES and KEYHOP_KEY_INDEXES together (infra/functions.py)."""
-    names = json.dumps([table.given for table in tables])
-    places = {table.given: table.sentinel_sort_key for table in tables if table.key_index}
-    return len(names) + (len(json.dumps(places)) if places else 0)
+    return metadata

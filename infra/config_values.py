@@ -1,7 +1,7 @@
 """What values of the context must be, and the sentences for those that are not.
 
-The context comes from cdk.json and from `-c name=value`. The command line knows only strings, so a
-number or a truth value may be written as text. Nothing here imports the CDK.
+The settings come from keyhop.json and from `-c name=value`. The command line knows only strings, so
+a number or a truth value may be written as text. Nothing here imports the CDK.
 """
 
 import json
@@ -9,7 +9,17 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
-from keyhop.checks import Must, Unreadable, hint, one_of, structured, text
+from keyhop.checks import (
+    MOST_NUMBER,
+    Must,
+    Unreadable,
+    hint,
+    is_number,
+    one_of,
+    structured,
+    text,
+)
+from keyhop.dynamodb.prices import LEAST_COST
 
 T = TypeVar("T")
 
@@ -109,12 +119,12 @@ def shape_of(
     try:
         return structured(shape, given)
     except Unreadable as error:
-        problems = error.problems
-    for name in problems.unknown:
+        found = error
+    for name in found.unknown:
         meant = hint(name, known) or f"known are {', '.join(known)}."
         raise ConfigError(f"{unknown.format(name)} is not known; {meant}")
-    name, found = next(iter(problems.wrong.items()))
-    raise wrong(name, found.value, found.must.be)
+    name, refused = next(iter(found.wrong.items()))
+    raise wrong(name, refused.value, refused.must.be)
 
 
 def wrong(name: str, value: Any, allowed: str) -> ConfigError:
@@ -136,6 +146,17 @@ def from_json(value: str) -> Any:
         return json.loads(value)
     except ValueError:
         return value
+
+
+def is_dollars(value: Any) -> bool:
+    """A sum that something may cost, also if it is written as text."""
+    found = from_json(value) if isinstance(value, str) else value
+    return is_number(found) and LEAST_COST <= found <= MOST_NUMBER
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON, which a text is already."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _shown(value: Any) -> str:

@@ -1,27 +1,25 @@
 """One place for what all functions have in common: runtime, code, logs, tracing, role."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 from aws_cdk import Duration, IgnoreMode, RemovalPolicy, Size, Stack
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from keyhop.dynamodb.prices import VARIABLE
 
-from infra import LAMBDAS, layer
-from infra.config import Config
-from infra.config_tables import Table, sharding_by_table
-from infra.permissions import acknowledge
+from . import layer
+from .config import Config
+from .paths import LAMBDAS
+from .permissions import acknowledge, allow
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
-ARCHITECTURES = {
-    "arm64": lambda_.Architecture.ARM_64,
-    "x86_64": lambda_.Architecture.X86_64,
-}
+ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 NOT_SHIPPED = (
     *("/requirements.txt", "/keyhop/cli/", "/keyhop/__main__.py"),
     *("__pycache__/", "*.pyc", "*.egg-info/", ".*"),
@@ -34,22 +32,14 @@ SERVICE = "enumerate-keys"
 VCPU_MB = 1769
 """The memory at which a function has one whole vCPU."""
 
+DISK_MB = 4096
+"""The keys of an index, and logical keys, are made distinct on disk."""
+
 BY_STEP_FUNCTIONS = (
     "Step Functions invokes it synchronously, retries by name and catches the rest: nothing is "
     "invoked asynchronously, which is all that a dead letter target serves."
 )
 """Why a function has no dead letter target."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What sets one function apart."""
-
-    description: str
-    memory_mb: int = VCPU_MB
-    timeout_seconds: int = 900
-    disk_mb: int = 512
-    reserved_concurrency: int | None = None
 
 
 def own_log_group(scope: Construct, construct_id: str, name: str, config: Config) -> logs.LogGroup:
@@ -62,23 +52,6 @@ def own_log_group(scope: Construct, construct_id: str, name: str, config: Config
     return group
 
 
-def which_tables(tables: Sequence[Table]) -> dict[str, str]:
-    """The environment's list of tables, as the context names them."""
-    return {"KEYHOP_TABLES": json.dumps([table.given for table in tables])}
-
-
-def which_key_indexes(config: Config) -> dict[str, str]:
-    """The environment's tables with a key index, and the sort keys of their sentinels."""
-    places = {table.given: table.sentinel_sort_key for table in config.key_index_tables}
-    return {"KEYHOP_KEY_INDEXES": json.dumps(places)} if places else {}
-
-
-def which_sharding(config: Config) -> dict[str, str]:
-    """The environment's sharded tables, and how each is sharded."""
-    sharded = sharding_by_table(config.tables)
-    return {"KEYHOP_SHARDING": json.dumps(sharded)} if sharded else {}
-
-
 def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]:
     """The environment's worker, for its price; memory_mb: of another function than ScanSegments."""
     return {
@@ -87,19 +60,40 @@ def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]
     }
 
 
+def which_limit(config: Config) -> dict[str, str]:
+    """What may be spent where an input does not say, for those that begin something."""
+    return {"KEYHOP_MAX_COST": f"{config.max_cost:g}"}
+
+
 @dataclass(frozen=True)
+class Network:
+    """Where functions have their addresses; by default in the private subnets of the VPC."""
+
+    vpc: ec2.IVpc
+    subnets: ec2.SubnetSelection | None = None
+    security_groups: Sequence[ec2.ISecurityGroup] = ()
+    """Empty: each function has one of its own."""
+
+    def of_a_function(self) -> dict[str, Any]:
+        """The CDK's words for it."""
+        groups = {"security_groups": [*self.security_groups]} if self.security_groups else {}
+        return {"vpc": self.vpc, "vpc_subnets": self.subnets, **groups}
+
+
 class Functions:
-    """Makes the functions of a scope; all of a stack share the code and the layer."""
+    """Makes functions, in any scope of the stack; all share the code and the layer."""
 
-    scope: Construct
-    config: Config
-    code: lambda_.Code
-    packages: lambda_.LayerVersion
-
-    @classmethod
-    def first(cls, scope: Construct, config: Config) -> "Functions":
-        """With the code, and the layer in `scope`."""
-        packages = lambda_.LayerVersion(
+    def __init__(
+        self,
+        scope: Construct,
+        config: Config,
+        packages: lambda_.ILayerVersion | None = None,
+        network: Network | None = None,
+    ) -> None:
+        """packages: a layer of one's own in the place of the one that pip makes at synth."""
+        self._config = config
+        self._network = network
+        self._packages = packages or lambda_.LayerVersion(
             scope,
             "Packages",
             code=_layer_code(scope),
@@ -107,21 +101,41 @@ class Functions:
             compatible_architectures=[*ARCHITECTURES.values()],
             description="Third-party packages of the functions (lambdas/requirements.txt)",
         )
-        code = lambda_.Code.from_asset(
+        self._code = lambda_.Code.from_asset(
             str(LAMBDAS), exclude=list(NOT_SHIPPED), ignore_mode=IgnoreMode.GIT
         )
-        return cls(scope, config, code, packages)
+        self._environment = {
+            "POWERTOOLS_SERVICE_NAME": SERVICE,
+            # The stack's name, so that the dashboards of two deployments do not mix.
+            "POWERTOOLS_METRICS_NAMESPACE": config.stack_name,
+            "POWERTOOLS_LOG_LEVEL": config.log_level,
+        }
+        if config.prices is not None:
+            self._environment[VARIABLE] = config.prices
+        if config.dynamodb_endpoint:
+            for service in ("DYNAMODB", "DYNAMODB_STREAMS"):
+                self._environment[f"AWS_ENDPOINT_URL_{service}"] = config.dynamodb_endpoint
 
-    def within(self, scope: Construct) -> "Functions":
-        """The same code and layer, for functions in another scope of the stack."""
-        return replace(self, scope=scope)
+        self.of_a_worker: dict[str, Any] = {
+            "module": "scan_segments",
+            "memory_mb": config.worker_memory_mb,
+            "timeout_seconds": config.worker_timeout_seconds,
+            "disk_mb": DISK_MB,
+        }
+        """Arguments of `add` for a function that works on groups of segments."""
 
     def add(
         self,
+        scope: Construct,
         name: str,
-        shape: Shape,
+        description: str,
         environment: Mapping[str, str],
+        *,
         module: str | None = None,
+        memory_mb: int = VCPU_MB,
+        timeout_seconds: int = 900,
+        disk_mb: int = 512,
+        reserved_concurrency: int | None = None,
         no_dead_letters: str = BY_STEP_FUNCTIONS,
     ) -> lambda_.Function:
         """A function `name`, whose role has no rights but to its own log.
@@ -129,30 +143,33 @@ class Functions:
         module: in lambdas/handlers; by default named as the function. no_dead_letters: why it needs
         no dead letter target, for cdk-nag.
         """
-        config = self.config
+        config = self._config
         physical_name = f"{config.stack_name}-{name}"
-        log_group = own_log_group(self.scope, f"{name}Logs", f"/aws/lambda/{physical_name}", config)
+        log_group = own_log_group(scope, f"{name}Logs", f"/aws/lambda/{physical_name}", config)
         function = lambda_.Function(
-            self.scope,
+            scope,
             name,
             function_name=physical_name,
-            description=shape.description,
+            description=description,
             runtime=RUNTIME,
             architecture=ARCHITECTURES[config.architecture],
-            code=self.code,
+            code=self._code,
             handler=f"handlers.{module or _snake(name)}.handler",
-            layers=[self.packages],
-            role=self._role(name, log_group),
-            memory_size=shape.memory_mb,
-            timeout=Duration.seconds(shape.timeout_seconds),
-            ephemeral_storage_size=Size.mebibytes(shape.disk_mb),
-            reserved_concurrent_executions=shape.reserved_concurrency,
+            layers=[self._packages],
+            role=_role(scope, f"{name}Role", physical_name, log_group, self._network),
+            memory_size=memory_mb,
+            timeout=Duration.seconds(timeout_seconds),
+            ephemeral_storage_size=Size.mebibytes(disk_mb),
+            reserved_concurrent_executions=reserved_concurrency,
             tracing=lambda_.Tracing.ACTIVE,
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
-            application_log_level_v2=_application_log_level(config.log_level),
+            # Whatever logLevel is: above it Lambda would drop metrics, which are lines without a
+            # level; below it botocore would log requests, and so keys. The logger goes by itself.
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
-            environment={**self._common_environment(), **environment},
+            environment={**self._environment, **environment},
+            **(self._network.of_a_function() if self._network else {}),
         )
         acknowledge(function, no_dead_letters, "Serverless-LambdaDLQ")
         acknowledge(
@@ -164,39 +181,39 @@ class Functions:
         )
         return function
 
-    def _role(self, name: str, log_group: logs.LogGroup) -> iam.Role:
-        role = iam.Role(
-            self.scope,
-            f"{name}Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=f"What {self.config.stack_name}-{name} may do",
-        )
-        # Its own log group only: AWSLambdaBasicExecutionRole would allow all of the account's.
-        role.add_to_policy(
-            iam.PolicyStatement(
-                sid="WriteItsOwnLog",
-                actions=["logs:CreateLogStream", "logs:PutLogEvents"],
-                resources=[log_group.log_group_arn],
-            )
-        )
-        acknowledge(
-            role,
-            "X-Ray's actions know no resources: the service takes no other than *.",
-            "AwsSolutions-IAM5[Resource::*]",
-        )
-        return role
 
-    def _common_environment(self) -> dict[str, str]:
-        config = self.config
-        environment = {
-            "POWERTOOLS_SERVICE_NAME": SERVICE,
-            # The stack's name, so that the dashboards of two deployments do not mix.
-            "POWERTOOLS_METRICS_NAMESPACE": config.stack_name,
-            "POWERTOOLS_LOG_LEVEL": config.log_level,
-        }
-        if config.dynamodb_endpoint:
-            environment["AWS_ENDPOINT_URL_DYNAMODB"] = config.dynamodb_endpoint
-        return environment
+def _role(
+    scope: Construct,
+    name: str,
+    function: str,
+    log_group: logs.LogGroup,
+    network: Network | None,
+) -> iam.Role:
+    role = iam.Role(
+        scope,
+        name,
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        description=f"What {function} may do",
+    )
+    # Its own log group only: AWSLambdaBasicExecutionRole would allow all of the account's.
+    log = "logs:CreateLogStream PutLogEvents"
+    allow(role, "WriteItsOwnLog", log, log_group.log_group_arn)
+    if network:
+        allow(
+            role,
+            "HaveAddressesInTheNetwork",
+            "ec2:CreateNetworkInterface DescribeNetworkInterfaces DescribeSubnets "
+            "DeleteNetworkInterface AssignPrivateIpAddresses UnassignPrivateIpAddresses",
+            "*",
+            wildcard="Lambda makes the interfaces, and asks for these rights on * "
+            "(AWSLambdaVPCAccessExecutionRole).",
+        )
+    acknowledge(
+        role,
+        "X-Ray's actions know no resources: the service takes no other than *.",
+        "AwsSolutions-IAM5[Resource::*]",
+    )
+    return role
 
 
 def _layer_code(scope: Construct) -> lambda_.Code:
@@ -206,10 +223,6 @@ def _layer_code(scope: Construct) -> lambda_.Code:
             str(LAMBDAS), exclude=["/*", "!/requirements.txt"], ignore_mode=IgnoreMode.GIT
         )
     return lambda_.Code.from_asset(str(layer.built()), asset_hash=layer.fingerprint())
-
-
-def _application_log_level(level: str) -> lambda_.ApplicationLogLevel:
-    return lambda_.ApplicationLogLevel["WARN" if level == "WARNING" else level]
 
 
 def _snake(name: str) -> str:

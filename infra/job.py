@@ -2,27 +2,26 @@
 
 from collections.abc import Mapping
 
+from aws_cdk import Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.config import Config
-from infra.functions import Shape
-from infra.machines import Machine, machine_name, states_arn
-from infra.permissions import allow, allow_objects
+from .config import Config
+from .machines import Machine, machine_name, states_arn
+from .permissions import IDS_OF_RUNS, allow, allow_objects
 
 DEFINITION = "job"
 MAP_LABEL = "ScanGroups"
 """The Label of the distributed map in the definition; part of its children's ARNs."""
 
-DISK_MB = 4096
-"""The keys of an index, and logical keys, are made distinct on disk."""
+WRITE_PARTS = "PutObject AbortMultipartUpload"
+"""A large part is uploaded in pieces, which are dropped if one of them fails."""
 
+IDS_OF_EXECUTIONS = "Step Functions names executions, map runs and children when it starts them."
 
-def worker_shape(config: Config, description: str, reserved: int | None = None) -> Shape:
-    """Of a function that works on groups of segments."""
-    memory, timeout = config.worker_memory_mb, config.worker_timeout_seconds
-    return Shape(description, memory, timeout, DISK_MB, reserved)
+WAITING_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
+"""The rule by which Step Functions hears that an execution has ended (AWS documentation)."""
 
 
 class Job(Machine):
@@ -61,72 +60,59 @@ class Job(Machine):
             self.worker,
             bucket,
             "WritePartsAndCommitsAndReadTheCommitsBefore",
-            *("GetObject", "PutObject", "AbortMultipartUpload"),
+            f"GetObject {WRITE_PARTS}",
         )
         self._allow_states(bucket)
         self._allow_map(fixed)
+        allow(
+            functions["CleanUp"],
+            f"EndItsStateIn{name}ByTheToken",
+            "states:SendTaskFailure SendTaskSuccess",
+            states_arn(self, "stateMachine", fixed),
+        )
+
+    def is_waited_for_by(self, machine: Machine, what: str) -> None:
+        """Let another machine start executions and wait for their end (.sync:2). what: "Walk"."""
+        itself = self.state_machine_arn
+        allow(machine, f"{what}OverTheTable", "states:StartExecution", itself)
+        allow(
+            machine,
+            f"WaitForTheEndOfA{what}OrStopIt",
+            "states:DescribeExecution StopExecution",
+            self.executions,
+            wildcard=f"Step Functions names a {what.lower()} when it starts it.",
+        )
+        rule = Stack.of(self).format_arn(
+            service="events", resource="rule", resource_name=WAITING_RULE
+        )
+        hear = f"HearThatA{what}HasEnded"
+        allow(machine, hear, "events:PutTargets PutRule DescribeRule", rule)
 
     def _allow_states(self, bucket: s3.IBucket) -> None:
-        allow(
-            self,
-            "InvokeTheFunctionOfEachState",
-            ["lambda:InvokeFunction"],
-            [function.function_arn for function in self.functions.values()],
-        )
-        for why, folder, *actions in (
+        arns = [function.function_arn for function in self.functions.values()]
+        allow(self, "InvokeTheFunctionOfEachState", "lambda:InvokeFunction", *arns)
+        write_in_parts = "GetObject PutObject ListMultipartUploadParts AbortMultipartUpload"
+        for why, folder, actions in (
             ("ReadTheGroupsOfAPlan", "groups", "GetObject"),
             ("NoteWhyAGroupFailed", "failures", "PutObject"),
-            (
-                *("WriteTheMapsOwnResults", "map-results", "GetObject", "PutObject"),
-                *("ListMultipartUploadParts", "AbortMultipartUpload"),
-            ),
+            ("WriteTheMapsOwnResults", "map-results", write_in_parts),
         ):
-            allow(
-                self,
-                why,
-                [f"s3:{action}" for action in actions],
-                [bucket.arn_for_objects(f"runs/*/{folder}/*")],
-                wildcard="A run's id, and so the names of its objects, are known only when it is "
-                "started.",
-            )
+            objects = bucket.arn_for_objects(f"runs/*/{folder}/*")
+            allow(self, why, f"s3:{actions}", objects, wildcard=IDS_OF_RUNS)
 
     def _allow_map(self, fixed: str) -> None:
+        itself = states_arn(self, "stateMachine", fixed)
         children = states_arn(self, "execution", f"{fixed}/{MAP_LABEL}:*")
-        ids = "Step Functions names executions, map runs and children when it starts them."
-        allow(
-            self,
-            "StartTheChildrenOfTheMap",
-            ["states:StartExecution"],
-            [states_arn(self, "stateMachine", fixed)],
-        )
-        allow(
-            self,
-            "FollowAndStopTheChildrenOfTheMap",
-            ["states:DescribeExecution", "states:StopExecution"],
-            [self.executions, children],
-            wildcard=ids,
-        )
-        # A redrive of the run redrives its failed children.
-        allow(
-            self,
-            "RedriveTheChildrenOfTheMap",
-            ["states:RedriveExecution"],
-            [children],
-            wildcard=ids,
-        )
-        # UpdateMapRun may change how many workers run at once, while they run: each asks for the
-        # present number and keeps to its share of maxReadRate.
-        allow(
-            self.worker,
-            "FindTheMapRunThatItBelongsTo",
-            ["states:ListMapRuns"],
-            [self.executions],
-            wildcard=ids,
-        )
-        allow(
-            self.worker,
-            "AskHowManyWorkersRunAtOnce",
-            ["states:DescribeMapRun"],
-            [states_arn(self, "mapRun", f"{fixed}/{MAP_LABEL}:*")],
-            wildcard=ids,
-        )
+        map_runs = states_arn(self, "mapRun", f"{fixed}/{MAP_LABEL}:*")
+        follow = "states:DescribeExecution StopExecution"
+        allow(self, "StartTheChildrenOfTheMap", "states:StartExecution", itself)
+        for owner, why, actions, *resources in (
+            (self, "FollowAndStopTheChildrenOfTheMap", follow, self.executions, children),
+            # A redrive of the run redrives its failed children.
+            (self, "RedriveTheChildrenOfTheMap", "states:RedriveExecution", children),
+            # UpdateMapRun may change how many workers run at once, while they run: each asks for
+            # the present number and keeps to its share of maxReadRate.
+            (self.worker, "FindTheMapRunThatItBelongsTo", "states:ListMapRuns", self.executions),
+            (self.worker, "AskHowManyWorkersRunAtOnce", "states:DescribeMapRun", map_runs),
+        ):
+            allow(owner, why, actions, *resources, wildcard=IDS_OF_EXECUTIONS)

@@ -1,40 +1,38 @@
 """Key indexes: the keeper on the tables' streams, and the state machines that build and check.
 
 Streams, indexes and the keeper's mappings are made by BuildKeyIndex and not by the stack: a table
-belongs to somebody else, and the ARN of its stream changes. So the stack has to let go of them when
-it is destroyed: that is what ReleaseKeeper is for.
+belongs to somebody else, and the ARN of its stream changes. What that asks of a stack that is
+changed or destroyed is in guard.py.
 """
 
-from typing import Any
-
-from aws_cdk import ArnFormat, CustomResource, Duration, Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.config import Config
-from infra.enumeration import Enumeration
-from infra.functions import Shape, which_key_indexes, which_tables, which_worker
-from infra.job import Job, worker_shape
-from infra.manage import ManageMachine
-from infra.permissions import (
+from . import views
+from .config_tables import which_key_indexes, which_tables
+from .deployment import KeyEnumeration
+from .followers import BY_LAMBDA, allow_following, allow_giving_up, failure_queue
+from .functions import which_limit, which_worker
+from .job import IDS_OF_EXECUTIONS, Job
+from .machines import Machine, machine_name, states_arn
+from .permissions import (
     ALL_RUNS,
+    IDS_OF_RUNS,
     KEY_INDEXES,
-    Owner,
-    acknowledge,
     allow,
     allow_describing,
     allow_finding_objects,
     allow_looking_into_collections,
+    allow_reading_registry,
     allow_scanning_sentinels,
     allow_writing_sentinels,
     table_arn,
 )
+from .schedules import Start, start_regularly
 
+DEFINITION = "manage"
 MACHINES = {
     "BuildKeyIndex": ("build", "gives a table a key index"),
     "AuditKeyIndex": ("audit", "compares a key index with its table, and repairs it"),
@@ -44,43 +42,45 @@ MACHINES = {
 
 KEEPER_SECONDS = 60
 SETTLE_SECONDS = KEEPER_SECONDS + 5
-"""After its mapping is gone, a keeper can be at work for as long as its timeout."""
+"""After its mapping is gone, a keeper can be at work for as long as its timeout, by a place that it
+had read a little before (PLACE_SECONDS)."""
 
 LAPTOP_SETTLE_SECONDS = 1
-FAILURE_DAYS = 14
-"""As long as a queue can keep a message."""
-
-RELEASE_SECONDS = 120
-RELEASE_PATIENCE = Duration.minutes(15)
-"""Three attempts of ReleaseKeeper, which Lambda makes minutes apart."""
 
 
 class KeyIndex(Construct):
-    """The keeper with its failure queue, the walks, three state machines, and their schedule."""
+    """Key indexes for those tables of a KeyEnumeration that have `key_index`.
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        config: Config,
-        bucket: s3.IBucket,
-        runs: Enumeration,
-    ) -> None:
+    The keeper with its failure queue, the walks, three state machines (BuildKeyIndex,
+    AuditKeyIndex, RemoveKeyIndex), and the schedule of audits. Deployed, it changes no table yet:
+    an execution of BuildKeyIndex gives a table its index. Raises ConfigError.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
         super().__init__(scope, construct_id)
+        config, bucket, runs = keys.config, keys.results.bucket, keys.runs
         self._config = config
+        self._guard = keys.guard
         self._tables = config.key_index_tables
-        self._which = {**which_tables(self._tables), **which_key_indexes(config)}
-        self._add = runs.make.within(self).add
+        keys.is_extended_by(self, "key_index", self._tables)
+        self._which = {
+            "KEYHOP_BUCKET": bucket.bucket_name,
+            **which_tables(self._tables),
+            **which_key_indexes(config.tables),
+        }
+        on_a_laptop = config.dynamodb_endpoint is not None
+        settle_seconds = LAPTOP_SETTLE_SECONDS if on_a_laptop else SETTLE_SECONDS
+        self._settle = {"KEYHOP_SETTLE_SECONDS": str(settle_seconds)}
+        self._make = runs.make
         self.bucket = bucket
-        self.failures = self._failure_queue()
+        self.failures = failure_queue(self)
         self.keep_index = self._keep_index()
+        self._let_runs_judge(runs.job)
         self.manage_index = self._manage_index()
-        self.release_keeper = self._release_keeper()
-        self._let_go_in_the_end()
         self.functions = {
             "KeepIndex": self.keep_index,
             "ManageIndex": self.manage_index,
-            "ReleaseKeeper": self.release_keeper,
+            "ReleaseKeeper": self._guard.release_keeper,
         }
         # Workers that write are no workers that only read: all but them the jobs have in common.
         self.walks = Job(
@@ -92,13 +92,16 @@ class KeyIndex(Construct):
             {**runs.job.functions, "ScanSegments": self._walk_segments()},
         )
         self.machines = {
-            name: ManageMachine(self, name, config, action, self.manage_index, self.walks)
-            for name, (action, _) in MACHINES.items()
+            name: self._manage_machine(name, action) for name, (action, _) in MACHINES.items()
         }
+        self.audits: list[events.Rule] = []
+        """The rules by which audits start, in the order of the tables."""
         if config.audit_schedule:
             self._schedule_audits(config.audit_schedule)
+        views.of_key_indexes(keys.watch, self)
+        keys.say(*self._outputs())
 
-    def outputs(self) -> list[tuple[str, str, str]]:
+    def _outputs(self) -> list[tuple[str, str, str]]:
         """Name, value and description of what a user needs to know."""
         return [
             *(
@@ -112,33 +115,25 @@ class KeyIndex(Construct):
             ("FailureQueueUrl", self.failures.queue_url, "Records that KeepIndex gave up on"),
         ]
 
-    def _failure_queue(self) -> sqs.Queue:
-        queue = sqs.Queue(
-            self,
-            "Failures",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=Duration.days(FAILURE_DAYS),
-        )
-        acknowledge(
-            queue,
-            "It is the dead letter queue itself: what lies in it is looked at by a person, and "
-            "nothing receives from it again and again.",
-            "AwsSolutions-SQS3",
-            "Serverless-SQSRedrivePolicy",
-        )
-        return queue
+    def _manage_machine(self, name: str, action: str) -> Machine:
+        """Prepares, has a job walk over a table, and finishes."""
+        manage, walks = self.manage_index.function_arn, self.walks.state_machine_arn
+        names = {"Action": action, "ManageIndexArn": manage, "WalkKeyIndexesArn": walks}
+        machine = Machine(self, name, self._config, DEFINITION, names)
+        allow(machine, "PrepareAndFinish", "lambda:InvokeFunction", manage)
+        self.walks.is_waited_for_by(machine, "Walk")
+        return machine
 
     def _walk_segments(self) -> lambda_.Function:
         # No reservation: PlanRun plans no more of them at once than of ScanSegments.
-        function = self._add(
+        function = self._make.add(
+            self,
             "WalkSegments",
-            worker_shape(
-                self._config, "Puts, compares or deletes the sentinels of a group of segments"
-            ),
-            {"KEYHOP_BUCKET": self.bucket.bucket_name, **self._which},
-            module="scan_segments",
+            "Puts, compares or deletes the sentinels of a group of segments",
+            {**self._which, **self._settle},
+            **self._make.of_a_worker,
         )
+        allow_reading_registry(function, self.bucket)  # whose the lease is
         allow_describing(function, self._tables)
         allow_scanning_sentinels(function, self._tables)
         allow_looking_into_collections(function, self._tables)
@@ -146,180 +141,160 @@ class KeyIndex(Construct):
         return function
 
     def _keep_index(self) -> lambda_.Function:
-        function = self._add(
+        function = self._make.add(
+            self,
             "KeepIndex",
-            Shape(
-                "Keeps key indexes true: a sentinel in each item collection, and in no other place",
-                memory_mb=512,
-                timeout_seconds=KEEPER_SECONDS,
-            ),
+            "Keeps key indexes true: a sentinel in each item collection, and in no other place",
             self._which,
-            no_dead_letters="Lambda itself invokes it with the records of a stream, and sends what "
-            "fails again and again to the failure queue.",
+            memory_mb=512,
+            timeout_seconds=KEEPER_SECONDS,
+            reserved_concurrency=self._config.keeper_concurrency,
+            no_dead_letters=BY_LAMBDA,
         )
         allow_describing(function, self._tables)
-        allow_looking_into_collections(function, self._tables)
+        allow_looking_into_collections(function, self._tables, many=True)
         allow_writing_sentinels(function, self._tables)
-        streams = [f"{table_arn(function, table)}/stream/*" for table in self._tables]
-        allow(
-            function,
-            "ReadTheStreamsOfTheTables",
-            [
-                *("dynamodb:DescribeStream", "dynamodb:GetRecords"),
-                *("dynamodb:GetShardIterator", "dynamodb:ListStreams"),
-            ],
-            streams,
-            wildcard="A stream is named by the moment at which it was turned on, which may be "
-            "after the deployment, and again and again.",
-        )
-        allow(
-            function,
-            "HandOverRecordsThatFailAgainAndAgain",
-            ["sqs:SendMessage"],
-            [self.failures.queue_arn],
-        )
+        allow_following(function, self._tables)
+        allow_reading_registry(function, self.bucket)  # where the sentinels are
+        allow_giving_up(function, self.failures)
         return function
 
     def _manage_index(self) -> lambda_.Function:
-        on_a_laptop = self._config.dynamodb_endpoint is not None
-        function = self._add(
+        function = self._make.add(
+            self,
             "ManageIndex",
-            Shape("Prepares and finishes builds, audits and removals of key indexes", 512),
+            "Prepares and finishes builds, audits and removals of key indexes",
             {
-                "KEYHOP_BUCKET": self.bucket.bucket_name,
                 **self._which,
                 **which_worker(self._config),
-                **self._which_keeper(),
-                "KEYHOP_SETTLE_SECONDS": str(
-                    LAPTOP_SETTLE_SECONDS if on_a_laptop else SETTLE_SECONDS
-                ),
+                **which_limit(self._config),
+                "KEYHOP_KEEPER": self.keep_index.function_arn,
+                "KEYHOP_FAILURE_QUEUE": self.failures.queue_arn,
+                **self._settle,
             },
+            memory_mb=512,
         )
         allow_describing(function, self._tables)
         allow(
             function,
             "TurnStreamsOnAndOffAddAndDeleteTheKeyIndex",
-            ["dynamodb:UpdateTable"],
-            [table_arn(function, table) for table in self._tables],
+            "dynamodb:UpdateTable",
+            *(table_arn(function, table) for table in self._tables),
         )
+        self._allow_scaling(function)
         allow_scanning_sentinels(function, self._tables)
         allow_looking_into_collections(function, self._tables)
         allow(
             function,
             "AttachTheKeeperAndNoOtherFunction",
-            ["lambda:CreateEventSourceMapping"],
-            ["*"],
-            conditions=self._of_the_keeper(),
+            "lambda:CreateEventSourceMapping",
+            "*",
+            conditions=self._guard.of_the_keeper(),
             wildcard="A mapping that is not made yet has no name; the condition allows those of "
             "the keeper only.",
         )
-        self._allow_changing_mappings(
-            function, "lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping"
+        self._guard.allow_changing_mappings(function, "UpdateEventSourceMapping ")
+        executions = [
+            states_arn(self, "execution", f"{machine_name(self._config, name)}:*")
+            for name in MACHINES
+        ]
+        allow(
+            function,
+            "SeeWhetherTheHolderOfALeaseIsStillAtWork",
+            "states:DescribeExecution",
+            *executions,
+            wildcard=IDS_OF_EXECUTIONS,
         )
         for why, actions, objects in (
-            ("WriteDownWhatIsKnownOfKeyIndexes", ("Get", "Put", "Delete"), KEY_INDEXES),
-            ("ReadWhatAWalkHasFound", ("Get",), ALL_RUNS),
-            ("WriteTheReportOfAnAudit", ("Put",), "runs/*/audit.json"),
+            # S3 demands both of who writes an object if it is still the one that he has read.
+            ("WriteDownWhatIsKnownOfKeyIndexes", "GetObject PutObject", KEY_INDEXES),
+            ("ReadWhatAWalkHasFound", "GetObject", ALL_RUNS),
+            ("WriteTheReportOfAnAudit", "PutObject", "runs/*/audit.json"),
         ):
-            allow(
-                function,
-                why,
-                [f"s3:{action}Object" for action in actions],
-                [self.bucket.arn_for_objects(objects)],
-                wildcard="Names of runs and reports are known only when an execution is started.",
-            )
+            arn = self.bucket.arn_for_objects(objects)
+            allow(function, why, f"s3:{actions}", arn, wildcard=IDS_OF_RUNS)
         allow_finding_objects(function, self.bucket, ALL_RUNS, KEY_INDEXES)
         return function
 
-    def _release_keeper(self) -> lambda_.Function:
-        function = self._add(
-            "ReleaseKeeper",
-            Shape(
-                "Removes mappings of the keeper when tables or the stack go",
-                memory_mb=256,
-                timeout_seconds=RELEASE_SECONDS,
+    def _allow_scaling(self, function: lambda_.Function) -> None:
+        """Where a table has auto scaling, its key index gets the like."""
+        scaling = "application-autoscaling"
+        allow(
+            function,
+            "SeeHowTheTablesScale",
+            f"{scaling}:DescribeScalableTargets DescribeScalingPolicies",
+            "*",
+            wildcard="Lists of auto scaling know no resources: the service takes no other than *.",
+        )
+        dimensions = [f"dynamodb:index:{kind}CapacityUnits" for kind in ("Read", "Write")]
+        allow(
+            function,
+            "LetIndexesScaleAndNothingElse",
+            f"{scaling}:RegisterScalableTarget DeregisterScalableTarget PutScalingPolicy",
+            Stack.of(self).format_arn(
+                service=scaling, resource="scalable-target", resource_name="*"
             ),
-            self._which_keeper(),
-            no_dead_letters="CloudFormation invokes it, waits for its answer, and shows a failure "
-            "where the deployment is looked at.",
+            conditions={
+                "StringEquals": {
+                    f"{scaling}:service-namespace": "dynamodb",
+                    f"{scaling}:scalable-dimension": dimensions,
+                }
+            },
+            wildcard="The service names a target when it is registered; the conditions allow "
+            "indexes of tables only.",
         )
-        self._allow_changing_mappings(function)
-        return function
+        # It asks for its caller's rights to the alarms that it makes (AWS documentation,
+        # "Permissions validation for Application Auto Scaling API calls").
+        allow(
+            function,
+            "HaveTheAlarmsByWhichAnIndexScales",
+            "cloudwatch:DescribeAlarms PutMetricAlarm DeleteAlarms",
+            Stack.of(self).format_arn(
+                service="cloudwatch",
+                resource="alarm",
+                resource_name="TargetTracking-table/*",
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            ),
+            wildcard="The service names its alarms by the table and by itself.",
+        )
 
-    def _let_go_in_the_end(self) -> None:
-        mappings = CustomResource(
-            self,
-            "KeeperMappings",
-            service_token=self.release_keeper.function_arn,
-            resource_type="Custom::KeeperMappings",
-            properties={"Tables": [table.name for table in self._tables]},
-            service_timeout=RELEASE_PATIENCE,
-        )
-        # What depends on something is deleted before it: a mapping without its function, or whose
-        # function may not read any more, would stay behind and fail for ever.
-        role = self.keep_index.role
-        assert role is not None
-        mappings.node.add_dependency(self.keep_index, role, self.failures)
+    def _let_runs_judge(self, job: Job) -> None:
+        """Whether an index may be believed, they ask before it is read and again after it."""
+        for name in ("PlanRun", "FinishRun"):
+            function = job.functions[name]
+            function.add_environment("KEYHOP_KEEPER", self.keep_index.function_arn)
+            allow_reading_registry(function, self.bucket)
+            self._guard.allow_finding_mappings(function)
+            allow(
+                function,
+                "SeeHowFarTheKeeperIsBehind",
+                "cloudwatch:GetMetricStatistics",
+                "*",
+                wildcard="Metrics know no resources: CloudWatch takes no other than *.",
+            )
+            allow(
+                function,
+                "SeeWhetherRecordsWaitInTheFailureQueue",
+                "sqs:GetQueueUrl GetQueueAttributes",
+                self.failures.queue_arn,
+            )
+        # PlanRun may look at all tables.
+        allow_describing(job.functions["FinishRun"], self._tables)
 
     def _schedule_audits(self, schedule: str) -> None:
-        audit = self.machines["AuditKeyIndex"]
-        role = iam.Role(
+        self.audits += start_regularly(
             self,
-            "AuditScheduleRole",
-            assumed_by=iam.ServicePrincipal("events.amazonaws.com"),
-            description="Starts audits of key indexes",
-        )
-        allow(role, "StartAudits", ["states:StartExecution"], [audit.state_machine_arn])
-        for given in (table.given for table in self._tables):
-            target = targets.SfnStateMachine(
-                audit,
-                input=events.RuleTargetInput.from_object({"table": given, "scheduled": True}),
-                role=role.without_policy_updates(),
-            )
-            rule = events.Rule(
-                self,
-                f"Audit-{given}",
-                description=f"An audit of the key index of {given}",
-                schedule=events.Schedule.expression(schedule),
-                targets=[target],
-            )
-            acknowledge(
-                rule,
-                "EventBridge tries for a day to start an audit; one that is missed is made up for "
-                "by the next, and an index whose last audit is old is not relied on.",
-                "Serverless-EventBusDLQ",
-            )
-
-    def _allow_changing_mappings(self, owner: Owner, *more: str) -> None:
-        allow(
-            owner,
-            "FindTheMappingsOfTheKeeper",
-            ["lambda:ListEventSourceMappings"],
-            ["*"],
-            wildcard="A list of mappings knows no resources: Lambda takes no other than *.",
-        )
-        allow(
-            owner,
-            "ChangeMappingsOfTheKeeperOnly",
-            [*more, "lambda:DeleteEventSourceMapping"],
+            "Audit",
+            self.machines["AuditKeyIndex"],
             [
-                Stack.of(self).format_arn(
-                    service="lambda",
-                    resource="event-source-mapping",
-                    resource_name="*",
-                    arn_format=ArnFormat.COLON_RESOURCE_NAME,
+                Start(
+                    f"Audit-{table.label}",
+                    f"An audit of the key index of {table.label}",
+                    schedule,
+                    {"table": table.given},
                 )
+                for table in self._tables
             ],
-            conditions=self._of_the_keeper(),
-            wildcard="Lambda names a mapping when it is made; the condition allows those of the "
-            "keeper only.",
+            "EventBridge tries for a day to start an audit; one that is missed is made up for "
+            "by the next, and an index whose last audit is old is not relied on.",
         )
-
-    def _of_the_keeper(self) -> dict[str, Any]:
-        return {"ArnEquals": {"lambda:FunctionArn": self.keep_index.function_arn}}
-
-    def _which_keeper(self) -> dict[str, str]:
-        return {
-            "KEYHOP_KEEPER": self.keep_index.function_arn,
-            "KEYHOP_FAILURE_QUEUE": self.failures.queue_arn,
-        }

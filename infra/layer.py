@@ -1,6 +1,7 @@
 """The layer with the functions' third-party packages, built by pip, without docker.
 
-Built once for each content of lambdas/requirements.txt, into .cache/layers/<hash>.
+Built once for each content of lambdas/requirements.txt, into .cache/layers/<hash> of the checkout;
+by an installed package, of the user's home.
 """
 
 import hashlib
@@ -10,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from infra import LAMBDAS, ROOT
+from .paths import IS_INSTALLED, LAMBDAS, ROOT
 
 REQUIREMENTS = LAMBDAS / "requirements.txt"
-CACHE = ROOT / ".cache" / "layers"
+CACHE = Path.home() / ".cache/keyhop/layers" if IS_INSTALLED else ROOT / ".cache/layers"
 PATIENCE_SECONDS = 300
 
 _PURE_PYTHON_ONLY = (
@@ -25,7 +26,10 @@ _NEVER_IMPORTED = ("bin", "wrapt-stubs")
 """Scripts carry the path of the Python that installed them; stubs are for type checkers."""
 
 
-SERVICES = ("cloudwatch", "dynamodb", "lambda", "s3", "stepfunctions", "xray")
+SERVICES = (
+    *("application-autoscaling", "cloudwatch", "dynamodb", "dynamodbstreams", "lambda", "s3"),
+    *("sqs", "stepfunctions", "xray"),
+)
 """Those that the functions make clients of, and the X-Ray SDK while it is imported.
 
 botocore's models of the 400 others are three quarters of the layer: without them a function starts

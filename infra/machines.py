@@ -8,17 +8,19 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra import ROOT
-from infra.config import Config
-from infra.functions import own_log_group
-from infra.permissions import acknowledge
-from infra.retries import with_retries
+from .config import Config
+from .functions import SERVICE, own_log_group
+from .paths import ROOT
+from .permissions import acknowledge, allow
+from .retries import with_retries
 
 DEFINITIONS = ROOT / "statemachines"
+DRAIN = "DrainShards"
+"""The state machine of sharded tables, by name."""
 
 
 class Machine(sfn.StateMachine):
-    """A state machine whose role has no rights yet. file: its definition's name.
+    """A state machine whose role may do no more than count its bad ends. file: the definition's.
 
     names: what is put in for ${Name}.
     """
@@ -47,7 +49,13 @@ class Machine(sfn.StateMachine):
             state_machine_type=sfn.StateMachineType.STANDARD,
             # From a string, so that tests see the definition and its names in the template.
             definition_body=sfn.DefinitionBody.from_string(definition(file)),
-            definition_substitutions={"Partition": Aws.PARTITION, **names},
+            definition_substitutions={
+                "Partition": Aws.PARTITION,
+                "Namespace": config.stack_name,
+                "Service": SERVICE,
+                "Machine": name,
+                **names,
+            },
             role=role,
             tracing_enabled=True,
             logs=sfn.LogOptions(
@@ -60,6 +68,15 @@ class Machine(sfn.StateMachine):
                 # Keys can be personal data: none of them in a log.
                 include_execution_data=False,
             ),
+        )
+        allow(
+            self,
+            "CountTheEndsThatAPersonHasToLookAt",
+            "cloudwatch:PutMetricData",
+            "*",
+            conditions={"StringEquals": {"cloudwatch:namespace": config.stack_name}},
+            wildcard="Metrics know no resources: CloudWatch takes no other than *; the condition "
+            "allows the deployment's own.",
         )
         acknowledge(
             self,

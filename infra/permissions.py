@@ -3,11 +3,11 @@
 The CDK's `grant_*` on imported tables and on buckets add more than the functions need.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Acknowledgment, Aws, Stack, Token, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -15,7 +15,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import IConstruct
 from keyhop.key_index.sentinel import INDEX, MARKER
 
-from infra.config_tables import Table
+from .config_tables import Table
 
 Owner = lambda_.Function | sfn.StateMachine | iam.Role
 """Who has rights: by its role, or the role itself."""
@@ -23,7 +23,15 @@ Owner = lambda_.Function | sfn.StateMachine | iam.Role
 ALL_RUNS = "runs/*"
 """Everything of every run lies below this."""
 KEY_INDEXES = "key-index/*"
-"""What is known about key indexes lies below this; nothing else lies in the bucket."""
+"""What is known about key indexes lies below this."""
+REPORTS = "reports/*"
+"""The latest report on each table lies below this; nothing else lies in the bucket."""
+
+IDS_OF_RUNS = "A run's id, and so the names of its objects, are known only when it is started."
+
+ARNS_OF_A_STATEMENT = 12
+"""At most, so that a statement with them is far smaller than a policy: the CDK moves whole
+statements into managed policies when a role's own policy gets too large (see limits.py)."""
 
 _WHOLE_ITEMS_NEVER = {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"}
 
@@ -37,88 +45,111 @@ def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
 def allow(
     owner: Owner,
     why: str,
-    actions: Sequence[str],
-    resources: Sequence[str],
-    *,
-    wildcard: str | None = None,
+    actions: str,
+    *resources: str,
+    wildcard: str = "",
     conditions: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add one statement to the owner's role; `why` is its Sid, in CamelCase.
+    """Add a statement to the owner's role. why: its Sid. actions: as "s3:GetObject PutObject".
 
-    `wildcard` is the reason for a `*` in the resources; without it, cdk-nag refuses them.
+    Of many resources it makes several, whose Sids end with And2, And3 and so on. wildcard: the
+    reason for a `*` in the resources; without it, cdk-nag refuses them.
     """
+    service, names = actions.split(":")
     role = owner if isinstance(owner, iam.Role) else owner.role
     assert role is not None
-    role.add_to_principal_policy(
-        iam.PolicyStatement(
-            sid=why, actions=list(actions), resources=list(resources), conditions=conditions
+    for number, first in enumerate(range(0, len(resources), ARNS_OF_A_STATEMENT), 1):
+        role.add_to_principal_policy(
+            iam.PolicyStatement(
+                sid=why if number == 1 else f"{why}And{number}",
+                actions=[f"{service}:{name}" for name in names.split()],
+                resources=[*resources[first : first + ARNS_OF_A_STATEMENT]],
+                conditions=conditions,
+            )
         )
-    )
     for resource in resources if wildcard else ():
         shown = _flat(Stack.of(role).resolve(resource))
-        if wildcard and "*" in shown:
+        if "*" in shown:
             acknowledge(role, wildcard, f"AwsSolutions-IAM5[Resource::{shown}]")
 
 
-def allow_describing(owner: Owner, tables: Sequence[Table]) -> None:
-    """Describe the tables."""
-    # DescribeTable has no finer grain than the table; it returns no items.
-    allow(
-        owner,
-        "LookAtTheKeySchemaAndSizeOfTheTables",
-        ["dynamodb:DescribeTable"],
-        [table_arn(owner, table) for table in tables],
-    )
+def allow_describing(owner: Owner, tables: Sequence[Table], of: str = "") -> None:
+    """Which has no finer grain than the table, and returns no items. of: as allow_decrypting's."""
+    arns = [table_arn(owner, table) for table in tables]
+    allow(owner, f"LookAtTheKeySchemaAndSizeOfTheTables{of}", "dynamodb:DescribeTable", *arns)
+
+
+def allow_decrypting(owner: Owner, tables: Sequence[Table], of: str = "") -> None:
+    """Use the keys by which tables are encrypted, through DynamoDB and for nothing else.
+
+    DynamoDB decrypts a table's own key in the name of whoever reads or writes the table or its
+    stream, and keeps it for five minutes (AWS documentation, "DynamoDB encryption at rest usage
+    notes"). DescribeTable needs none of it. of: the end of the Sid, if the owner has such rights to
+    other tables already.
+    """
+    keys = sorted({table.kms_key for table in tables if table.kms_key})
+    services = sorted({service for key in keys for service in dynamodb_of(key)})
+    if keys:
+        through = {"StringEquals": {"kms:ViaService": services}}
+        allow(owner, f"DecryptTheTables{of}", "kms:Decrypt", *keys, conditions=through)
 
 
 def allow_reading_keys(owner: Owner, tables: Sequence[Table]) -> None:
     """Describe the tables, and Scan them and their indexes for key attributes only."""
     allow_describing(owner, tables)
-    for number, attributes, group in _by_attributes(tables):
-        # A Scan that names no attributes would return whole items: Select forbids it. The names
-        # themselves can only be limited where the context has them (keyAttributes).
-        allow(
-            owner,
-            f"ScanForKeysAndNeverForWholeItems{number}",
-            ["dynamodb:Scan"],
-            [arn for table in group for arn in _table_and_index(owner, table, "*")],
-            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
-            wildcard="A run may enumerate any index of an allowed table; the indexes are not "
-            "known at synth, and the condition on dynamodb:Select holds for them as well.",
-        )
+    allow_decrypting(owner, tables)
+    _allow_scanning(
+        owner,
+        tables,
+        "ScanForKeysAndNeverForWholeItems",
+        "*",
+        "A run may enumerate any index of an allowed table; the indexes are not known at synth, "
+        "and the condition on dynamodb:Select holds for them as well.",
+    )
 
 
 def allow_scanning_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
     """Scan the tables and their key indexes, for key attributes and markers only."""
-    for number, attributes, group in _by_attributes(tables):
+    _allow_scanning(owner, tables, "ScanForSentinelsAndNeverForWholeItems", INDEX)
+
+
+def _allow_scanning(
+    owner: Owner, tables: Sequence[Table], why: str, index: str, wildcard: str = ""
+) -> None:
+    # A Scan that names no attributes would return whole items: Select forbids it. The names
+    # themselves can only be limited where the context has them (keyAttributes).
+    for number, arns, named in _by_attributes(owner, tables):
         allow(
             owner,
-            f"ScanForSentinelsAndNeverForWholeItems{number}",
-            ["dynamodb:Scan"],
-            [arn for table in group for arn in _table_and_index(owner, table, INDEX)],
-            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
+            f"{why}{number}",
+            "dynamodb:Scan",
+            *(each for arn in arns for each in (arn, f"{arn}/index/{index}")),
+            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **named},
+            wildcard=wildcard,
         )
 
 
-def allow_looking_into_collections(owner: Owner, tables: Sequence[Table]) -> None:
-    """Read keys and markers of single items of the tables."""
-    for number, attributes, group in _by_attributes(tables):
-        arns = [table_arn(owner, table) for table in group]
+def allow_looking_into_collections(
+    owner: Owner, tables: Sequence[Table], many: bool = False
+) -> None:
+    """Read keys and markers of single items of the tables. many: of several at once as well."""
+    allow_decrypting(owner, tables)
+    for number, arns, named in _by_attributes(owner, tables):
         allow(
             owner,
             f"LookAtTheFirstItemsOfACollection{number}",
-            ["dynamodb:Query"],
-            arns,
-            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **_named(attributes)},
+            "dynamodb:Query",
+            *arns,
+            conditions={"StringEquals": _WHOLE_ITEMS_NEVER, **named},
         )
         # IfExists, as in AWS's own example of such a policy: a request to get an item has no
         # parameter Select.
         allow(
             owner,
             f"SeeWhetherASentinelIsThere{number}",
-            ["dynamodb:GetItem", "dynamodb:BatchGetItem"],
-            arns,
-            conditions={"StringEqualsIfExists": _WHOLE_ITEMS_NEVER, **_named(attributes)},
+            "dynamodb:GetItem BatchGetItem" if many else "dynamodb:GetItem",
+            *arns,
+            conditions={"StringEqualsIfExists": _WHOLE_ITEMS_NEVER, **named},
         )
 
 
@@ -127,54 +158,111 @@ def allow_writing_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
     # IAM sees which attributes a request names, not what it does to the item: that only sentinels
     # are deleted, and no item is overwritten, rests on the conditions of the requests
     # (lambdas/keyhop/key_index/collections.py).
-    for number, attributes, group in _by_attributes(tables):
+    for number, arns, named in _by_attributes(owner, tables):
+        why, actions = f"PutAndDeleteSentinels{number}", "dynamodb:PutItem DeleteItem"
+        allow(owner, why, actions, *arns, conditions=named or None)
+
+
+def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
+    """Do what the tables' settings `each` say of items, by single requests.
+
+    Who may put may also look whether the item stands alone, check that another is there, and take
+    back: that is how a put is kept from making a collection, and undone. Where the setting names
+    attributes, no request of these may name another one: IAM sees those of the item that is put and
+    of the conditions, and not what an item holds already.
+    """
+    putting = [table for table in tables if table.each and table.each.put]
+    for number, (names, group) in enumerate(_by(putting, _attributes_of_puts), 1):
+        named = {"ForAllValues:StringEquals": {"dynamodb:Attributes": [*names]}}
         allow(
             owner,
-            f"PutAndDeleteSentinels{number}",
-            ["dynamodb:PutItem", "dynamodb:DeleteItem"],
-            [table_arn(owner, table) for table in group],
-            conditions=_named(attributes) or None,
+            f"PutItemsIntoCollectionsAndTakeThemBack{number}",
+            "dynamodb:PutItem DeleteItem ConditionCheckItem",
+            *(table_arn(owner, table) for table in group),
+            conditions=named if names else None,
         )
+    if putting:
+        allow(
+            owner,
+            "LookForAnotherItemOfACollection",
+            "dynamodb:Query",
+            *(table_arn(owner, table) for table in putting),
+            conditions={"StringEquals": _WHOLE_ITEMS_NEVER},
+        )
+    for why, actions, able in (
+        ("CompareItemsWithWhatWasPut", "GetItem BatchGetItem", putting),
+        ("UpdateItemsThatAreThere", "UpdateItem", [t for t in tables if t.each and t.each.update]),
+        (
+            "DeleteItemsThatAreThere",
+            "BatchGetItem DeleteItem",
+            [t for t in tables if t.each and t.each.delete],
+        ),
+    ):
+        if able:
+            allow(owner, why, f"dynamodb:{actions}", *(table_arn(owner, table) for table in able))
+
+
+def allow_recognizing_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
+    """See that what a run names is a metadata table."""
+    if arns := metadata_arns(owner, tables):
+        allow(owner, "SeeThatATableHasShardCounts", "dynamodb:DescribeTable", *arns)
 
 
 def allow_reading_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
     """Read the metadata tables of sharded tables through: they hold shard counts, no items."""
-    metadata = [table.sharding.metadata for table in tables if table.sharding]
-    if metadata:
-        allow(
-            owner,
-            "SeeHowManyShardsTheLogicalKeysHave",
-            ["dynamodb:DescribeTable", "dynamodb:Scan"],
-            [_arn_of(owner, name) for name in metadata],
-        )
+    if arns := metadata_arns(owner, tables):
+        allow(owner, "SeeHowManyShardsTheLogicalKeysHave", "dynamodb:Scan", *arns)
 
 
-def allow_objects(owner: Owner, bucket: s3.IBucket, why: str, *actions: str) -> None:
-    """Allow object actions (`GetObject`, ...) on the runs, and to list them."""
-    allow(
-        owner,
-        why,
-        [f"s3:{action}" for action in actions],
-        [bucket.arn_for_objects(ALL_RUNS)],
-        wildcard="A run's id, and so the names of its objects, are known only when it is started.",
-    )
+def allow_objects(owner: Owner, bucket: s3.IBucket, why: str, actions: str) -> None:
+    """Allow object actions ("GetObject PutObject") on the runs, and to list them."""
+    runs = bucket.arn_for_objects(ALL_RUNS)
+    allow(owner, why, f"s3:{actions}", runs, wildcard=IDS_OF_RUNS)
     allow_finding_objects(owner, bucket, ALL_RUNS)
 
 
 def allow_finding_objects(owner: Owner, bucket: s3.IBucket, *prefixes: str) -> None:
     """List the objects of prefixes, and see that an object is missing."""
-    # Also decides that a missing object is "not found" and not "forbidden". That check carries no
-    # prefix, hence IfExists; a list of the bucket outside of them stays forbidden.
+    # Also decides that a missing object is "not found" and not "forbidden". S3 checks that with the
+    # object's key as the prefix; if it should ever do so without any, IfExists lets it pass, and
+    # with it a list of the whole bucket, in which there is nothing but these.
+    # One prefix as a text: so the template of a stack without key indexes has always been.
+    listed = prefixes[0] if len(prefixes) == 1 else [*prefixes]
     allow(
         owner,
         "FindTheObjectsOfARunAndSeeThatOneIsMissing",
-        ["s3:ListBucket"],
-        [bucket.bucket_arn],
-        conditions={
-            # One prefix as a text: so the template of a stack without key indexes has always been.
-            "StringLikeIfExists": {"s3:prefix": prefixes[0] if len(prefixes) == 1 else [*prefixes]}
-        },
+        "s3:ListBucket",
+        bucket.bucket_arn,
+        conditions={"StringLikeIfExists": {"s3:prefix": listed}},
     )
+
+
+def allow_reading_registry(owner: Owner, bucket: s3.IBucket) -> None:
+    """Read what is known about key indexes, and see that nothing is."""
+    objects = bucket.arn_for_objects(KEY_INDEXES)
+    allow(
+        owner,
+        "ReadWhatIsKnownOfKeyIndexes",
+        "s3:GetObject",
+        objects,
+        wildcard="There is a folder for each table, named by its identity.",
+    )
+    allow(
+        owner,
+        "SeeThatNothingIsKnownOfAKeyIndex",
+        "s3:ListBucket",
+        bucket.bucket_arn,
+        conditions={"StringLikeIfExists": {"s3:prefix": KEY_INDEXES}},
+    )
+
+
+def dynamodb_of(key: str) -> tuple[str, ...]:
+    """DynamoDB in the region of a key, as KMS names it; in China it may have either name."""
+    if Token.is_unresolved(key):  # of a construct: DynamoDB takes keys of the table's region only
+        return tuple(f"dynamodb.{Aws.REGION}.{name}" for name in ("amazonaws.com", Aws.URL_SUFFIX))
+    _, partition, _, region, *_ = key.split(":")
+    name = f"dynamodb.{region}.amazonaws.com"
+    return (name, f"{name}.cn") if partition == "aws-cn" else (name,)
 
 
 def table_arn(scope: IConstruct, table: Table) -> str:
@@ -182,33 +270,41 @@ def table_arn(scope: IConstruct, table: Table) -> str:
     return table.arn or _arn_of(scope, table.name)
 
 
+def metadata_arns(scope: IConstruct, tables: Sequence[Table]) -> list[str]:
+    """The ARNs of the metadata tables of those that are sharded, by their names."""
+    return [_arn_of(scope, table.sharding.metadata) for table in tables if table.sharding]
+
+
 def _arn_of(scope: IConstruct, name: str) -> str:
     return Stack.of(scope).format_arn(service="dynamodb", resource="table", resource_name=name)
 
 
-def _table_and_index(scope: IConstruct, table: Table, index: str) -> tuple[str, str]:
-    arn = table_arn(scope, table)
-    return arn, f"{arn}/index/{index}"
+def _by_attributes(
+    owner: Owner, tables: Sequence[Table]
+) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
+    """The tables that a statement can have in common: its number, their ARNs, its condition."""
+    for number, (attributes, group) in enumerate(_by(tables, _attributes), 1):
+        named = {"ForAllValues:StringEquals": {"dynamodb:Attributes": [*attributes]}}
+        yield number, [table_arn(owner, table) for table in group], named if attributes else {}
 
 
-def _by_attributes(tables: Sequence[Table]) -> Iterator[tuple[int, tuple[str, ...], list[Table]]]:
-    """The tables that a statement can have in common, with a number for it."""
-    ordered = sorted(tables, key=_attributes)
-    for number, (attributes, group) in enumerate(groupby(ordered, key=_attributes), 1):
-        yield number, attributes, list(group)
+def _by(
+    tables: Sequence[Table], names_of: Callable[[Table], tuple[str, ...]]
+) -> Iterator[tuple[tuple[str, ...], Iterator[Table]]]:
+    return groupby(sorted(tables, key=names_of), key=names_of)
+
+
+def _attributes_of_puts(table: Table) -> tuple[str, ...]:
+    return table.each.attributes if table.each else ()
 
 
 def _attributes(table: Table) -> tuple[str, ...]:
-    """What requests about the table may name; empty: not restricted by name."""
-    if not table.key_attributes or not table.key_index:
-        return table.key_attributes
-    return (*table.key_attributes, MARKER)
+    """What requests about the table may name; empty: not restricted by name.
 
-
-def _named(attributes: Sequence[str]) -> dict[str, dict[str, Any]]:
-    if not attributes:
-        return {}
-    return {"ForAllValues:StringEquals": {"dynamodb:Attributes": list(attributes)}}
+    The marker in any table: one that has a key index no more, or that of another deployment, is
+    read with it all the same, to tell sentinels that are left from items.
+    """
+    return (*table.key_attributes, MARKER) if table.key_attributes else ()
 
 
 def _flat(value: Any) -> str:
@@ -223,4 +319,6 @@ def _flat(value: Any) -> str:
         return f"<{'.'.join(content)}>"
     if function == "Ref":
         return f"<{content}>"
+    if function == "Fn::If":
+        return f"<{content[0]}>"
     raise ValueError(f"cdk-nag's name of {value} is not known")

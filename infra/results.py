@@ -1,25 +1,56 @@
 """Where the results lie, and the table by which Athena reads them."""
 
+from functools import partial
+
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.config import Config
-from infra.permissions import acknowledge
+from .config import Config
+from .permissions import acknowledge
 
 BY_CONTROL_A = "1"
 """Fields end at the character U+0001, Hive's default: JSON escapes it, so a line stays whole."""
+
+KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+"""Stays when the stack goes; but a deployment that fails can be repeated."""
 
 
 class Results(Construct):
     """The bucket of all runs, with a Glue table over their parts."""
 
-    def __init__(self, scope: Construct, construct_id: str, config: Config) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        config: Config,
+        bucket: s3.IBucket | None = None,
+    ) -> None:
+        """bucket: somebody's own, with rules of their own for what gets old."""
         super().__init__(scope, construct_id)
+        self.bucket: s3.IBucket = bucket or (
+            s3.Bucket.from_bucket_name(self, "Bucket", config.results_bucket)
+            if config.results_bucket
+            else self._own_bucket(config)
+        )
+        self.database_name = config.stack_name.lower().replace("-", "_")
+        self.table_name = "keys"
+        database = glue.CfnDatabase(
+            self,
+            "Database",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_input=glue.CfnDatabase.DatabaseInputProperty(
+                name=self.database_name,
+                description=f"The partition keys that {config.stack_name} found",
+            ),
+        )
+        self._keys_table().add_resource_dependency(database)
+
+    def _own_bucket(self, config: Config) -> s3.Bucket:
         # SSE-S3 and not SSE-KMS: a key of one's own would cost a request for each of many small
         # objects, and everybody who reads results would need a grant on it besides the bucket's.
-        self.bucket = s3.Bucket(
+        bucket = s3.Bucket(
             self,
             "Bucket",
             encryption=s3.BucketEncryption.S3_MANAGED,
@@ -36,30 +67,24 @@ class Results(Construct):
                 ),
                 s3.LifecycleRule(
                     id="DropUnfinishedUploads",
-                    abort_incomplete_multipart_upload_after=Duration.days(2),
+                    # Functions drop their own. A map's results are one for as long as it runs.
+                    abort_incomplete_multipart_upload_after=Duration.days(
+                        config.results_retention_days
+                    ),
                 ),
             ],
             # Not emptied when it goes: that needs a function of the CDK's own, in another runtime.
-            removal_policy=RemovalPolicy.RETAIN if config.keep_results else RemovalPolicy.DESTROY,
+            removal_policy=KEPT if config.keep_results else RemovalPolicy.DESTROY,
         )
+        if config.keep_results and bucket.policy:
+            bucket.policy.apply_removal_policy(KEPT)  # what stays is read by TLS only
         acknowledge(
-            self.bucket,
+            bucket,
             "Access logs would double the objects of a run; who needs them turns on CloudTrail "
             "data events for the bucket, which also name the caller.",
             "AwsSolutions-S1",
         )
-        self.database_name = config.stack_name.lower().replace("-", "_")
-        self.table_name = "keys"
-        database = glue.CfnDatabase(
-            self,
-            "Database",
-            catalog_id=Aws.ACCOUNT_ID,
-            database_input=glue.CfnDatabase.DatabaseInputProperty(
-                name=self.database_name,
-                description=f"The partition keys that {config.stack_name} found",
-            ),
-        )
-        self._keys_table().add_resource_dependency(database)
+        return bucket
 
     def _keys_table(self) -> glue.CfnTable:
         """One row a key: a line of DynamoDB-typed JSON; the attribute's name differs by table.
@@ -69,6 +94,9 @@ class Results(Construct):
         # Links to the parts that count (listing.py): by prefix, a part that a worker uploaded too
         # late would be read as well. A run that is not finished has no links, and so no rows.
         links = f"s3://{self.bucket.bucket_name}/runs/${{run}}/links/"
+        column = partial(glue.CfnTable.ColumnProperty, type="string")
+        run = column(name="run", comment="The run's id; a query must name it")
+        line = column(name="line", comment='As {"customer": {"S": "a"}}')
         return glue.CfnTable(
             self,
             "Keys",
@@ -78,11 +106,7 @@ class Results(Construct):
                 name=self.table_name,
                 description="The parts of the runs with format jsonl: one key a line, as JSON",
                 table_type="EXTERNAL_TABLE",
-                partition_keys=[
-                    glue.CfnTable.ColumnProperty(
-                        name="run", type="string", comment="The run's id; a query must name it"
-                    )
-                ],
+                partition_keys=[run],
                 parameters={
                     "EXTERNAL": "TRUE",
                     "compressionType": "gzip",
@@ -92,11 +116,7 @@ class Results(Construct):
                     "storage.location.template": links,
                 },
                 storage_descriptor=glue.CfnTable.StorageDescriptorProperty(
-                    columns=[
-                        glue.CfnTable.ColumnProperty(
-                            name="line", type="string", comment='As {"customer": {"S": "a"}}'
-                        )
-                    ],
+                    columns=[line],
                     location=f"s3://{self.bucket.bucket_name}/runs/",
                     compressed=True,
                     input_format="org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat",

@@ -10,10 +10,14 @@ OF_LAMBDA = (
     *("Lambda.SdkClientException", "Lambda.ClientExecutionTimeoutException"),
 )
 CRASHED = (
-    *("Lambda.Unknown", "Sandbox.Timedout"),
-    *("Runtime.ExitError", "Runtime.OutOfMemory"),
+    *("Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory"),
+    "States.Timeout",
 )
-TIMED_OUT = "States.Timeout"
+OF_STEP_FUNCTIONS = (
+    *("StepFunctions.ExecutionLimitExceeded", "StepFunctions.ExecutionLimitExceededException"),
+    *("StepFunctions.AWSStepFunctionsException", "StepFunctions.SdkClientException"),
+)
+"""AWS's own examples write the first without `Exception`, and others of its kind with it."""
 
 
 def _retry(
@@ -30,9 +34,10 @@ def _retry(
     }
 
 
-NO_ROOM = _retry(("Lambda.TooManyRequestsException",), 2, 1000, most=60, backoff=1.5)
-"""A map of more children than the account, or a reservation, serves: most wait for their turn, for
-hours; a rule of its own, so that it takes no other's attempts."""
+NO_ROOM = _retry(("Lambda.TooManyRequestsException",), 2, 250, most=300, backoff=1.5)
+"""Others have the account's concurrency, or a reservation: whoever waits for a turn waits for
+hours; a rule of its own, so that it takes no other's attempts. A retry is a state transition, which
+is paid for: a thousand that wait make some 400 of them a minute."""
 
 
 def _failed(*ours: str) -> dict[str, Any]:
@@ -45,7 +50,7 @@ POLICIES: dict[str, list[dict[str, Any]]] = {
     "RetryOfScan": [
         NO_ROOM,
         _retry(OF_LAMBDA, 2, 8, most=120),
-        _retry((*CRASHED, TIMED_OUT), 5, 5, most=60),
+        _retry(CRASHED, 5, 5, most=60),
         _retry(("GaveUp", "NoProgress", "Unreachable", "StoreUnavailable"), 30, 5, most=600),
     ],
     "RetryOfVerify": [
@@ -53,32 +58,26 @@ POLICIES: dict[str, list[dict[str, Any]]] = {
         _failed("StoreUnavailable"),
         _retry((*CRASHED, "GaveUp", "Unreachable"), 30, 3),
     ],
-    # What a crash interrupts is the last word: the execution's own cause then says less.
-    "RetryOfCleanUp": [NO_ROOM, _failed("StoreUnavailable")],
+    # No error of ours: it fails with that of the run. What a crash interrupts is the last word: the
+    # execution's own cause then says less.
+    "RetryOfCleanUp": [NO_ROOM, _failed()],
     "RetryOfStep": [
         NO_ROOM,
         _failed("StoreUnavailable", "Unreachable", "GaveUp"),
         _retry(CRASHED, 5, 2),
     ],
-    "RetryOfMove": [
-        NO_ROOM,
-        _failed("Unreachable", "GaveUp"),
-        _retry((*CRASHED, TIMED_OUT), 5, 2),
-    ],
+    "RetryOfMove": [NO_ROOM, _failed("Unreachable", "GaveUp"), _retry(CRASHED, 5, 2)],
     "RetryOfMap": [_retry(("States.ItemReaderFailed", "States.ResultWriterFailed"), 5, 2)],
     "RetryOfNote": [
         {**_retry(("S3.SdkClientException", "S3.S3Exception"), 2, 4), "JitterStrategy": "FULL"}
     ],
-    "RetryOfWalk": [
-        _retry(
-            (
-                "StepFunctions.ExecutionLimitExceededException",
-                *("StepFunctions.SdkClientException", "StepFunctions.ServiceException"),
-            ),
-            *(5, 6),
-            most=60,
-        )
+    "RetryOfAlarm": [
+        {
+            **_retry(("CloudWatch.SdkClientException", "CloudWatch.CloudWatchException"), 2, 4),
+            "JitterStrategy": "FULL",
+        }
     ],
+    "RetryOfWalk": [_retry(OF_STEP_FUNCTIONS, 5, 6, most=60)],
 }
 
 

@@ -4,8 +4,9 @@ Each sharded table has a metadata table of its own: logical keys of two tables c
 permissions, backups and restores go by table.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
@@ -14,13 +15,14 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.config import Config
-from infra.config_tables import Sharding
-from infra.functions import BY_STEP_FUNCTIONS, Functions, Shape, which_sharding, which_tables
-from infra.machines import Machine
-from infra.permissions import acknowledge, allow, allow_describing, table_arn
+from . import views
+from .config_sharding import Sharding
+from .config_tables import which_sharding, which_tables
+from .deployment import KeyEnumeration
+from .machines import DRAIN, Machine
+from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arn
+from .results import KEPT
 
-DRAIN = "DrainShards"
 DEFINITION = "drain"
 MANAGING_MB = 512
 CALL_SECONDS = 120
@@ -39,41 +41,42 @@ _TYPES = {"S": dynamodb.AttributeType.STRING, "B": dynamodb.AttributeType.BINARY
 
 
 class ShardedTables(Construct):
-    """Metadata tables, four functions, the state machine DrainShards, and a schedule."""
+    """Write sharding for those tables of a KeyEnumeration that have `sharding`.
 
-    def __init__(
-        self, scope: Construct, construct_id: str, config: Config, functions: Functions
-    ) -> None:
+    Metadata tables, four functions (WriteSharded, QuerySharded, MoveShards, ProposeDrains), the
+    state machine DrainShards, and the schedule of proposals. Raises ConfigError.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
         super().__init__(scope, construct_id)
+        config = keys.config
         self._config = config
         self._tables = config.sharded_tables
-        self._add = functions.within(self).add
+        keys.is_extended_by(self, "sharding", self._tables)
+        self._make = keys.runs.make
         self.metadata = [self._metadata_table(one.sharding) for one in self._tables if one.sharding]
-        self.write_sharded = self._write_sharded()
-        self.query_sharded = self._query_sharded()
-        self.move_shards = self._move_shards()
+        self.functions: dict[str, lambda_.Function] = {}
+        self._add_write_sharded()
+        self._add_query_sharded()
+        self._add_move_shards()
         self.drain_shards = self._drain_shards()
-        self.propose_drains = self._propose_drains()
-        self.functions = {
-            "WriteSharded": self.write_sharded,
-            "QuerySharded": self.query_sharded,
-            "MoveShards": self.move_shards,
-            "ProposeDrains": self.propose_drains,
-        }
+        self._add_propose_drains()
         if config.shrink_schedule:
             self._schedule_proposals(config.shrink_schedule)
+        views.of_sharding(keys.watch, self)
+        keys.say(*self._outputs())
 
-    def outputs(self) -> list[tuple[str, str, str]]:
+    def _outputs(self) -> list[tuple[str, str, str]]:
         """Name, value and description of what a user needs to know."""
         return [
             (
                 "WriteShardedName",
-                self.write_sharded.function_name,
+                self.functions["WriteSharded"].function_name,
                 'Invoked with {"table": "...", "items": [...]} it writes them over the shards',
             ),
             (
                 "QueryShardedName",
-                self.query_sharded.function_name,
+                self.functions["QuerySharded"].function_name,
                 'Invoked with {"table": "...", "key": "..."} it reads all shards of a key',
             ),
             (
@@ -83,7 +86,7 @@ class ShardedTables(Construct):
             ),
             (
                 "ProposeDrainsName",
-                self.propose_drains.function_name,
+                self.functions["ProposeDrains"].function_name,
                 "Invoked with {} it says which keys have more shards than they need",
             ),
         ]
@@ -91,7 +94,8 @@ class ShardedTables(Construct):
     def _metadata_table(self, sharding: Sharding) -> dynamodb.Table:
         on_a_laptop = self._config.dynamodb_endpoint is not None
         # Whatever becomes of the stack: without it, items in all shards but the first are not
-        # found any more.
+        # found any more. Only a deployment that fails takes back what it has just made; so it is
+        # protected from deletion when that has succeeded (guard.py).
         return dynamodb.Table(
             self,
             f"Metadata-{sharding.metadata}",
@@ -103,108 +107,123 @@ class ShardedTables(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            deletion_protection=not on_a_laptop,
-            removal_policy=RemovalPolicy.DESTROY if on_a_laptop else RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.DESTROY if on_a_laptop else KEPT,
         )
 
-    def _write_sharded(self) -> lambda_.Function:
+    def _add_write_sharded(self) -> None:
         # A transaction needs the rights of the writes within it, and ConditionCheckItem
         # (AWS documentation, "Using IAM with DynamoDB transactions").
-        writes = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem")
-        function = self._function(
+        writes = "PutItem DeleteItem BatchWriteItem ConditionCheckItem"
+        function = self._add(
             "WriteSharded",
-            Shape(
-                "Writes items over the shards of their keys, and adds shards to hot ones",
-                timeout_seconds=CALL_SECONDS,
-            ),
-            BY_SOMEBODY_WHO_WAITS,
+            "Writes items over the shards of their keys, and adds shards to hot ones",
             tables={
                 "PutItemsWhereTheyBelongAndMoveThoseOfOlderShards": writes,
-                "LookForAnItemInOlderShards": ("GetItem", "BatchGetItem"),
+                "LookForAnItemInOlderShards": "GetItem BatchGetItem",
             },
-            metadata={
-                "RegisterKeysAddShardsAndReportTraffic": ("GetItem", "PutItem", "UpdateItem")
+            metadata={"RegisterKeysAddShardsAndReportTraffic": "GetItem PutItem UpdateItem"},
+            timeout_seconds=CALL_SECONDS,
+            no_dead_letters=BY_SOMEBODY_WHO_WAITS,
+        )
+        allow(
+            function,
+            "SeeWhetherANewKeyHasItemsWithoutSeeingThem",
+            "dynamodb:Query",
+            *(table_arn(function, table) for table in self._tables),
+            conditions={"StringEquals": {"dynamodb:Select": "COUNT"}},
+        )
+        allow(
+            function,
+            "SeeHowOtherKeysAreShardedAndNotWhich",
+            "dynamodb:Scan",
+            *(table.table_arn for table in self.metadata),
+            conditions={
+                "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+                "ForAllValues:StringEquals": {"dynamodb:Attributes": ["placement"]},
             },
         )
         allow(
             function,
             "SeeWhetherAThrottledTableOrAKeyIsTheCause",
-            ["cloudwatch:GetMetricData"],
-            ["*"],
+            "cloudwatch:GetMetricData",
+            "*",
             wildcard="Metrics know no resources: CloudWatch takes no other than *.",
         )
-        return function
 
-    def _query_sharded(self) -> lambda_.Function:
-        function = self._function(
+    def _add_query_sharded(self) -> None:
+        function = self._add(
             "QuerySharded",
-            Shape("Reads all shards of a key as one, in order", timeout_seconds=CALL_SECONDS),
-            BY_SOMEBODY_WHO_WAITS,
-            metadata={"SeeHowManyShardsAKeyHas": ("GetItem",)},
+            "Reads all shards of a key as one, in order",
+            metadata={"SeeHowManyShardsAKeyHas": "GetItem"},
+            timeout_seconds=CALL_SECONDS,
+            no_dead_letters=BY_SOMEBODY_WHO_WAITS,
         )
+        allow_decrypting(function, self._tables)
         arns = [table_arn(function, table) for table in self._tables]
         allow(
             function,
             "ReadTheShardsOfAKey",
-            ["dynamodb:Query"],
-            [*arns, *(f"{arn}/index/*" for arn in arns)],
+            "dynamodb:Query",
+            *(*arns, *(f"{arn}/index/*" for arn in arns)),
             wildcard="Queries may be spread over indexes of the table's own schema, which are not "
             "known at synth.",
         )
-        return function
 
-    def _move_shards(self) -> lambda_.Function:
-        return self._function(
+    def _add_move_shards(self) -> None:
+        self._add(
             "MoveShards",
-            Shape("Moves items off the last shards of a key, for a while"),
+            "Moves items off the last shards of a key, for a while",
             tables={
-                "FindTheItemsOfTheLastShards": ("Query", "GetItem", "BatchGetItem"),
-                "MoveAnItemInOneTransaction": ("PutItem", "DeleteItem", "ConditionCheckItem"),
+                "FindTheItemsOfTheLastShards": "Query",
+                "MoveAnItemInOneTransaction": "PutItem DeleteItem ConditionCheckItem",
+                "AddTheCountersOfAShardToAnother": "UpdateItem",
             },
-            metadata={"LowerTheShardCountStepByStep": ("GetItem", "UpdateItem")},
+            metadata={"LowerTheShardCountStepByStep": "GetItem UpdateItem"},
         )
 
-    def _propose_drains(self) -> lambda_.Function:
+    def _add_propose_drains(self) -> None:
         drain = self.drain_shards.state_machine_arn
         starts = self._config.start_drains
-        function = self._function(
+        function = self._add(
             "ProposeDrains",
-            Shape("Says which keys have more shards than they need", MANAGING_MB),
-            BY_A_SCHEDULE,
-            metadata={"LookThroughTheKeysAndForgetOldTraffic": ("Scan", "UpdateItem")},
-            KEYHOP_DRAIN_MACHINE=drain,
-            KEYHOP_START_DRAINS="true" if starts else "false",
+            "Says which keys have more shards than they need",
+            {"KEYHOP_DRAIN_MACHINE": drain, "KEYHOP_START_DRAINS": "true" if starts else "false"},
+            metadata={"LookThroughTheKeysAndForgetOldTraffic": "Scan UpdateItem"},
+            memory_mb=MANAGING_MB,
+            no_dead_letters=BY_A_SCHEDULE,
         )
         if starts:
-            allow(function, "StartDrainsAndNothingElse", ["states:StartExecution"], [drain])
-        return function
+            allow(function, "StartDrainsAndNothingElse", "states:StartExecution", drain)
 
-    def _function(
+    def _add(
         self,
         name: str,
-        shape: Shape,
-        no_dead_letters: str = BY_STEP_FUNCTIONS,
+        description: str,
+        environment: Mapping[str, str] = MappingProxyType({}),
         *,
-        tables: Mapping[str, Sequence[str]] = MappingProxyType({}),
-        metadata: Mapping[str, Sequence[str]],
-        **environment: str,
+        tables: Mapping[str, str] = MappingProxyType({}),
+        metadata: Mapping[str, str],
+        **shape: Any,
     ) -> lambda_.Function:
-        """tables, metadata: what it may do there, by the reason."""
-        which = {**which_tables(self._tables), **which_sharding(self._config)}
-        function = self._add(name, shape, {**which, **environment}, None, no_dead_letters)
+        """tables, metadata: what it may do there, by the reason. shape: as Functions.add has it."""
+        which = {**which_tables(self._tables), **which_sharding(self._tables)}
+        function = self._make.add(self, name, description, {**which, **environment}, **shape)
         allow_describing(function, self._tables)
+        if tables:
+            allow_decrypting(function, self._tables)
         for rights, arns in (
             (tables, [table_arn(function, table) for table in self._tables]),
             (metadata, [table.table_arn for table in self.metadata]),
         ):
             for why, actions in rights.items():
-                allow(function, why, [f"dynamodb:{action}" for action in actions], arns)
+                allow(function, why, f"dynamodb:{actions}", *arns)
+        self.functions[name] = function
         return function
 
     def _drain_shards(self) -> Machine:
-        move = self.move_shards.function_arn
+        move = self.functions["MoveShards"].function_arn
         machine = Machine(self, DRAIN, self._config, DEFINITION, {"MoveShardsArn": move})
-        allow(machine, "MoveItems", ["lambda:InvokeFunction"], [move])
+        allow(machine, "MoveItems", "lambda:InvokeFunction", move)
         return machine
 
     def _schedule_proposals(self, schedule: str) -> None:
@@ -222,6 +241,7 @@ class ShardedTables(Construct):
         )
         rule.add_target(
             targets.LambdaFunction(
-                self.propose_drains, event=events.RuleTargetInput.from_object({"scheduled": True})
+                self.functions["ProposeDrains"],
+                event=events.RuleTargetInput.from_object({"scheduled": True}),
             )
         )

@@ -5,14 +5,15 @@ each partition key so few writes a second that it is soon throttled. The three f
 example; the traffic and its checks are in audit_traffic.py.
 """
 
-import sys
 from datetime import UTC, datetime
+from functools import partial
 
 from keyhop.dynamodb.client import Endpoint
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
 from local.audit_traffic import run
+from local.cloud import exit_with
 
 
 def audit_log(url: str | None = None) -> ShardedTable:
@@ -41,8 +42,4 @@ def accesses(log: ShardedTable, path: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(run(audit_log, record_access, accesses))
-    except KeyboardInterrupt:
-        print("Interrupted; all servers are stopped.", file=sys.stderr)
-        sys.exit(130)
+    exit_with(partial(run, audit_log, record_access, accesses))

@@ -3,38 +3,36 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.cli.shards_view import history_chart
+from keyhop.clock import Clock, SystemClock
 from keyhop.errors import KeyhopError
 from keyhop.sharding.key.shards import Phase, Shards
-from keyhop.sharding.store.clock import Clock, SystemClock
 from keyhop.sharding.table import ShardedTable
 from rich.console import Console
 
+from testing.databases import Database
 from testing.partitions import partitions
-from testing.servers import dynamodb_local, local_client
+from testing.servers import dynamodb_local
 
 TABLE = "Audit"
 HOT = "/srv/share/budget.xlsx"
 COLD = ("/srv/share/minutes.docx", "/srv/share/holidays.ics", "/srv/share/menu.pdf")
 COLD_SHARE = 0.03
 
-SECONDS = 30.0
-WRITERS = 24
-RATE = 200.0
-"""Writes a second that the writers would like to make in all."""
 KEY_RATE = 40.0
 """Write units a second of one partition key; DynamoDB gives about 1,000."""
-READ_PAUSE_SECONDS = 0.1
+
 PATIENCE_SECONDS = 10.0
 """For the threads, once time is over; whoever is in a back-off comes out of it."""
 
-Open = Callable[[str], ShardedTable]
+STOP_SECONDS = 1.0
+"""The same after Ctrl-C."""
+
 Record = Callable[[ShardedTable, str, str], str]
 Read = Callable[[ShardedTable, str], list[str]]
 
@@ -43,7 +41,7 @@ Read = Callable[[ShardedTable, str], list[str]]
 class Second:
     """What has happened within a second; reads: checked so far. shards: of the hot file."""
 
-    at: float
+    at: int
     acknowledged: int
     throttled: int
     shards: Shards
@@ -54,6 +52,7 @@ class Second:
 class Traffic:
     """Writers of one hot file and a few cold ones, and a reader, who has a log of his own.
 
+    rate: writes a second that the writers would like to make in all. pause: between two reads.
     acknowledged: of each file the accesses whose write was answered. faults: of reads that were
     not whole, and writes that were given up.
     """
@@ -62,10 +61,10 @@ class Traffic:
     readers_log: ShardedTable
     record: Record
     read: Read
-    seconds: float = SECONDS
-    writers: int = WRITERS
-    rate: float = RATE
-    pause: float = READ_PAUSE_SECONDS
+    seconds: float = 30.0
+    writers: int = 24
+    rate: float = 200.0
+    pause: float = 0.1
     clock: Clock = field(default_factory=SystemClock)
     acknowledged: dict[str, list[str]] = field(
         default_factory=lambda: {path: [] for path in (HOT, *COLD)}
@@ -82,27 +81,28 @@ class Traffic:
             self.check(path)
 
     def functions(self) -> list[Callable[[], None]]:
-        """All that goes on at once."""
+        """The writers, and the reader."""
         return [*(lambda n=n: self._write(n) for n in range(self.writers)), self._read_on]
 
     def by_second(self) -> Iterator[Second]:
         """What happens, second by second, until time is over."""
         began = self.clock.monotonic()
-        acknowledged = throttled = 0
+        written = throttles = 0
         for second in range(1, round(self.seconds) + 1):
             self.clock.sleep(max(0.0, began + second - self.clock.monotonic()))
-            before = acknowledged, throttled
-            acknowledged = self.written
-            throttled = self.log.usage.counters["hot_throttles"]
-            yield Second(
-                second, acknowledged - before[0], throttled - before[1], self.shards(), self.reads
-            )
+            before = written, throttles
+            written, throttles = self.written, self.throttles
+            more = written - before[0], throttles - before[1]
+            yield Second(second, *more, self.shards(), self.reads)
         self.stop.set()
 
     @property
     def written(self) -> int:
-        """Writes that were acknowledged."""
         return sum(map(len, self.acknowledged.values()))
+
+    @property
+    def throttles(self) -> int:
+        return self.log.usage.counters["hot_throttles"]
 
     def shards(self, path: str = HOT) -> Shards:
         """Of a file, as its writers know it."""
@@ -112,8 +112,7 @@ class Traffic:
         """Read a file's accesses, and compare them with those acknowledged before."""
         promised = list(self.acknowledged[path])
         listed = self.read(self.readers_log, path)
-        wrong = fault(promised, listed)
-        if wrong:
+        if wrong := fault(promised, listed):
             self.faults.append(f"A read of {path} was not whole: {wrong}.")
         self.reads += 1
         self.items_read += len(listed)
@@ -127,23 +126,25 @@ class Traffic:
             if self.stop.is_set():
                 return
             path = chance.choice(COLD) if chance.random() < COLD_SHARE else HOT
-            try:
+            with self._noting("A write was given up"):
                 accessed = self.record(self.log, path, f"user-{number:02}")
                 self.acknowledged[path].append(accessed)
-            except (KeyhopError, ClientError, BotoCoreError) as error:
-                if not self.stop.is_set():
-                    self.faults.append(f"A write was given up: {error}")
             due = max(due + pause, self.clock.monotonic())  # nobody makes up for a delay
 
     def _read_on(self) -> None:
         while not self.stop.is_set():
             for path in (HOT, COLD[self.reads % len(COLD)]):
-                try:
+                with self._noting("A read has failed"):
                     self.check(path)
-                except (KeyhopError, ClientError, BotoCoreError) as error:
-                    if not self.stop.is_set():
-                        self.faults.append(f"A read has failed: {error}")
                 self.clock.sleep(self.pause)
+
+    @contextmanager
+    def _noting(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (KeyhopError, ClientError, BotoCoreError) as error:
+            if not self.stop.is_set():
+                self.faults.append(f"{what}: {error}")
 
 
 def fault(promised: Sequence[str], listed: Sequence[str]) -> str | None:
@@ -158,8 +159,10 @@ def fault(promised: Sequence[str], listed: Sequence[str]) -> str | None:
     return None
 
 
-def run(open_log: Open, record: Record, read: Read, seconds: float = SECONDS) -> int:
-    """The example on this machine; returns an exit status: 1 if a read was not whole."""
+def run(
+    open_log: Callable[[str], ShardedTable], record: Record, read: Read, seconds: float = 30.0
+) -> int:
+    """The example on this machine; an exit status: 1 if a read was not whole."""
     console = Console(highlight=False, soft_wrap=True)
     with (
         dynamodb_local() as url,
@@ -167,13 +170,13 @@ def run(open_log: Open, record: Record, read: Read, seconds: float = SECONDS) ->
         closing(open_log(model.url)) as log,
         closing(open_log(model.url)) as readers_log,
     ):
-        create_tables(local_client(url))
+        create_tables(Database("dynamodb_local", url))
         traffic = Traffic(log, readers_log, record, read, seconds)
         traffic.warm_up()
         console.print(
             f"DynamoDB Local is up, behind a model of partitions: each physical key may write "
-            f"{KEY_RATE:.0f} units a second.\n{WRITERS} writers would like to record "
-            f"{RATE:.0f} accesses a second, nearly all of {HOT},\nwhile a reader reads "
+            f"{KEY_RATE:.0f} units a second.\n{traffic.writers} writers would like to record "
+            f"{traffic.rate:.0f} accesses a second, nearly all of {HOT},\nwhile a reader reads "
             f"all of them again and again, strongly consistent, and checks each read.\n"
         )
         console.print(HEADING, style="bold")
@@ -184,8 +187,9 @@ def run(open_log: Open, record: Record, read: Read, seconds: float = SECONDS) ->
             for second in traffic.by_second():
                 console.print(line(second), markup=False)
         finally:  # also after Ctrl-C: the threads end before the servers do
+            patience = PATIENCE_SECONDS if traffic.stop.is_set() else STOP_SECONDS
             traffic.stop.set()
-            deadline = time.monotonic() + PATIENCE_SECONDS
+            deadline = time.monotonic() + patience
             for thread in threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
         for path in traffic.acknowledged:
@@ -219,7 +223,7 @@ def summary(traffic: Traffic, now: float) -> Iterator[str]:
     yield (
         f"The other files have {cold}.\n\n"
         f"{traffic.written:,} accesses were recorded for {usage.write_units:,.0f} write units, "
-        f"after {usage.counters['hot_throttles']:,} throttles;\nthe reader has read "
+        f"after {traffic.throttles:,} throttles;\nthe reader has read "
         f"{traffic.items_read:,} items."
     )
     yield from traffic.faults[:10]
@@ -227,15 +231,7 @@ def summary(traffic: Traffic, now: float) -> Iterator[str]:
         yield f"Every one of {traffic.reads:,} reads was whole: nothing was missing, nothing twice."
 
 
-def create_tables(client: Any, table: str = TABLE) -> None:
+def create_tables(database: Database, table: str = TABLE) -> None:
     """The log, and its shard metadata."""
-    for name, attributes in ((table, ("path", "accessed")), (f"{table}-shards", ("path",))):
-        kinds = zip(attributes, ("HASH", "RANGE"), strict=False)
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": one, "KeyType": kind} for one, kind in kinds],
-            AttributeDefinitions=[
-                {"AttributeName": one, "AttributeType": "S"} for one in attributes
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
+    database.create(table, ("path", "S"), ("accessed", "S"))
+    database.create(f"{table}-shards", ("path", "S"), None)

@@ -6,25 +6,38 @@ temporary folder, or in .cache, which is ignored.
 
 import json
 import os
-import subprocess
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from threading import Event, Timer
+from types import FrameType
+from typing import Any, NoReturn
 
 import boto3
 from botocore.config import Config
 
-from testing.servers import ROOT, dynamodb_local, free_port, running
+from testing.servers import ROOT, child, dynamodb_local, free_port, running
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 CDK_SECONDS = 300
+CACHES = {
+    "CDK_HOME": str(ROOT / ".cache" / "cdk"),
+    "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / ".cache" / "jsii"),
+}
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SECONDS = 30.0
+"""After so long the process goes as it is. Stopping takes a second or two; on a machine that does
+much else, what it takes to delete some thousand files."""
+
 EMPTY_APP = {
     "version": "36.0.0",
     "artifacts": {
@@ -37,23 +50,55 @@ EMPTY_APP = {
 }
 
 
-Tables = Sequence[str | Mapping[str, Any]]
-"""As in the context field `tables`."""
+class Failed(Exception):
+    """A deployment, or an execution; the message is for people."""
 
 
-class DeploymentError(Exception):
-    """The CDK's command line failed; the message has its last lines."""
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C, or SIGTERM: the number of the signal."""
+
+
+def exit_with(main: Callable[[], int]) -> NoReturn:
+    """End the process with what `main` returns; the servers end with its blocks.
+
+    Ctrl-C is answered at once. Whatever does not end then, the process goes: servers end with it.
+    """
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        for known in SIGNALS:  # once is enough
+            signal.signal(known, signal.SIG_IGN)
+        os.write(sys.stderr.fileno(), b"Stopping ...\n")  # print may be under way
+        last = Timer(STOP_SECONDS, os._exit, (128 + number,))
+        last.daemon = True
+        last.start()
+        raise Stopped(number)
+
+    for known in SIGNALS:
+        signal.signal(known, stop)
+    try:
+        sys.exit(main())
+    except Failed as error:
+        sys.exit(str(error))
+    except Stopped as stopped:
+        print("All servers are stopped.", file=sys.stderr)
+        sys.exit(128 + stopped.args[0])
 
 
 @dataclass
 class Cloud:
-    """One laptop cloud. url: of ministack; dynamodb: of DynamoDB Local; folder: for its files."""
+    """One laptop cloud. url: of ministack; dynamodb: of DynamoDB Local; folder: for its files.
+
+    database: DynamoDB Local, as the functions see it. project: whose application is deployed.
+    """
 
     url: str
     dynamodb: str
     folder: Path
+    database: str
     outputs: dict[str, str] = field(default_factory=dict)
     bootstrapped: bool = False
+    project: Path = ROOT
+    _given_up: Event = field(default_factory=Event)
 
     def client(self, service: str) -> Any:
         """A client for a service other than DynamoDB."""
@@ -73,16 +118,20 @@ class Cloud:
             "AWS_ENDPOINT_URL_DYNAMODB": self.dynamodb,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
+            **{name.upper(): value for name, value in CREDENTIALS.items()},
         }
 
-    def deploy(self, tables: Tables, **context: str) -> dict[str, str]:
-        """`cdk bootstrap` and `cdk deploy`; returns the stack's outputs. Raises DeploymentError."""
+    def deploy(self, tables: Sequence[str | Mapping[str, Any]], **context: str) -> dict[str, str]:
+        """`cdk bootstrap` and `cdk deploy`; the stack's outputs. Raises Failed."""
         if not self.bootstrapped:
-            self._bootstrap()
+            self.bootstrap()
         written = self.folder / "outputs.json"
-        given = {"tables": json.dumps(list(tables)), "dynamodbEndpoint": self.dynamodb, **context}
+        given = {
+            "settings": "",  # none of a deployment of the user's
+            "tables": json.dumps(list(tables)),
+            "dynamodbEndpoint": self.database,
+            **context,
+        }
         self._cdk(
             *("deploy", "--require-approval", "never", "--outputs-file", str(written)),
             *("--output", str(self._assembly)),
@@ -91,7 +140,19 @@ class Cloud:
         (self.outputs,) = json.loads(written.read_text()).values()
         return self.outputs
 
-    def _bootstrap(self) -> None:
+    @contextmanager
+    def deploying(
+        self, tables: Sequence[str | Mapping[str, Any]], **context: str
+    ) -> Iterator["Future[dict[str, str]]"]:
+        """`deploy` while the block runs; given up if the block fails."""
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                yield pool.submit(self.deploy, tables, **context)
+            except BaseException:
+                self._given_up.set()
+                raise
+
+    def bootstrap(self) -> None:
         """`cdk bootstrap`, by an app that is there already: it would synthesize ours for it."""
         app = self.folder / "bootstrap"
         app.mkdir(exist_ok=True)
@@ -101,8 +162,14 @@ class Cloud:
         self.bootstrapped = True
 
     def destroy(self) -> None:
-        """`cdk destroy` of what was deployed last. Raises DeploymentError."""
+        """`cdk destroy` of what was deployed last; raises Failed."""
         self._cdk("destroy", "--force", "--app", str(self._assembly))
+
+    @property
+    def template(self) -> Path:
+        """What was deployed last."""
+        (found,) = self._assembly.glob("*.template.json")
+        return found
 
     @property
     def _assembly(self) -> Path:
@@ -110,57 +177,67 @@ class Cloud:
 
     def _cdk(self, *arguments: str) -> None:
         if not CDK.exists():
-            raise DeploymentError("The CDK's command line is not set up: run make setup.")
-        cache = ROOT / ".cache"
-        try:
-            done = subprocess.run(
-                [CDK, *arguments, "--no-notices"],
-                cwd=ROOT,
-                env={
-                    **_without_aws(os.environ),
-                    **self.exports,
-                    "CDK_HOME": str(cache / "cdk"),
-                    "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache / "jsii"),
-                    "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
-                    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
-                    "CDK_DISABLE_CLI_TELEMETRY": "true",
-                },
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=CDK_SECONDS,
-            )
-        except subprocess.TimeoutExpired as late:
-            raise DeploymentError(
-                f"cdk {arguments[0]} did not end within {CDK_SECONDS} seconds."
-            ) from late
-        if done.returncode:
-            said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
-            raise DeploymentError(f"cdk {arguments[0]} failed:\n{said}")
+            raise Failed("The CDK's command line is not set up: run make setup.")
+        environment = {
+            **_without_aws(),
+            **self.exports,
+            **CACHES,
+            "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
+            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            # Five seconds for warnings about the template: a test of infra/ has them.
+            "CDK_VALIDATION": "false",
+        }
+        command = [str(CDK), *arguments, "--no-notices"]
+        deadline = time.monotonic() + CDK_SECONDS
+        with (
+            tempfile.TemporaryFile() as log,
+            child(command, self.project, environment, log) as process,
+        ):
+            while process.poll() is None and not self._given_up.wait(0.05):
+                if time.monotonic() > deadline:
+                    raise Failed(f"cdk {arguments[0]} did not end within {CDK_SECONDS} seconds.")
+            if process.poll() != 0:
+                log.seek(0)
+                end = log.read().decode(errors="replace").strip().splitlines()[-15:]
+                raise Failed("\n".join((f"cdk {arguments[0]} failed:", *end)))
 
 
 @contextmanager
-def laptop_cloud() -> Iterator[Cloud]:
-    """Both servers, empty; they end with the block, or with this process."""
-    with tempfile.TemporaryDirectory(prefix="keyhop-") as name, dynamodb_local() as dynamodb:
-        port = free_port()
+def laptop_cloud(
+    seen: Callable[[str], AbstractContextManager[str]] = nullcontext,
+) -> Iterator[Cloud]:
+    """Both servers, empty; they end with the block, or with this process.
+
+    seen: makes of a server's address the one by which functions see it.
+    """
+    port = free_port()
+    with (
+        tempfile.TemporaryDirectory(prefix="keyhop-") as name,
+        dynamodb_local() as dynamodb,
+        seen(dynamodb) as database,
+        seen(f"http://127.0.0.1:{port}") as services,
+    ):
         environment = {
-            **_without_aws(os.environ),
+            **_without_aws(),
             "BIND_HOST": "127.0.0.1",
             "GATEWAY_PORT": str(port),
             "IOT_MTLS_ENABLED": "0",
             "TMPDIR": name,
             "STATE_DIR": f"{name}/state",
+            "AWS_ENDPOINT_URL": services,  # of the functions
             # There is nobody to send traces to.
             "POWERTOOLS_TRACE_DISABLED": "true",
-            # The functions run here beside each other, from the deployed code and layer.
-            "PYTHONDONTWRITEBYTECODE": "1",
+            # The functions run here beside each other, from the deployed code and layer: what one
+            # has compiled, the next need not.
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": f"{name}/pycache",
         }
         command = [sys.executable, "-m", "local.emulator"]
         with running(command, port, environment) as url:
-            yield Cloud(url, dynamodb, Path(name))
+            yield Cloud(url, dynamodb, Path(name), database)
 
 
-def _without_aws(environment: Mapping[str, str]) -> dict[str, str]:
+def _without_aws() -> dict[str, str]:
     """Nothing of a real account may leak into the laptop cloud, nor anything reach it."""
-    return {name: value for name, value in environment.items() if not name.startswith("AWS_")}
+    return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}

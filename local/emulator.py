@@ -34,6 +34,44 @@ ERROR_TYPES_OF_WORKERS: Mends = [
     ),
 ]
 
+ONE_PLACE: Mends = [
+    # Each worker unpacks code and layers for itself, and would compile them: three seconds, and a
+    # thousand files that somebody has to delete. They are unpacked once, under a name by what is
+    # in them.
+    ("            zf.extractall(code_dir)\n", "            code_dir = _once(zf, self.code_zip)\n"),
+    (
+        "                            lzf.extractall(layer_dir)\n",
+        "                            layer_dir = _once(lzf, layer_data)\n",
+    ),
+    (
+        """# Python worker script (runs inside a persistent subprocess)
+""",
+        """_unpacking = threading.Lock()
+
+
+def _once(archive, packed):
+    import hashlib
+
+    kept = os.path.join(tempfile.gettempdir(), hashlib.sha256(packed).hexdigest())
+    with _unpacking:
+        if not os.path.exists(kept):
+            archive.extractall(kept + ".part")
+            os.rename(kept + ".part", kept)
+    return kept
+
+# Python worker script (runs inside a persistent subprocess)
+""",
+    ),
+]
+
+CALLERS: Mends = [
+    # Who calls is in the session, as on AWS, where it is that of the function's role.
+    (
+        '"AWS_SESSION_TOKEN": os.environ.get("AWS_SESSION_TOKEN", ""),',
+        '"AWS_SESSION_TOKEN": config.get("FunctionName", ""),',
+    ),
+]
+
 ERROR_TYPES_OF_INVOCATIONS: Mends = [
     (
         'error_type = "Runtime.HandlerError"',
@@ -118,6 +156,19 @@ PUT_OBJECT: Mends = [
     ),
 ]
 
+HISTORY: Mends = [
+    # With the parameters of a task, which belong to the event.
+    (
+        """                    "resourceType": "lambda" if "lambda" in resource else "states",
+                    "resource": resource,
+""",
+        """                    "resourceType": "lambda" if "lambda" in resource else "states",
+                    "resource": resource,
+                    "parameters": json.dumps(effective),
+""",
+    ),
+]
+
 NESTED_EXECUTIONS: Mends = [
     # How another execution has failed is in the cause, as JSON; the error is always the same.
     (
@@ -126,12 +177,54 @@ NESTED_EXECUTIONS: Mends = [
         '"Status": payload.get("status"), "Error": decoded["Error"], '
         '"Cause": decoded.get("Cause", "")})',
     ),
+    # One that was stopped has neither.
+    (
+        'f"Nested execution {execution_arn} ended with status {status}"',
+        'json.dumps({"ExecutionArn": execution_arn, "Status": status})',
+    ),
+]
+
+CALLBACKS: Mends = [
+    # A function that fails fails the task that waits for its token.
+    (
+        """            _call_lambda(func_ref, lambda_payload)
+        except _ExecutionError:
+            pass
+""",
+        """            _call_lambda(func_ref, lambda_payload)
+        except _ExecutionError:
+            _task_tokens.pop(token, None)
+            raise
+""",
+    ),
+    # ministack has no redrives; AWS says so in each execution's context.
+    (
+        """            "Name": execution["name"],
+            "StartTime": execution["startDate"],
+        },
+        "StateMachine": {
+            "Id": execution["stateMachineArn"],
+            "Name": sm["name"],
+        },
+        # JSONata""",
+        """            "Name": execution["name"],
+            "StartTime": execution["startDate"],
+            "RedriveCount": 0,
+        },
+        "StateMachine": {
+            "Id": execution["stateMachineArn"],
+            "Name": sm["name"],
+        },
+        # JSONata""",
+    ),
 ]
 
 MENDED: dict[str, Mends] = {
-    "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS,
+    "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS + ONE_PLACE + CALLERS,
     "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS + STREAMS_OF_DYNAMODB_LOCAL,
-    "ministack.services.stepfunctions": MAPS + PUT_OBJECT + NESTED_EXECUTIONS,
+    "ministack.services.stepfunctions": (
+        MAPS + PUT_OBJECT + HISTORY + NESTED_EXECUTIONS + CALLBACKS
+    ),
 }
 
 

@@ -1,7 +1,7 @@
 """Fetch DynamoDB Local into the ignored folder .cache/dynamodb-local.
 
 AWS publishes it inside the npm package amplify-dynamodb-simulator. Only that package's emulator is
-unpacked, after its integrity was checked. Licence: Amazon DynamoDB Local License Agreement, for
+kept, after its integrity was checked. Licence: Amazon DynamoDB Local License Agreement, for
 development use, not to be redistributed; the text is beside the unpacked files. Plain Python: it
 runs before anything is installed.
 """
@@ -11,13 +11,11 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
 PACKAGE = "amplify-dynamodb-simulator@2.9.30"
 SHA512 = "xTeeRLvzEfqyd5lh3bH4c0kHvSHHmmhD5ZDsHFKAQ5g2Zl6JqlFdutaQhCLHzxEp6Ry1o7TB6niIoXuQAnSewQ=="
-INSIDE = "package/emulator/"
 HOME = Path(__file__).resolve().parent.parent / ".cache" / "dynamodb-local"
 
 
@@ -37,24 +35,10 @@ def main() -> None:
         found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
         if found != SHA512:
             sys.exit(f"keyhop: {PACKAGE} is not the package that was expected: sha512-{found}")
-        unpack(archive, Path(scratch) / "emulator")
+        shutil.unpack_archive(archive, scratch, "gztar")
         shutil.rmtree(HOME, ignore_errors=True)
-        (Path(scratch) / "emulator").rename(HOME)
+        (Path(scratch) / "package" / "emulator").rename(HOME)
     print(f"DynamoDB Local's licence: .cache/{HOME.name}/LICENSE.txt", flush=True)
-
-
-def unpack(archive: Path, target: Path) -> None:
-    """Unpack the emulator's files, and nothing outside `target`."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            inside = member.name.removeprefix(INSIDE)
-            if not member.isfile() or inside == member.name or ".." in Path(inside).parts:
-                continue
-            content = tar.extractfile(member)
-            assert content is not None
-            path = target / inside
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.read())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,14 @@
 # Say plainly what is missing on this machine: require.sh python|java|node ...
 missing=0
 
+# A set-up clears what it makes anew: through a link, what somebody else is using.
+for made in .venv .cache node_modules; do
+    if [ -L "$made" ]; then
+        echo "keyhop: $made is a link; set it up where it points to." >&2
+        exit 1
+    fi
+done
+
 lacks() {
     echo "keyhop: $1" >&2
     missing=1

@@ -6,20 +6,21 @@ on eventName, ReportBatchItemFailures, MaximumRetryAttempts and the on-failure q
 mapping is, only the bridge knows: another bridge begins at the first record.
 """
 
-import base64
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Event
 from typing import Any
 
 import boto3
 from botocore.config import Config
+from keyhop.streams.records import as_event
 
+from local.beside import beside
 from local.cloud import CREDENTIALS, REGION, Cloud
 from testing.servers import LOCAL_CREDENTIALS
 
@@ -30,10 +31,13 @@ QUIET_LOOKS = 2
 """So many looks in a row have to find nothing before all is delivered."""
 
 INVOKE_SECONDS = 900
+WITHOUT_END = -1
+"""Of a mapping's retries. Between two of them the other mappings have their turn."""
 
 Record = dict[str, Any]
 
 
+@dataclass
 class StreamBridge:
     """functions, streams, queues: boto3's clients for lambda, dynamodbstreams and sqs.
 
@@ -42,38 +46,30 @@ class StreamBridge:
     failed.
     """
 
-    def __init__(
-        self,
-        functions: Any,
-        streams: Any,
-        queues: Any,
-        disturb: Callable[[list[Record]], list[Record]] = list,
-    ) -> None:
-        self.counts: Counter[str] = Counter()
-        self._functions = functions
-        self._streams = streams
-        self._queues = queues
-        self._disturb = disturb
-        self._last_read: dict[tuple[str, str], str] = {}
+    functions: Any
+    streams: Any
+    queues: Any
+    disturb: Callable[[list[Record]], list[Record]] = list
+    counts: Counter[str] = field(default_factory=Counter)
+    _last_read: dict[tuple[str, str], str] = field(default_factory=dict)
+    _left: dict[tuple[str, str], list[list[Record]]] = field(default_factory=dict)
+    _waiting: dict[tuple[str, str], list[list[Record]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Batches that come again, by mapping and shard."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Deliver from a thread until the block ends; then raises what the thread has raised."""
-        over = Event()
 
-        def run() -> None:
+        def run(over: Event) -> None:
             while not over.wait(IDLE_SECONDS):
                 self.look()
 
-        with ThreadPoolExecutor(1) as pool:
-            lane = pool.submit(run)
-            try:
-                yield
-            finally:
-                over.set()
-            lane.result()
+        with beside(run):
+            yield
 
-    def settle(self, seconds: float) -> None:
+    def deliver_all(self, seconds: float) -> None:
         """Deliver all records, and those that the functions write by that; raises TimeoutError."""
         deadline = time.monotonic() + seconds
         quiet = 0
@@ -84,36 +80,52 @@ class StreamBridge:
 
     def look(self) -> int:
         """Deliver a page of each mapping's stream; returns how many records were read."""
-        pages = self._functions.get_paginator("list_event_source_mappings").paginate()
+        pages = self.functions.get_paginator("list_event_source_mappings").paginate()
         mappings = [mapping for page in pages for mapping in page["EventSourceMappings"]]
-        found = sum(
+        return sum(
             self._carry(mapping)
             for mapping in mappings
             if ":dynamodb:" in mapping["EventSourceArn"] and mapping["State"] == "Enabled"
         )
-        self.counts["read"] += found
-        return found
 
     def _carry(self, mapping: Mapping[str, Any]) -> int:
-        """Deliver a page of the oldest shard that has records."""
+        """Deliver a page of the oldest shard that has records, or what is left of one.
+
+        Returns how many records were read or left.
+        """
         wanted = _event_names(mapping)
         for shard in self._shards(mapping["EventSourceArn"]):
-            page = self._page(mapping, shard)
-            if page:
-                records = [_as_lambda_gets(one, mapping) for one in page]
-                passed = [one for one in records if not wanted or one["eventName"] in wanted]
-                waiting = self._disturb(passed)
-                for at in range(0, len(waiting), mapping["BatchSize"]):
-                    self._deliver(mapping, shard, waiting[at : at + mapping["BatchSize"]])
-                self._last_read[mapping["UUID"], shard] = page[-1]["dynamodb"]["SequenceNumber"]
-                return len(page)
+            place = mapping["UUID"], shard
+            waiting = self._left.pop(place, None) or self._batches(mapping, shard, wanted)
+            if waiting is None:
+                continue
+            count = sum(map(len, waiting))
+            while waiting and self._deliver(mapping, shard, waiting[0]):
+                waiting.pop(0)
+            if waiting:
+                self._left[place] = waiting
+            return max(1, count)  # also of a page of which the filter lets nothing through
         return 0
+
+    def _batches(
+        self, mapping: Mapping[str, Any], shard: str, wanted: set[str]
+    ) -> list[list[Record]] | None:
+        """The next page of a shard; None if there is none."""
+        page = self._page(mapping, shard)
+        if not page:
+            return None
+        self._last_read[mapping["UUID"], shard] = page[-1]["dynamodb"]["SequenceNumber"]
+        self.counts["read"] += len(page)
+        size = mapping["BatchSize"]
+        passed = [one for one in page if not wanted or one["eventName"] in wanted]
+        waiting = self.disturb([_event(one, mapping["EventSourceArn"]) for one in passed])
+        return [waiting[at : at + size] for at in range(0, len(waiting), size)]
 
     def _shards(self, stream: str) -> list[str]:
         """Parents before children: an id begins with the time; none if the table is gone."""
         try:
-            described = self._streams.describe_stream(StreamArn=stream)["StreamDescription"]
-        except self._streams.exceptions.ResourceNotFoundException:
+            described = self.streams.describe_stream(StreamArn=stream)["StreamDescription"]
+        except self.streams.exceptions.ResourceNotFoundException:
             return []
         return sorted(shard["ShardId"] for shard in described["Shards"])
 
@@ -121,17 +133,20 @@ class StreamBridge:
         where = {"ShardIteratorType": "TRIM_HORIZON"}
         if last := self._last_read.get((mapping["UUID"], shard)):
             where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": last}
-        found = self._streams.get_shard_iterator(
+        found = self.streams.get_shard_iterator(
             StreamArn=mapping["EventSourceArn"], ShardId=shard, **where
         )
-        page = self._streams.get_records(ShardIterator=found["ShardIterator"])
+        page = self.streams.get_records(ShardIterator=found["ShardIterator"])
         return list(page["Records"])
 
-    def _deliver(self, mapping: Mapping[str, Any], shard: str, records: list[Record]) -> None:
-        failures = 0
-        while records and failures <= mapping["MaximumRetryAttempts"]:
+    def _deliver(self, mapping: Mapping[str, Any], shard: str, records: list[Record]) -> bool:
+        """Whether the batch is done, or given up; if not, it is to come again, as it was."""
+        failures, most = 0, mapping["MaximumRetryAttempts"]
+        while records and (failures <= most or most == WITHOUT_END):
+            if most == WITHOUT_END and failures:
+                return False
             event = json.dumps({"Records": records})
-            answer = self._functions.invoke(FunctionName=mapping["FunctionArn"], Payload=event)
+            answer = self.functions.invoke(FunctionName=mapping["FunctionArn"], Payload=event)
             done = _count_done(mapping, answer, records)
             self.counts["delivered"] += done
             self.counts["failed"] += done < len(records)
@@ -140,9 +155,17 @@ class StreamBridge:
         if records:
             self.counts["given_up"] += len(records)
             queue = mapping["DestinationConfig"]["OnFailure"]["Destination"].rpartition(":")[2]
-            url = self._queues.get_queue_url(QueueName=queue)["QueueUrl"]
+            url = self.queues.get_queue_url(QueueName=queue)["QueueUrl"]
             message = _failure_message(mapping, shard, records, failures, answer)
-            self._queues.send_message(QueueUrl=url, MessageBody=json.dumps(message))
+            self.queues.send_message(QueueUrl=url, MessageBody=json.dumps(message))
+        return True
+
+
+def _event(record: Record, stream: str) -> Record:
+    """As a function gets it; written just now: DynamoDB Local tells no more than the minute."""
+    event = as_event(record, stream)
+    event["dynamodb"]["ApproximateCreationDateTime"] = float(int(time.time()))
+    return event
 
 
 def _event_names(mapping: Mapping[str, Any]) -> set[str]:
@@ -152,18 +175,6 @@ def _event_names(mapping: Mapping[str, Any]) -> set[str]:
     if any(set(pattern) != {"eventName"} for pattern in patterns):
         raise NotImplementedError(f"The bridge filters by eventName only, not by {patterns}.")
     return {name for pattern in patterns for name in pattern["eventName"]}
-
-
-def _as_lambda_gets(record: Mapping[str, Any], mapping: Mapping[str, Any]) -> Record:
-    """A record of GetRecords as it is in an event: times are numbers, binary values base64."""
-    event = {**record, "eventSourceARN": mapping["EventSourceArn"]}
-    return dict(json.loads(json.dumps(event, default=_plain)))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.timestamp()
-    return base64.b64encode(value).decode("ascii")
 
 
 def _count_done(
@@ -189,7 +200,7 @@ def _failure_message(
     invocations: int,
     answer: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What AWS tells the on-failure queue: where the records are, without the records."""
+    """What AWS sends to the on-failure queue: where the records are, without the records."""
     first, last = records[0]["dynamodb"], records[-1]["dynamodb"]
     return {
         "requestContext": {

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.schema import KeySpace, table_keyspace
+from keyhop.dynamodb.schema import KeySpace, keyspace_of
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ def _in_segments(
     segments: int,
     read: Callable[[Any, dict[str, Any], KeySpace], Reading],
 ) -> Reading:
-    space = table_keyspace(client.describe_table(TableName=table)["Table"])
+    space = keyspace_of(client.describe_table(TableName=table)["Table"])
     total = Reading()
 
     def one(segment: int) -> Reading:

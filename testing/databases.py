@@ -144,7 +144,8 @@ class Database:
 
     def tables(self) -> list[str]:
         """Names of all tables."""
-        return list(self.client.list_tables()["TableNames"])
+        pages = self.client.get_paginator("list_tables").paginate()  # of a hundred names
+        return list(pages.search("TableNames[]"))
 
     def fill(self, table: str, items: Iterable[Mapping[str, Any]]) -> None:
         """Write items."""

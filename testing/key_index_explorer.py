@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop.key_index import protocol
-from keyhop.key_index.protocol import Call, Seen
+from keyhop.key_index.protocol import Call, Place, Seen
 
 SENTINEL = "!"
 INSERT, OTHER, WALKED = "I", "R", "W"
@@ -117,7 +117,8 @@ class Rules:
         record, call, items = working
         following: Call | None = Call.LOOK if self.looks_again else None
         if call is Call.READ:
-            following = protocol.after_read(world.sentinel, items)
+            place = Place.SENTINEL if world.sentinel else Place.FREE
+            following = protocol.after_read(place, items)
         elif call is Call.LOOK:
             seen = world.look()
             items = seen.items

@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 from keyhop.dynamodb.client import Connection, DynamoDB, Endpoint, connect
 from keyhop.dynamodb.tables import Table, look_up
-from keyhop.dynamodb.values import key_text, to_json
+from keyhop.dynamodb.values import canonical, to_json
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.sentinel import Sentinel
 
@@ -39,11 +39,11 @@ def scanned(database: Database, table: str) -> Iterator[dict[str, Any]]:
         more["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
-def drift(database: Database, table: str, sentinel: Sentinel) -> tuple[set[str], set[str]]:
+def drift(database: Database, table: str, sentinel: Sentinel) -> tuple[set[Any], set[Any]]:
     """Names of collections without their sentinel, and of those with nothing else."""
-    held: dict[str, list[bool]] = defaultdict(list)
+    held: dict[Any, list[bool]] = defaultdict(list)
     for item in scanned(database, table):
-        name = key_text(item[sentinel.partition.name])
+        name = canonical(item[sentinel.partition.name])
         held[name].append(sentinel.is_one(item))
     missing = {name for name, marks in held.items() if not any(marks)}
     surplus = {name for name, marks in held.items() if all(marks)}

@@ -13,3 +13,8 @@ on_every_database = pytest.mark.parametrize(
 def prove(*values: Any) -> Any:
     """Parameters of a test that `make prove` alone runs."""
     return pytest.param(*values, marks=pytest.mark.prove)
+
+
+def prove_long(*values: Any) -> Any:
+    """Parameters of a test that `make prove-long` alone runs."""
+    return pytest.param(*values, marks=pytest.mark.prove_long)

@@ -15,6 +15,7 @@ import http.client
 import json
 import math
 import random
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -26,7 +27,7 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from keyhop.sharding.store.clock import Clock, SystemClock
+from keyhop.clock import Clock, SystemClock
 
 from testing.standin.engine import size_of
 
@@ -290,7 +291,8 @@ class Upstream:
         self._connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
 
     def send(self, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
-        sent = {name: value for name, value in headers.items() if name != "Content-Length"}
+        sent = {name.lower(): value for name, value in headers.items()}
+        sent.pop("content-length", None)
         self._connection.request("POST", "/", body, sent)
         response = self._connection.getresponse()
         return response.status, response.read()
@@ -299,7 +301,8 @@ class Upstream:
         """Name of the partition key, and ARN; None if there is no such table."""
         target = headers["X-Amz-Target"].partition(".")[0] + ".DescribeTable"
         body = json.dumps({"TableName": table}).encode()
-        status, content = self.send({**headers, "X-Amz-Target": target}, body)
+        lower = {name.lower(): value for name, value in headers.items()}
+        status, content = self.send({**lower, "x-amz-target": target}, body)
         if status != 200:
             return None
         description = json.loads(content)["Table"]
@@ -383,6 +386,11 @@ def handler_of(model: Partitions) -> type[BaseHTTPRequestHandler]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who asked, or the database behind, may be gone at the end; all else is told."""
+        if not isinstance(sys.exception(), OSError | http.client.HTTPException):
+            super().handle_error(request, client_address)
 
 
 @contextmanager

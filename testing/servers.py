@@ -19,7 +19,8 @@ DYNAMODB_LOCAL = ROOT / ".cache" / "dynamodb-local"
 ON_LOOPBACK = ROOT / "testing" / "dynamodb-local.xml"
 DYNALITE = ROOT / "node_modules" / "dynalite" / "cli.js"
 START_SECONDS = 60.0
-HEAP = "1g"
+JAVA = ("java", "-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+"""It lives for minutes: the best compiler and collector would take more time than they save."""
 LOCAL_CREDENTIALS = {
     "region_name": "us-east-1",
     "aws_access_key_id": "local",
@@ -42,20 +43,21 @@ def dynamodb_local(port: int | None = None) -> Iterator[str]:
         raise SystemExit("DynamoDB Local is not set up: run make setup.")
     port = port or free_port()
     jars = [DYNAMODB_LOCAL / "DynamoDBLocal.jar", DYNAMODB_LOCAL / "DynamoDBLocal_lib" / "*"]
-    command = [
-        "java",
-        f"-Xmx{HEAP}",
-        f"-Djava.library.path={DYNAMODB_LOCAL / 'DynamoDBLocal_lib'}",
-        "-Dorg.eclipse.jetty.LEVEL=WARN",
-        "-Dorg.eclipse.jetty.util.log.announce=false",
-        "-classpath",
-        ":".join(map(str, jars)),
-        "org.eclipse.jetty.xml.XmlConfiguration",
-        f"keyhop.port={port}",
-        str(ON_LOOPBACK),
-    ]
-    with running(command, port) as url:
-        yield url
+    with tempfile.TemporaryDirectory(prefix="keyhop-") as folder:
+        command = [
+            *JAVA,
+            f"-Djava.io.tmpdir={folder}",
+            f"-Djava.library.path={DYNAMODB_LOCAL / 'DynamoDBLocal_lib'}",
+            "-Dorg.eclipse.jetty.LEVEL=WARN",
+            "-Dorg.eclipse.jetty.util.log.announce=false",
+            "-classpath",
+            ":".join(map(str, jars)),
+            "org.eclipse.jetty.xml.XmlConfiguration",
+            f"keyhop.port={port}",
+            str(ON_LOOPBACK),
+        ]
+        with running(command, port) as url:
+            yield url
 
 
 @contextmanager
@@ -75,22 +77,33 @@ def running(
     command: Sequence[str], port: int, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """A server that listens on `port`; yields its address. Ends with the block or this process."""
-    with tempfile.TemporaryFile() as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "testing.child", *command],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        assert server.stdin is not None
-        try:
-            _wait_until_up(server, port, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.stdin.close()
-            server.wait()
+    with tempfile.TemporaryFile() as log, child(command, ROOT, environment, log) as server:
+        _wait_until_up(server, port, log)
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def child(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None, log: Any
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that ends with the block or with this process, and with it all that it started.
+
+    folder: where it works. log: a file for all that it says.
+    """
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "testing" / "child.py"), *command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    assert process.stdin is not None
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        process.wait()
 
 
 def _wait_until_up(server: "subprocess.Popen[bytes]", port: int, log: Any) -> None:

@@ -10,6 +10,8 @@ Worlds that differ in nothing that may follow are one:
   on it only if it is still fresh by then, so he could as well have read it just before; and a read
   that begins later may report less, so what is wrong of it is also wrong of the later one.
 - Whoever acts on metadata that has expired can only begin anew, and is there already.
+- A late answer that is believed is one that came at once, to somebody who went on later. So answers
+  are late only where readers may leave the shard before they come.
 - Readers are alike, and so are movers: their order says nothing.
 """
 
@@ -19,12 +21,13 @@ from typing import Any, NamedTuple
 
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement
-from keyhop.sharding.key.protocol import Create, Fold, InPlace, Move, Order
+from keyhop.sharding.key.protocol import Create, Fold, Hold, InPlace, Late, Move, Order
 from keyhop.sharding.key.shards import Phase, Shards
 
 Content = tuple[str, ...]
 """What puts and updates have left in the item; empty: there is none."""
 NOTHING: Content = ()
+TOLD_WRONGLY: Content = ("what nobody has put",)
 Copy = tuple[Content, int] | None
 """Content of a copy of the item, and its fence."""
 Copies = tuple[Copy, ...]
@@ -35,21 +38,33 @@ BEGIN = -1
 class Writer(NamedTuple):
     """script: what it will yet do: "put a", "update b", "delete". known: the phase it acts on.
 
-    looked: the shards of its look that were read so far, and whether the item was there.
+    looked: the shards of its look that were read so far, and whether the item was there. late: the
+    shard of a write that has taken effect by the metadata `known`, and is not answered yet.
+    counted: whether what it does next has taken effect before, and must not do so twice.
     """
 
     script: tuple[str, ...]
     known: int = BEGIN
     looked: tuple[tuple[int, bool], ...] = ()
+    late: int = 0
+    counted: bool = False
+
+    def anew(self) -> "Writer":
+        return Writer(self.script, counted=self.counted)
 
 
 class Reader(NamedTuple):
-    """reads: how many it will yet do. seen: of each shard read. legal: what may be reported."""
+    """reads: how many it will yet do. seen: of each shard read. legal: what may be reported.
+
+    gets: it looks for the item where it may be, in no order. missed: looks in vain.
+    """
 
     reads: int
     known: int = BEGIN
     seen: tuple[tuple[int, Content], ...] = ()
     legal: tuple[Content, ...] = ()
+    gets: bool = False
+    missed: int = 0
 
 
 class Mover(NamedTuple):
@@ -82,7 +97,10 @@ class Rules:
     """One change of the shard count. path: the metadata, phase by phase.
 
     Others than the protocol's own show what it needs. behind: how many phases old the metadata
-    may be that somebody acts on. consulted: the counts for which a place was looked up.
+    may be that somebody acts on. eager: a phase may be followed by the next while those who began
+    two phases before are still at it. held: nobody creates what is to be held. repeated: a put or a
+    delete that is answered late is done again. looks: after so many in vain a reader gives up, at
+    the latest. consulted: the counts for which a place was looked up.
     """
 
     path: tuple[Shards, ...]
@@ -92,8 +110,13 @@ class Rules:
     ordered: bool = True
     fenced: bool = True
     checked: bool = True
+    targeted: bool = True
+    looks: int = 3
     conditional: bool = True
     forgetful: bool = True
+    eager: bool = False
+    held: bool = True
+    repeated: bool = False
     consulted: set[int] = field(default_factory=set, init=False)
     _steps: dict[Any, Any] = field(default_factory=dict, init=False)
 
@@ -159,10 +182,10 @@ class Rules:
 
     def _advanced(self, world: World) -> World:
         state = world.state._replace(now=world.state.now + 1)
-        oldest = state.now - self.behind
+        oldest = state.now - self.behind - self.eager
         return World(
             state,
-            tuple(w if w.known >= oldest else Writer(w.script) for w in world.writers),
+            tuple(w if w.late or w.known >= oldest else w.anew() for w in world.writers),
             tuple(sorted(self._kept(reader, oldest) for reader in world.readers)),
             tuple(sorted(m if m.known >= oldest else Mover() for m in world.movers)),
         )
@@ -170,7 +193,8 @@ class Rules:
     def _kept(self, reader: Reader, oldest: int) -> Reader:
         if reader.known >= oldest or not reader.reads:
             return reader
-        return reader._replace(known=BEGIN, seen=() if self.forgetful else reader.seen)
+        forgets = self.forgetful or reader.gets
+        return reader._replace(known=BEGIN, seen=() if forgets else reader.seen, missed=0)
 
     def _fresh(self, state: State, known: int = BEGIN) -> range:
         """The phases whose metadata somebody may act on, who has read that of `known`."""
@@ -179,20 +203,25 @@ class Rules:
         return range(max(0, state.now - self.behind), state.now + 1)
 
     def _written(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
+        if writer.late:
+            yield from self._answered(state, writer)
+            return
         for known in self._fresh(state, writer.known):
+            if self.eager and writer.known == BEGIN:
+                yield state, writer._replace(known=known), False
             yield from self._written_by(state, writer._replace(known=known), self.path[known])
 
     def _written_by(
         self, state: State, writer: Writer, shards: Shards
     ) -> Iterator[tuple[State, Writer, bool]]:
-        again, done, act = Writer(writer.script), Writer(writer.script[1:]), writer.script[0]
+        again, act = writer.anew(), writer.script[0]
         if self.placement.is_random:
             for shard in range(1, shards.writable + 1):
-                yield _applied(state, act, shard), done, True
+                yield from self._took_effect(state, writer, shard, _content(state, shard))
             return
         where = protocol.candidates(shards, self.placement, self.place)
-        if not protocol.needs_look(self.placement, where):
-            yield _applied(state, act, where[0]), done, True
+        if self.placement.append_only or len(where) == 1:
+            yield from self._took_effect(state, writer, where[0], _content(state, where[0]))
             return
         left = set(where) - {shard for shard, _ in writer.looked}
         for shard in left:  # a batch of reads is no snapshot
@@ -202,26 +231,67 @@ class Rules:
             return
         holders = [shard for shard, is_there in writer.looked if is_there]
         decide = protocol.step_of_put if act.startswith("put") else protocol.step_of_update
-        match decide(shards, self.placement, self.place, holders):
+        step = decide(shards, self.placement, self.place, holders)
+        if isinstance(step, Hold) and not self.held:
+            step = Create(protocol.home(shards, self.place))
+        match step:
             case Create(shard, unless):
+                told = NOTHING if unless else _content(state, shard)
                 elsewhere = any(state.copies[other - 1] is not None for other in unless)
-                if not (elsewhere and self.checked):
-                    yield _applied(state, act, shard), done, True
+                there = bool(unless) and state.copies[shard - 1] is not None
+                if not (elsewhere and self.checked) and not (there and self.targeted):
+                    yield from self._took_effect(state, writer, shard, told)
                     return
             case InPlace(shard, fence):
                 if state.copies[shard - 1] is not None or not self.conditional:
-                    yield _applied(state, act, shard, fence and self.fenced), done, True
+                    told, leaves_one = _content(state, shard), fence and self.fenced
+                    yield from self._took_effect(state, writer, shard, told, leaves_one)
                     return
             case Move(source, target):
                 if state.copies[source - 1] is not None and state.copies[target - 1] is None:
-                    there = state._replace(copies=_with(state.copies, source, None))
-                    yield _applied(there, act, target), done, True
+                    moved = state._replace(copies=_with(state.copies, source, None))
+                    # Who wants to be told what he replaces does not move it.
+                    yield from self._took_effect(moved, writer, target, state.content)
                     return
             case Fold(keep, drop):
                 if state.copies[keep - 1] is not None:
                     for shard in drop:
                         state = state._replace(copies=_with(state.copies, shard, None))
         yield state, again, False
+
+    def _took_effect(
+        self, state: State, writer: Writer, shard: int, told: Content, fence: bool = False
+    ) -> Iterator[tuple[State, Writer, bool]]:
+        """A write of the item in this shard; the answer comes at once, or after the next phase.
+
+        told: what it says that it has replaced.
+        """
+        content = state.content
+        state = _applied(state, writer.script[0], shard, fence)
+        if writer.counted:
+            state = state._replace(content=content)
+        elif told != content:
+            state = state._replace(content=TOLD_WRONGLY)
+        yield state, Writer(writer.script[1:]), True
+        later = self.path[state.now + 1 :]
+        if self.repeated or any(shards.readable < shard for shards in later):
+            yield state, Writer(writer.script, writer.known, late=shard), True
+
+    def _answered(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
+        """The late answer comes; metadata and shard are read at the same moment, or never are."""
+        act, shard = writer.script[0], writer.late
+        if state.now == writer.known:
+            return
+        is_update = act.startswith("update")
+        late = protocol.after_a_late_answer(self.path[state.now], shard, is_update)
+        is_lost = late is Late.LOST_IF_THERE and state.copies[shard - 1] is not None
+        if is_lost:
+            state = state._replace(copies=_with(state.copies, shard, None))
+            yield state, Writer(writer.script), False
+        elif self.repeated and not is_update:
+            yield state, Writer(writer.script, counted=True), False
+        else:
+            yield state, Writer(writer.script[1:]), False
 
     def _order(self, known: int) -> Order:
         if not self.ordered:
@@ -230,10 +300,18 @@ class Rules:
 
     def _read(self, state: State, reader: Reader) -> Iterator[tuple[Reader, bool]]:
         begun = reader.legal or (state.content,)
-        last = max(reader.known, state.now - self.behind, 0)
+        if reader.gets:
+            for known in self._fresh(state, reader.known):
+                yield from self._got(state, reader._replace(known=known, legal=begun))
+            return
+        last = max(
+            reader.known, state.now - self.behind - (self.eager and reader.known != BEGIN), 0
+        )
         for known in range(last, state.now + 1):
             order = self._order(known)
             seen = reader.seen if known == reader.known or not self.forgetful else ()
+            if self.eager and reader.known == BEGIN:
+                yield Reader(reader.reads, known, (), begun), True
             left = set(range(1, self.path[known].readable + 1)) - {shard for shard, _ in seen}
             if not left:  # the last shards were drained in the meantime
                 yield _reported(reader, order, seen, begun)
@@ -244,6 +322,23 @@ class Rules:
                     yield Reader(reader.reads, known, read, begun), True
                 else:
                     yield _reported(reader, order, read, begun)
+
+    def _got(self, state: State, reader: Reader) -> Iterator[tuple[Reader, bool]]:
+        shards = self.path[reader.known]
+        where = protocol.candidates(shards, self.placement, self.place)
+        for shard in set(where) - {shard for shard, _ in reader.seen}:
+            read = tuple(sorted((*reader.seen, (shard, _content(state, shard)))))
+            missed = reader.missed + 1
+            if len(read) < len(where):
+                yield reader._replace(seen=read), True
+            elif not any(content for _, content in read) and missed < self._enough(shards, where):
+                yield reader._replace(seen=(), missed=missed), True
+            else:
+                yield _reported(reader, self._order(reader.known), read, reader.legal)
+
+    def _enough(self, shards: Shards, where: tuple[int, ...]) -> int:
+        enough = protocol.looks_that_suffice(shards, self.placement) if len(where) > 1 else 1
+        return min(enough, self.looks)
 
     def _moved(self, state: State, mover: Mover) -> Iterator[tuple[State, Mover]]:
         for known in self._fresh(state, mover.known):
@@ -276,6 +371,11 @@ def _applied(state: State, act: str, shard: int, fence: bool = False) -> State:
     return State(copies, _after(act, state.content), state.now, fences)
 
 
+def _content(state: State, shard: int) -> Content:
+    copy = state.copies[shard - 1]
+    return copy[0] if copy else NOTHING
+
+
 def _is_right(state: State) -> bool:
     """Whether there is one copy of the item, as it should be; or none, if there should be none."""
     copies = [copy[0] for copy in state.copies if copy is not None]
@@ -301,7 +401,7 @@ def _reported(
     contents = dict(read)
     believed = protocol.newest_first(order, contents)
     answer = next((contents[shard] for shard in believed if contents[shard]), NOTHING)
-    return Reader(reader.reads - 1), answer in legal
+    return Reader(reader.reads - 1, gets=reader.gets), answer in legal
 
 
 def _allowed(left: set[int], order: Order) -> Iterator[int]:

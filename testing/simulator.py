@@ -6,11 +6,14 @@ client's CPU. What is compared is blocks + 0.07 for each millisecond.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from keyhop.dynamodb.capacity import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
+from keyhop.scan.in_flight import FIRST
 from keyhop.scan.page_size import Bet, Ledger
 
 BLOCKS_PER_MS = 0.07
@@ -154,8 +157,33 @@ def simulate(table: Table, policy: Policy) -> Spent:
     return Spent(blocks, requests, spent)
 
 
-def optimum(table: Table) -> Spent:
-    """The best that anyone could do who knows the table beforehand.
+def simulate_lanes(table: Table, lanes: int, segments: int) -> int:
+    """Blocks that keyhop's ledger reads of a table with up to so many pages under way: each was
+    chosen before those that were sent just before it have taught anything.
+    """
+    ledger = Ledger.for_table(table.mean_item_bytes)
+    ends = [table.starts[-(-number * table.keys // segments)] for number in range(segments + 1)]
+    waiting = list(pairwise(ends))
+    under_way: deque[tuple[int, int, Bet]] = deque()
+    blocks = 0
+    while waiting or under_way:
+        ledger.serve(min(lanes, FIRST + ledger.pages // FIRST))
+        while waiting and len(under_way) < ledger.lanes:
+            under_way.append((*waiting.pop(), ledger.bet()))
+        begin, end, bet = under_way.popleft()
+        reach = min(end, table.page_end(begin, bet.limit)) if begin < end else end
+        runs = table.runs(begin, reach) if begin < end else []
+        cost = blocks_of(table.size(begin, reach))
+        ledger.settle(bet, runs, cost)
+        blocks += cost
+        if reach < end or reach - begin == bet.limit:
+            following = table.starts[table.collection_of[reach - 1] + 1]
+            under_way.append((following, end, ledger.bet()))
+    return blocks
+
+
+def optimum(table: Table, price: Callable[[Spent], float] = lambda spent: spent.cost) -> Spent:
+    """The best that anyone could do who knows the table beforehand. price: what it keeps least.
 
     By dynamic programming from the end: from the first item of each collection, the best page that
     ends on the first item of some later collection (then hops), or that reads on to the end.
@@ -174,7 +202,7 @@ def optimum(table: Table) -> Spent:
                 1 + rest.requests,
                 milliseconds(size) + rest.milliseconds,
             )
-            if page.cost < best[number].cost:
+            if price(page) < price(best[number]):
                 best[number] = page
     return best[0]
 

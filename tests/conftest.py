@@ -8,18 +8,25 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import botocore.hooks
 import botocore.session
+import moto.s3.urls
 import pytest
+from botocore.hooks import EventAliaser
 from botocore.loaders import create_loader
 from hypothesis import settings
+from keyhop.dynamodb.transport import Client
+from moto.s3.models import S3Backend
 from xdist.scheduler import LoadScopeScheduling
 
 from testing.databases import Database
 from testing.marks import prove
+from testing.schemas.watch import watching_calls, watching_handlers
 from testing.servers import dynalite, dynamodb_local
 from testing.standin.server import StandIn, running
+from testing.validation import problems_of
 
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile(
     "new", derandomize=False, deadline=None, print_blob=True, max_examples=1_000
 )
@@ -28,9 +35,14 @@ settings.load_profile("same")
 and more (--hypothesis-profile=new, with the seed that it prints)."""
 
 
-GROUPS = {"e2e": "cloud", "infra": "cdk", "golden": "cdk"}
-"""Folders whose tests one worker has: of a laptop cloud, and of each synthesized stack, one is
-enough."""
+GROUPS = {
+    "tests/e2e/": "cloud",
+    "tests/infra/": "cdk",
+    "tests/golden/": "cdk",
+    "tests/docs/test_permissions.py": "cdk",
+    "tests/integration/fleet/test_permissions.py": "cdk",
+}
+"""Tests that one worker has: of a laptop cloud, and of each synthesized stack, one is enough."""
 
 
 class ByFolder(LoadScopeScheduling):
@@ -41,7 +53,7 @@ class ByFolder(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return GROUPS.get(nodeid.split("/")[1], nodeid)
+        return next((GROUPS[path] for path in GROUPS if nodeid.startswith(path)), nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
@@ -50,10 +62,48 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_reading_of_the_service_model() -> Iterator[None]:
-    """botocore parses its files once, not for each client: three quarters of a short command."""
+def no_validation_of_templates() -> Iterator[None]:
+    """The CDK's own, which takes its process five seconds; `cdk synth` in infra/test_app has it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("CDK_VALIDATION", "false")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_all_requests_share_is_made_once() -> Iterator[None]:
+    """botocore parses its files, and translates the names of its events, anew for each client.
+
+    That is three quarters of a short command, and half of what is left. And moto loads its
+    addresses of S3 anew twice in each request.
+    """
+    names = EventAliaser(None)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(botocore.session, "create_loader", cache(create_loader))
+        patched.setattr(EventAliaser, "_alias_event_name", staticmethod(names._alias_event_name))
+        patched.setattr(botocore.hooks, "accepts_kwargs", lambda handler: True)
+        patched.setattr(S3Backend, "_url_module", moto.s3.urls)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def validation_by_botocore() -> Iterator[None]:
+    """Of all that the short way sends in these processes; production sends it unchecked."""
+
+    def checked(self: Client, operation: str, parameters: dict[str, Any]) -> bytes:
+        problems = problems_of(operation, parameters)
+        assert not problems, f"{operation}: {problems}"
+        return send(self, operation, parameters)
+
+    send = Client._send
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Client, "_send", checked)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def schemas_hold() -> Iterator[None]:
+    """Whatever a test sends to a state machine or a function, and gets, is as published."""
+    with watching_calls(), watching_handlers():
         yield
 
 

@@ -4,31 +4,48 @@ It passes JSON from function to function as Step Functions does, with its limit 
 """
 
 import json
-import time
+import math
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from botocore.exceptions import ClientError
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
+from keyhop.each.request import parse as parse_each
 from keyhop.jobs.clock import now
-from keyhop.jobs.costs import Worker
+from keyhop.jobs.costs import FunctionSize
 from keyhop.jobs.failure import clean_up
-from keyhop.jobs.fleet import Planner, finish_run
+from keyhop.jobs.finish_run import finish_run
+from keyhop.jobs.fleet_rate import MapLevels
+from keyhop.jobs.plan_run import Planner
 from keyhop.jobs.runs import Deployment, Execution, Runs
+from keyhop.jobs.scan_segments import scan_segments
 from keyhop.jobs.task import Tasks
-from keyhop.jobs.work import GroupWork, scan_segments
 from keyhop.key_index.deployment import KeyIndexes
 from keyhop.key_index.request import parse_walk
 from keyhop.keys.check import verify_run
 from keyhop.keys.request import parse
+from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.report.request import parse as parse_report
 from keyhop.storage.store import Store
+from keyhop.streams.event_source import Watch
 from keyhop.tasks import tasks_of
 
+from testing.schemas.watch import watched
+
 MOST_STATE_BYTES = 256 * 1024
-WORKER = Worker(1769, "arm64")
+PARSE = {
+    "EnumerateKeys": parse,
+    "WalkKeyIndexes": parse_walk,
+    "ForEachKey": parse_each,
+    "SampleKeys": parse_report,
+    "RekeyBackfill": parse_backfill,
+    "RekeyVerify": parse_verify,
+}
+WORKER = FunctionSize(1769, "arm64")
 
 
 def passed_on(state: Any) -> Any:
@@ -38,21 +55,25 @@ def passed_on(state: Any) -> Any:
     return json.loads(text)
 
 
+def failed_now(state: dict[str, Any], execution: Execution) -> dict[str, Any]:
+    """The state after CountRedrives."""
+    return {**state, "failedAfter": {"redrives": execution.redrives}}
+
+
 @dataclass
 class Levels:
-    """What Step Functions tells of the map (None while it does not answer), and the notes."""
+    """What Step Functions tells of the map; None while it throttles."""
 
     told: int | None = None
-    notes: dict[int, int] = field(default_factory=dict)
 
-    def current(self) -> int | None:
-        return self.told
+    def list_map_runs(self, **asked: str) -> dict[str, Any]:
+        return {"mapRuns": [{"mapRunArn": "a-map-run", "startDate": now()}]}
 
-    def noted(self, slot: int) -> int | None:
-        return self.notes.get(slot)
-
-    def note(self, slot: int, level: int) -> int:
-        return self.notes.setdefault(slot, level)
+    def describe_map_run(self, **asked: str) -> dict[str, Any]:
+        if self.told is None:
+            raise ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeMapRun")
+        counts = {"running": 1, "pending": 0}
+        return {"status": "RUNNING", "maxConcurrency": self.told, "executionCounts": counts}
 
 
 @dataclass
@@ -63,9 +84,15 @@ class Machine:
     remaining: float = 900.0
     scan: Callable[..., Any] = scan_segments
     most_workers: int | None = None
+    max_cost: float = math.inf
     invocations: int = field(default=0)
     levels: Levels = field(default_factory=Levels)
     places: dict[str, str | None] = field(default_factory=dict)
+    name: str = "EnumerateKeys"
+    """Of the state machine, by which it knows its task."""
+    own: Tasks = field(default_factory=dict)
+    """Tasks in the place of the deployment's."""
+    watch: Watch | None = None
 
     @property
     def runs(self) -> Runs:
@@ -77,40 +104,69 @@ class Machine:
 
     @property
     def indexes(self) -> KeyIndexes:
-        return KeyIndexes(self.deployment, self.places)
+        return KeyIndexes(self.deployment, self.places, self.watch, settle_seconds=1)
 
     @property
     def tasks(self) -> Tasks:
-        return tasks_of(self.indexes.believe, self.indexes.task)
+        tasks = tasks_of(
+            self.indexes.believe,
+            self.indexes.task,
+            sentinels_of=self.indexes.sentinels_of,
+            journal_of=self.runs.journal,
+        )
+        return {**tasks, **self.own}
 
-    def levels_of(self, execution: str, name: str, store: Store) -> Levels:
-        return self.levels
+    def levels_of(self, execution: str, name: str, store: Store) -> MapLevels:
+        return MapLevels(execution, name, store, self.levels)
 
     def start(self, given: Any, name: str | None = None, walk: bool = False) -> dict[str, Any]:
         """From the input to the output, or to what a function raises; walk: of WalkKeyIndexes."""
+        machine = "WalkKeyIndexes" if walk else self.name
+        return dict(watched(machine, lambda: self._output(given, name, walk), given))
+
+    def _output(self, given: Any, name: str | None, walk: bool) -> dict[str, Any]:
         execution = self.execution(name)
         state = self.plan(given, execution, walk)
         if state["planOnly"]:
             return state["estimate"]
-        return self.go_on(state, execution)
+        return self.go_on(state, execution, given)
 
     def execution(self, name: str | None = None) -> Execution:
         name = name or f"e-{uuid.uuid4().hex[:12]}"
         return Execution(f"arn:aws:states:::execution:EnumerateKeys:{name}", name, now())
 
-    def plan(self, given: Any, execution: Execution, walk: bool = False) -> dict[str, Any]:
-        request = (parse_walk if walk else parse)(passed_on(given))
+    def plan(
+        self,
+        given: Any,
+        execution: Execution,
+        walk: bool = False,
+        ended: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        request = PARSE["WalkKeyIndexes" if walk else self.name](passed_on(given))
         planner = Planner(
-            execution, self.deployment, self.tasks, WORKER, Usage(), self.most_workers
+            execution,
+            self.deployment,
+            self.tasks,
+            WORKER,
+            Usage(),
+            self.most_workers,
+            max_cost=self.max_cost,
         )
-        return passed_on(planner.plan_run(request))
+        return passed_on(planner.plan_run(request, ended))
 
-    def go_on(self, state: dict[str, Any], execution: Execution) -> dict[str, Any]:
+    def go_on(
+        self, state: dict[str, Any], execution: Execution, given: Any = None
+    ) -> dict[str, Any]:
+        """given: the execution's input, which planning anew takes."""
         state["next"] = "scan"
         while True:
             if state["next"] == "scan":
                 self.map(state)
                 state = passed_on(self.finish(state, execution))
+            elif state["next"] == "finish":
+                state = passed_on(self.finish(state, execution))
+            elif state["next"] == "plan":
+                state = {**self.plan(given, execution, ended=state), "next": "scan"}
             elif state["next"] == "verify":
                 state = passed_on(self.verify(state))
             else:
@@ -123,8 +179,9 @@ class Machine:
         verified = verify_run(state, self.deployment, self.tasks, WORKER, self.remaining, Usage())
         return verified[0]
 
-    def clean_up(self, state: dict[str, Any], execution: Execution, entered: str) -> None:
-        clean_up(state, execution, entered, self.runs, WORKER)
+    def clean_up(self, state: dict[str, Any], execution: Execution) -> None:
+        """As a state machine enters CleanUp for the first time since the run has failed."""
+        clean_up(failed_now(state, execution), execution, self.runs, WORKER)
 
     def map(self, state: dict[str, Any]) -> None:
         items = json.loads(self.object(state["groups"]["key"]))
@@ -145,15 +202,14 @@ class Machine:
         done = False
         while not done:
             self.invocations += 1
-            work = GroupWork.from_state(passed_on(selected))
-            worked = self.scan(work, *self.scan_arguments())
-            selected["slice"] = {"checkpoint": worked.to_state()}
-            done = worked.done
+            worked = passed_on(self.scan(passed_on(selected), *self.scan_arguments()))
+            selected["slice"] = {"checkpoint": worked}
+            done = worked["done"]
 
     def scan_arguments(self) -> tuple[Any, ...]:
         """Of scan_segments, beside the work."""
         given = (self.deployment, self.tasks, self.remaining, uuid.uuid4().hex, Usage())
-        return (*given, time.monotonic, self.levels_of)
+        return (*given, self.levels_of)
 
     def object(self, key: str) -> bytes:
         found: bytes = self.runs.s3.get_object(Bucket=self.runs.bucket, Key=key)["Body"].read()

@@ -1,33 +1,45 @@
-"""State CleanUp: say why a run failed and what to do; or let a redriven one go on."""
+"""State CleanUp: say why a run failed and what to do; or let a redriven one go on.
+
+It ends its state by the state's token: of an exception Lambda would make JSON, and so the
+execution's cause, in which no input could be read. The error is that of the run.
+"""
 
 import os
 import sys
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
+import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.jobs.failure import RunFailed, clean_up
 from keyhop.jobs.runs import Execution
 
 from handlers.settings import CleanUpSettings
-from handlers.telemetry import count, function
+from handlers.telemetry import function, make_logger
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
+
+MOST_CAUSE = 16_000
+"""Characters; an error may have 32,768 (AWS documentation), and a walk's is told in another's."""
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Fails with RunFailed on purpose: so ends the execution, with a cause for people."""
+    """From the state, and its token, to the end of the execution, with a cause for people."""
     settings = CleanUpSettings.from_env(os.environ)
     execution = Execution.from_context(event["execution"])
     runs = settings.runs
     try:
-        clean_up(event["state"], execution, event["entered"], runs, settings.worker)
+        clean_up(event["state"], execution, runs, settings.worker)
     except RunFailed as failed:
-        count(metrics, RunsFailed=1)
         logger.error("failed", run=event["state"]["run"], cause=str(failed))
-        sys.tracebacklimit = 0  # the execution's cause is for people: no stack trace in it
-        raise
+        if "token" not in event:  # an execution of an older definition
+            sys.tracebacklimit = 0  # the execution's cause is for people: no stack trace in it
+            raise
+        boto3.client("stepfunctions").send_task_failure(
+            taskToken=event["token"], error=failed.error, cause=str(failed)[:MOST_CAUSE]
+        )
+        return {}
     logger.info("redriven", run=event["state"]["run"])
+    if "token" in event:
+        boto3.client("stepfunctions").send_task_success(taskToken=event["token"], output="{}")
     return {}

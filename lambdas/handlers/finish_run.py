@@ -3,22 +3,21 @@
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.jobs.fleet import finish_run
+from keyhop.jobs.finish_run import finish_run
 from keyhop.jobs.runs import Execution
+from keyhop.rekey.allowed import allowed_pair
 
-from handlers.settings import FinishSettings
-from handlers.telemetry import count, function
+from handlers.settings import WorkerSettings
+from handlers.telemetry import function, make_logger, report, report_rekey
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the state of ScanGroups to the state for a check, another round, or the end."""
-    settings = FinishSettings.from_env(os.environ)
+    """From the state of ScanGroups to the state for a check, another round or turn, or the end."""
+    settings = WorkerSettings.from_env(os.environ)
     execution = Execution.from_context(event["execution"])
     state = finish_run(
         event["state"],
@@ -28,9 +27,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         settings.worker,
         context.get_remaining_time_in_millis() / 1000,
     )
-    if state["next"] != "scan":
+    if state["next"] in ("verify", "end"):
         result = state["result"]
-        count(metrics, RunsFinished=1)
-        count(metrics, RunSeconds=result["seconds"], RunDollars=result["cost"]["total"])
+        report(
+            result["table"],
+            {"run": state["run"]},
+            RunSeconds=result["seconds"],
+            RunDollars=result["cost"]["total"],
+        )
+        if compared := result.get("compared"):
+            pair = allowed_pair(settings.pairs, result["table"])
+            report_rekey(pair.destination, Differences=compared["left"])
     logger.info("summed up", run=state["run"], following=state["next"])
     return state

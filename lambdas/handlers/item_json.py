@@ -10,13 +10,26 @@ none is made of it: whoever needs all 38 digits asks for `typed`.
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from boto3.dynamodb.types import DYNAMODB_CONTEXT, Binary, TypeSerializer
 
 _SERIALIZER = TypeSerializer()
+_SET = (list, "a set must be an array, not empty")
+_CONTENTS: dict[str, tuple[Any, str]] = {
+    "S": (str, "S must be a text"),
+    "N": (str, "N must be a text, as all digits are kept in one"),
+    "B": (str, "B must be base64 text"),
+    "BOOL": (bool, "BOOL must be true or false"),
+    "NULL": (bool, "NULL must be true"),
+    "M": (Mapping, "M must be an object"),
+    "L": (list, "L must be an array"),
+    **{"SS": _SET, "NS": _SET, "BS": _SET},
+}
+"""What the content of a typed value must be, as Python has it and as a message says it."""
+_NEVER_EMPTY = ("NULL", "SS", "NS", "BS")
 
 
 class InvalidItem(ValueError):
@@ -27,7 +40,10 @@ def item_of(given: object, typed: bool) -> dict[str, Any]:
     """An item of an event, in boto3's words. Raises InvalidItem."""
     if not isinstance(given, Mapping):
         raise InvalidItem("an item must be a JSON object of attributes")
-    return {str(name): value_of(value, typed) for name, value in given.items()}
+    try:
+        return {str(name): value_of(value, typed) for name, value in given.items()}
+    except RecursionError:
+        raise InvalidItem("it is nested far deeper than items of DynamoDB are") from None
 
 
 def item_json(item: Mapping[str, Any], typed: bool) -> dict[str, Any]:
@@ -57,13 +73,49 @@ def _from_plain(given: object) -> Any:
     raise InvalidItem("a value is not of JSON")
 
 
-def _from_typed(given: object) -> Any:
+def _from_typed(given: Any) -> Any:
     if not isinstance(given, Mapping) or len(given) != 1:
         raise InvalidItem('a typed value must have one type, as {"S": "a"} or {"N": "1.5"}')
     ((type_, content),) = given.items()
-    if type_ not in _READERS:
-        raise InvalidItem(f"a typed value has a type that is none of {', '.join(_READERS)}")
-    return _READERS[type_](content)
+    if type_ not in _CONTENTS:
+        raise InvalidItem(f"a typed value has a type that is none of {', '.join(_CONTENTS)}")
+    kind, must_be = _CONTENTS[type_]
+    if not isinstance(content, kind) or (type_ in _NEVER_EMPTY and not content):
+        raise InvalidItem(f"the content of {must_be}")
+    match type_:
+        case "N":
+            return _number(content)
+        case "B":
+            return _binary(content)
+        case "NULL":
+            return None
+        case "M":
+            return {str(name): _from_typed(value) for name, value in content.items()}
+        case "L":
+            return [_from_typed(value) for value in content]
+        case "SS" | "NS" | "BS":
+            values = {_from_typed({type_[0]: one}) for one in content}
+            if len(values) != len(content):
+                raise InvalidItem("a set has a value twice")
+            return values
+    return content
+
+
+def _number(text: str) -> Decimal:
+    try:
+        number: Decimal = DYNAMODB_CONTEXT.create_decimal(text)
+    except ArithmeticError:
+        raise InvalidItem("a number is not one of DynamoDB, which have 38 digits") from None
+    if not number.is_finite():
+        raise InvalidItem("NaN and Infinity are no numbers of DynamoDB")
+    return number
+
+
+def _binary(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidItem(f"the content of {_CONTENTS['B'][1]}") from None
 
 
 def _plain_json(value: Any) -> Any:
@@ -72,7 +124,7 @@ def _plain_json(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | Binary):
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, set | frozenset):
-        return [_plain_json(one) for one in sorted(value, key=_for_order)]
+        return sorted(_plain_json(one) for one in value)
     if isinstance(value, Mapping):
         return {name: _plain_json(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -82,92 +134,15 @@ def _plain_json(value: Any) -> Any:
 
 def _typed_json(value: Mapping[str, Any]) -> dict[str, Any]:
     ((type_, content),) = value.items()
-    if type_ == "B":
-        content = base64.b64encode(bytes(content)).decode()
-    elif type_ == "BS":
-        content = sorted(base64.b64encode(bytes(one)).decode() for one in content)
-    elif type_ in ("SS", "NS"):
-        content = sorted(content)
-    elif type_ == "M":
-        content = {name: _typed_json(one) for name, one in content.items()}
-    elif type_ == "L":
-        content = [_typed_json(one) for one in content]
+    match type_:
+        case "B":
+            content = _plain_json(content)
+        case "BS":
+            content = sorted(_plain_json(one) for one in content)
+        case "SS" | "NS":
+            content = sorted(content)
+        case "M":
+            content = {name: _typed_json(one) for name, one in content.items()}
+        case "L":
+            content = [_typed_json(one) for one in content]
     return {type_: content}
-
-
-def _for_order(value: Any) -> Any:
-    return bytes(value) if isinstance(value, Binary) else value
-
-
-def _text(content: object) -> str:
-    if not isinstance(content, str):
-        raise InvalidItem("the content of S must be a text")
-    return content
-
-
-def _number(content: object) -> Decimal:
-    if not isinstance(content, str):
-        raise InvalidItem("the content of N must be a text, as all digits are kept in one")
-    try:
-        number: Decimal = DYNAMODB_CONTEXT.create_decimal(content)
-    except ArithmeticError:
-        raise InvalidItem("a number is not one of DynamoDB, which have 38 digits") from None
-    if not number.is_finite():
-        raise InvalidItem("NaN and Infinity are no numbers of DynamoDB")
-    return number
-
-
-def _binary(content: object) -> bytes:
-    try:
-        return base64.b64decode(_text(content), validate=True)
-    except (binascii.Error, InvalidItem):
-        raise InvalidItem("the content of B must be base64 text") from None
-
-
-def _truth(content: object) -> bool:
-    if not isinstance(content, bool):
-        raise InvalidItem("the content of BOOL must be true or false")
-    return content
-
-
-def _null(content: object) -> None:
-    if content is not True:
-        raise InvalidItem("the content of NULL must be true")
-
-
-def _map(content: object) -> dict[str, Any]:
-    if not isinstance(content, Mapping):
-        raise InvalidItem("the content of M must be an object")
-    return {str(name): _from_typed(value) for name, value in content.items()}
-
-
-def _list(content: object) -> list[Any]:
-    if not isinstance(content, list):
-        raise InvalidItem("the content of L must be an array")
-    return [_from_typed(value) for value in content]
-
-
-def _set_of(read: Callable[[object], Any]) -> Callable[[object], set[Any]]:
-    def read_set(content: object) -> set[Any]:
-        if not isinstance(content, list) or not content:
-            raise InvalidItem("the content of a set must be an array, not empty")
-        values = {read(one) for one in content}
-        if len(values) != len(content):
-            raise InvalidItem("a set has a value twice")
-        return values
-
-    return read_set
-
-
-_READERS: dict[str, Callable[[object], Any]] = {
-    "S": _text,
-    "N": _number,
-    "B": _binary,
-    "BOOL": _truth,
-    "NULL": _null,
-    "M": _map,
-    "L": _list,
-    "SS": _set_of(_text),
-    "NS": _set_of(_number),
-    "BS": _set_of(_binary),
-}

@@ -1,5 +1,8 @@
 """The keeper: reconciles the partition keys that a batch of stream records names.
 
+Where the sentinels are, the registry says: what is configured may have changed since the index was
+built. If the registry cannot be read the batch fails, and comes again.
+
 What it logs and counts holds no keys.
 """
 
@@ -8,36 +11,40 @@ import time
 from functools import lru_cache
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.dynamodb.client import Connection, Endpoint, connect
-from keyhop.dynamodb.tables import look_up
-from keyhop.jobs.request import allowed, table_name, table_region
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Table, look_up
+from keyhop.jobs.request import allowed, table_name
 from keyhop.key_index.collections import Collections, usage_json
+from keyhop.key_index.deployment import KeyIndexes
 from keyhop.key_index.keeper import keep
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.streams.partition_worker import THREADS
 
-from handlers.settings import KeeperSettings
-from handlers.telemetry import count, count_throttles, function
+from handlers.settings import JobSettings
+from handlers.telemetry import function, make_logger, report, report_throttles
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
+
+PLACE_SECONDS = 5
+"""How long what the registry says is gone by. It says another place only after a removal, which has
+detached the keeper and waits longer than this; and before a build attaches it again."""
 
 MARGIN_SECONDS = 10.0
 LEAST_PATIENCE_SECONDS = 1.0
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the records of one stream to those that must come again."""
     records = event["Records"]
     remaining = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
-    table, connection, sentinel = _keeper_of(records[0]["eventSourceARN"])
+    table, connection, sentinel, item_bytes = _keeper_of(records[0]["eventSourceARN"])
     collections = Collections(
         connection,
         table,
         sentinel,
+        item_bytes=item_bytes,
         patience=max(LEAST_PATIENCE_SECONDS, remaining),
         ends_at=time.monotonic() + max(LEAST_PATIENCE_SECONDS, remaining),
     )
@@ -47,17 +54,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         lambda error: logger.error("not reconciled", cause=type(error).__name__, table=table),
     )
     usage = collections.usage
-    count(
-        metrics,
+    report(
+        table,
         KeysReconciled=result.keys,
         SentinelsPut=usage.counters["put"],
         SentinelsDeleted=usage.counters["deleted"],
-        PlacesOccupied=usage.counters["occupied"],
         RecordsFailed=len(result.failed),
-        KeeperReadUnits=usage.read_units,
-        KeeperWriteUnits=usage.write_units,
     )
-    count_throttles(metrics, usage.throttles)
+    report_throttles(table, usage.throttles)
     logger.info(
         "kept",
         records=result.records,
@@ -68,16 +72,28 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return result.to_response()
 
 
+def _keeper_of(stream: str) -> tuple[str, Connection, Sentinel, float | None]:
+    """Table, client, sentinels and the mean item's size for a stream."""
+    table, connection, _ = _table_of(stream)
+    sentinel = _sentinel(stream, int(time.time() // PLACE_SECONDS))
+    return table.name, connection, sentinel, table.source().mean_item_bytes
+
+
 @lru_cache(maxsize=64)
-def _keeper_of(stream: str) -> tuple[str, Connection, Sentinel]:
-    """Table, client and sentinels for a stream: a process is warm for many batches."""
-    settings = KeeperSettings.from_env(os.environ)
+def _table_of(stream: str) -> tuple[Table, Connection, KeyIndexes]:
+    """A process is warm for many batches."""
+    settings = JobSettings.from_env(os.environ)
     arn = stream.partition("/stream/")[0]
-    table = allowed(arn if arn in settings.tables else table_name_of(arn), settings.tables)
-    region = table_region(allowed(table, settings.tables))
-    connection = connect(Endpoint(region=region), 2 * THREADS)
-    space = look_up(connection, table).space
-    return table, connection, Sentinel.of(space, settings.places[table])
+    name = allowed(arn if arn in settings.tables else table_name_of(arn), settings.tables)
+    connection = settings.deployment.connect(name, 2 * THREADS)
+    return look_up(connection, name), connection, settings.key_indexes
+
+
+@lru_cache(maxsize=64)
+def _sentinel(stream: str, moment: int) -> Sentinel:
+    """Looked up once in each `moment`."""
+    table, _, indexes = _table_of(stream)
+    return indexes.kept_sentinel(table)
 
 
 def table_name_of(arn: str) -> str:

@@ -5,24 +5,26 @@ from dataclasses import replace
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.checks import without_origin
 from keyhop.jobs.runs import Execution
-from keyhop.key_index.deployment import MappedKeeper
+from keyhop.key_index.ceiling import check_cost
 from keyhop.key_index.index import table_with_index
+from keyhop.key_index.keepers import MappedKeeper
+from keyhop.key_index.lease import Holders
 from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.request import Order
 from keyhop.streams.event_source import Mappings
 
 from handlers.settings import ManageSettings
-from handlers.telemetry import count, function
+from handlers.telemetry import function, make_logger, report
 
 CONNECTIONS = 16
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From action, step, input and state to the next state."""
     settings = ManageSettings.from_env(os.environ)
@@ -38,13 +40,20 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         table,
         indexes.sentinel,
         indexes.registry(table),
-        MappedKeeper(Mappings(boto3.client("lambda"), settings.keeper, settings.queue)),
+        MappedKeeper(
+            Mappings(boto3.client("lambda"), settings.keeper, settings.queue), settings.watch
+        ),
         settings.deployment.runs.journal,
-        settings.settle_seconds,
         execution.id,
-        lambda found: count(metrics, KeyIndexDrift=found),
+        Holders(lambda: boto3.client("stepfunctions")),
+        settings.settle_seconds,
+        lambda found: report(order.table, of_all=True, KeyIndexDrift=found),
+        Scaling(lambda: boto3.client("application-autoscaling")),
     )
-    state = life_cycle.step(event["step"], event.get("state") or {})
+    before = event.get("state") or {}
+    if event["step"] == "prepare":
+        check_cost(life_cycle, without_origin(event["input"]), before, settings.max_cost)
+    state = life_cycle.step(event["step"], before)
     logger.info(
         "stepped",
         action=event["action"],

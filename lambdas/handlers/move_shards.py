@@ -3,16 +3,14 @@
 import math
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.sharding.drain import Drain, DrainStep
 
 from handlers.sharded_tables import at_work, seconds_left
 from handlers.sharding_requests import MoveRequest
-from handlers.telemetry import function
+from handlers.telemetry import function, make_logger
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
 
 LAST_MOVES_SECONDS = 60.0
 """For the moves that are under way when the time to begin others is over: patience, and more."""
@@ -20,15 +18,19 @@ LEAST_WAIT_SECONDS = 1
 """So that a drain that does not get on costs a state transition a second, not hundreds."""
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the execution's input and the last step to what follows: done, or a wait and a step."""
     request = MoveRequest.from_event(event["request"])
-    begun = event["last"].get("begun") is True
+    last = event["last"]  # at the beginning the request, which has neither of these
+    begun = last.get("begun") is True
+    seen = (last["last_updated"], last["seconds"]) if "last_updated" in last else None
     seconds = max(0.0, seconds_left(context) - LAST_MOVES_SECONDS)
-    with at_work(request.table, context, metrics) as table:
+    with at_work(request.table, context) as table:
         drain = Drain(table)
-        step = drain.step(request.key, shards=request.shards, seconds=seconds, begun=begun)
+        step = drain.step(
+            request.key, shards=request.shards, seconds=seconds, begun=begun, seen=seen
+        )
     state = to_state(step)
     logger.info("stepped", table=request.table, **state)
     return state
@@ -39,9 +41,10 @@ def to_state(step: DrainStep) -> dict[str, Any]:
     return {
         "action": step.action.value,
         "seconds": max(LEAST_WAIT_SECONDS, math.ceil(step.seconds)),
-        "phase": step.phase.value,
+        "phase": step.shards.phase.value,
         "moved": step.moved,
-        "readable": step.readable,
-        "shards": step.number,
+        "readable": step.shards.readable,
+        "shards": step.shards.number,
         "begun": step.begun,
+        "last_updated": step.shards.last_updated,
     }

@@ -12,7 +12,6 @@ import os
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.errors import KeyhopError
 from keyhop.sharding.manage import KeyShards, proposals
@@ -20,16 +19,15 @@ from keyhop.sharding.manage import KeyShards, proposals
 from handlers.item_json import value_json
 from handlers.settings import ProposeSettings
 from handlers.sharded_tables import at_work
-from handlers.telemetry import count, function
+from handlers.telemetry import function, make_logger, report
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
 
 MOST_STARTED = 100
 """Drains that one invocation starts: each writes to its table, and the others come next time."""
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any]]:
     """From nothing (the event may say anything) to proposals, of all sharded tables."""
     settings = ProposeSettings.from_env(os.environ)
@@ -37,15 +35,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any
     failed: list[KeyhopError] = []
     for name in settings.tables:
         try:
-            with at_work(name, context, metrics) as table:
-                proposed += [proposal(name, one) for one in proposals(table)]
+            with at_work(name, context) as table:
+                of_table = [proposal(name, one) for one in proposals(table)]
+            report(name, DrainsProposed=len(of_table))
+            proposed += of_table
         except KeyhopError as error:  # the other tables are looked through all the same
             logger.error("not looked through", table=name, cause=type(error).__name__)
             failed.append(error)
     started = 0
     if settings.start:
         started = start(boto3.client("stepfunctions"), settings.machine, proposed)
-    count(metrics, DrainsProposed=len(proposed))
     logger.info("proposed", drains=len(proposed), started=started)
     if failed:
         raise failed[0]
@@ -54,7 +53,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any
 
 def proposal(table: str, one: KeyShards) -> dict[str, Any]:
     """One key's, as JSON."""
-    key = {"key": one.key} if isinstance(one.key, str) else _typed_key(one.key)
+    key = {"key": one.key}
+    if not isinstance(one.key, str):
+        key = {"key": value_json(one.key, typed=True), "typed": True}
     return {
         "table": table,
         **key,
@@ -70,11 +71,12 @@ def start(stepfunctions: Any, machine: str, proposed: list[dict[str, Any]]) -> i
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     started = 0
     for one in proposed[:MOST_STARTED]:
+        wanted = {name: one[name] for name in ("table", "key", "typed") if name in one}
         try:
             stepfunctions.start_execution(
                 stateMachineArn=machine,
                 name=execution_name(one, today),
-                input=json.dumps(input_of(one)),
+                input=json.dumps({**wanted, "shards": one["to"]}),
             )
         except stepfunctions.exceptions.ExecutionAlreadyExists:
             continue  # it was started today: what is left is proposed again tomorrow
@@ -87,13 +89,3 @@ def execution_name(one: dict[str, Any], day: str) -> str:
     """The same for one key on one day, whatever is proposed; it does not show the key."""
     identity = json.dumps([one["table"], one["key"]], sort_keys=True)
     return f"{day}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
-
-
-def input_of(one: dict[str, Any]) -> dict[str, Any]:
-    """A proposal as the input of DrainShards."""
-    typed = {"typed": True} if one.get("typed") else {}
-    return {"table": one["table"], "key": one["key"], "shards": one["to"], **typed}
-
-
-def _typed_key(key: Any) -> dict[str, Any]:
-    return {"key": value_json(key, typed=True), "typed": True}

@@ -14,27 +14,25 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.sharding.table import ShardedTable
 
 from handlers.item_json import item_json
 from handlers.sharded_tables import at_work
 from handlers.sharding_requests import QueryRequest
-from handlers.telemetry import function
+from handlers.telemetry import function, make_logger
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
 
 ANSWER_BYTES = 5_900_000
 """Of the items; Lambda refuses an answer of more than 6,291,556 bytes (AWS documentation)."""
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From a table and a key to a page of its items."""
     request = QueryRequest.from_event(event)
-    with at_work(request.table, context, metrics) as table:
+    with at_work(request.table, context) as table:
         page = query(table, request)
     logger.info("read", table=request.table, items=page["count"], more=bool(page["pageToken"]))
     return page
@@ -53,10 +51,8 @@ def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
     items, last = take(stored, request.limit, request.typed)
     token = None
     if last is not None:
-        sort = last[table.schema.sort.name]
-        token = table.page_token(
-            request.key, sort, between=request.between, descending=request.descending
-        )
+        where = {"between": request.between, "descending": request.descending}
+        token = table.page_token(request.key, last[table.schema.sort.name], **where)
     return {"items": items, "count": len(items), "pageToken": token}
 
 

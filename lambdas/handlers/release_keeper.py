@@ -1,60 +1,171 @@
-"""CloudFormation's custom resource: no mapping of the keeper outlives the stack.
+"""CloudFormation's custom resource: lets go of tables, unless their key indexes stand, and of pairs
+of tables, unless they are being re-keyed.
 
-Mappings are made by BuildKeyIndex, so CloudFormation does not know them. When the stack goes, or a
-table leaves the context, this removes them. It always answers: without an answer CloudFormation
-would wait for an hour.
+Streams, indexes, sentinels and the keeper's mappings are made by BuildKeyIndex, so CloudFormation
+does not know them. When the stack goes, or a table is no longer listed, this refuses as long as the
+registry knows of a key index there, and else removes the mappings. Those of Replicate, which
+`keyhop rekey start` makes, it never removes: as long as one follows a table of a pair that goes,
+the re-key is neither complete nor cancelled, and this refuses. And when a deployment has made
+metadata tables, it protects them from deletion, as its last act. It always answers: without an
+answer CloudFormation would wait for a quarter of an hour.
 """
 
 import json
 import os
 import time
 import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import ClientError
+from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.tables import BUSY
+from keyhop.jobs.request import table_name
+from keyhop.key_index.registry import Standing, standing
+from keyhop.storage.s3 import s3_client
 from keyhop.streams.event_source import Mappings
 
-logger = Logger()
+from handlers.telemetry import make_logger
+
+logger = make_logger()
 
 PAUSE_SECONDS = 0.5
 MARGIN_MILLISECONDS = 10_000
 
+MADE = "keeper-mappings"
+NOT_MADE = "not-made"
+"""The physical id of a custom resource whose creation has failed: CloudFormation rolls it back by
+a Delete with that id, which is to refuse nothing."""
+
+MISSING = "ResourceNotFoundException"
+MOST_NAMED = 3
+MOST_REASON = 2000
+"""Characters; an answer may have 4,096 bytes (AWS documentation)."""
+
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """On Delete all mappings go, on Update those of tables that are not listed any more."""
-    status, reason = "SUCCESS", ""
+    """Does what is asked, and answers."""
+    status, reason, made = "SUCCESS", "", event.get("PhysicalResourceId") or MADE
     try:
-        mappings = Mappings(
-            boto3.client("lambda"),
-            os.environ["KEYHOP_KEEPER"],
-            os.environ["KEYHOP_FAILURE_QUEUE"],
-        )
-        tables = event["ResourceProperties"].get("Tables", [])
-        if event["RequestType"] != "Create":
-            release(mappings, [] if event["RequestType"] == "Delete" else tables, context)
+        _obey(event, context)
     except Exception as error:
-        logger.exception("not released")
-        status, reason = "FAILED", f"{type(error).__name__}: {error}"
-    _answer(event, context, status, reason)
+        logger.exception("refused")
+        status, reason = "FAILED", str(error) or type(error).__name__
+        made = NOT_MADE if event["RequestType"] == "Create" else made
+    _answer(event, status, reason or f"See the log stream {context.log_stream_name}", made)
+
+
+def _obey(event: dict[str, Any], context: LambdaContext) -> None:
+    tables = _names(event, "ResourceProperties")
+    metadata = _listed(event, "ResourceProperties", "Protected")
+    if event["RequestType"] == "Delete" and event.get("PhysicalResourceId") == NOT_MADE:
+        protect(metadata, False, context)
+        return
+    check_none_is_rekeyed(event)
+    if event["RequestType"] == "Delete":
+        going, kept, metadata = tables, [], []
+    else:
+        before = _names(event, "OldResourceProperties")
+        going, kept = [name for name in before if name not in tables], tables
+    if going:
+        found = standing(s3_client(), os.environ["KEYHOP_BUCKET"])
+        check_none_stands([one for one in found if one.table in going])
+        release(Mappings(boto3.client("lambda"), os.environ["KEYHOP_KEEPER"], ""), kept, context)
+    protect(metadata, True, context)
+
+
+def check_none_is_rekeyed(event: Mapping[str, Any]) -> None:
+    """Of the pairs that go with this change; raises RuntimeError, with what is to be done first."""
+    is_delete = event["RequestType"] == "Delete"
+    properties = event.get("ResourceProperties" if is_delete else "OldResourceProperties") or {}
+    kept = [] if is_delete else event["ResourceProperties"].get("Rekeyed", [])
+    going = [pair for pair in properties.get("Rekeyed", []) if pair not in kept]
+    if not going:
+        return
+    replicate = Mappings(boto3.client("lambda"), properties["Replicate"], "")
+    followed = replicate.tables()
+    for source, destination in going:
+        if {source, destination} & followed:
+            raise RuntimeError(
+                f"{source} is being re-keyed as {destination}: this deployment's Replicate "
+                "keeps one true to the other. Run `keyhop rekey complete` or, before the cutover, "
+                f"`keyhop rekey cancel`, with {source} and {destination}; then do this again. If "
+                "both tables are gone, delete the function's event source mappings in Lambda."
+            )
+
+
+def _names(event: dict[str, Any], properties: str) -> list[str]:
+    """Of the tables with keyIndex, which may be listed by their ARNs."""
+    return [table_name(table) for table in _listed(event, properties, "Tables")]
+
+
+def _listed(event: dict[str, Any], properties: str, name: str) -> list[str]:
+    return list(event.get(properties, {}).get(name, ()))
+
+
+def check_none_stands(found: Sequence[Standing]) -> None:
+    """Raises RuntimeError, with what is to be done first."""
+    if not found:
+        return
+    names = ", ".join(one.table for one in found[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    raise RuntimeError(
+        f"The key index of {names}{more} stands, with sentinels in the table: start "
+        f"{os.environ['KEYHOP_REMOVAL']} with {json.dumps({'table': found[0].table})}, wait for "
+        f"its end, and do this again. If the table is gone, or shall keep them without a keeper, "
+        f"delete its record before: {found[0].record}"
+    )
 
 
 def release(mappings: Mappings, kept: list[str], context: LambdaContext) -> None:
     """Remove all mappings but those to tables that are kept; raises TimeoutError."""
-    while not mappings.detach_all_but(kept):
-        if context.get_remaining_time_in_millis() < MARGIN_MILLISECONDS:
-            raise TimeoutError("a mapping of the keeper cannot be removed: delete it in Lambda")
-        time.sleep(PAUSE_SECONDS)
+    _until(
+        lambda: mappings.detach_all_but(kept),
+        "a mapping of the keeper cannot be removed: delete it in Lambda",
+        context,
+    )
     logger.info("released", kept=kept)
 
 
-def _answer(event: dict[str, Any], context: LambdaContext, status: str, reason: str) -> None:
+def protect(tables: Sequence[str], wanted: bool, context: LambdaContext) -> None:
+    """Protect tables from deletion, or no more; raises TimeoutError, and what DynamoDB refuses."""
+    for table in tables:
+        why_not = f"the protection of {table} from deletion cannot be changed"
+        _until(partial(_is_protected, table, wanted), why_not, context)
+
+
+def _is_protected(table: str, wanted: bool) -> bool:
+    """Whether it is as wanted already; if not, that is begun."""
+    client = boto3.client("dynamodb")
+    try:
+        told = client.describe_table(TableName=table)["Table"]
+        if bool(told.get("DeletionProtectionEnabled")) == wanted:
+            return True
+        client.update_table(TableName=table, DeletionProtectionEnabled=wanted)
+    except ClientError as error:
+        if error_code(error) == MISSING and not wanted:
+            return True
+        if error_code(error) != BUSY:
+            raise
+    return False
+
+
+def _until(is_done: Callable[[], bool], why_not: str, context: LambdaContext) -> None:
+    while not is_done():
+        if context.get_remaining_time_in_millis() < MARGIN_MILLISECONDS:
+            raise TimeoutError(why_not)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _answer(event: dict[str, Any], status: str, reason: str, physical_id: str) -> None:
     body = {
         "Status": status,
-        "Reason": reason or f"See the log stream {context.log_stream_name}",
-        "PhysicalResourceId": event.get("PhysicalResourceId") or "keeper-mappings",
+        "Reason": reason[:MOST_REASON],
+        "PhysicalResourceId": physical_id,
         "StackId": event["StackId"],
         "RequestId": event["RequestId"],
         "LogicalResourceId": event["LogicalResourceId"],

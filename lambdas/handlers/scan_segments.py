@@ -3,39 +3,40 @@
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
-from keyhop.jobs.model import usage_json
-from keyhop.jobs.work import GroupWork, scan_segments
+from keyhop.each.outcomes import FAILED
+from keyhop.jobs.model import Commit, RunPlan, usage_json
+from keyhop.jobs.scan_segments import scan_segments
 
-from handlers.settings import ScanSettings
-from handlers.telemetry import count, count_reads, function
+from handlers.settings import JobSettings
+from handlers.telemetry import Reading, function, make_logger
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From an item of the map, and a checkpoint if there is one, to the next checkpoint."""
-    settings = ScanSettings.from_env(os.environ)
-    work = GroupWork.from_state(event)
-    logger.append_keys(run=work.run, group=work.group)
+    settings = JobSettings.from_env(os.environ)
+    logger.append_keys(run=event["run"], group=event["item"]["group"])
     usage = Usage()
-    try:
-        result = scan_segments(
-            work,
-            settings.deployment,
-            settings.tasks,
-            context.get_remaining_time_in_millis() / 1000,
-            context.aws_request_id,
-            usage,
-        )
-    finally:
-        count_reads(metrics, usage)
-    count(metrics, KeysFound=result.keys, Slices=result.commits)
-    if work.max_read_rate is not None:
-        count(metrics, ReadBudget=work.max_read_rate)
-    logger.info("worked", done=result.done, keys=result.keys, **usage_json(usage))
-    return result.to_state()
+    reading = Reading(usage)
+    allowed = event["maxReadRate"] or 0.0
+
+    def report(plan: RunPlan, commit: Commit | None) -> None:
+        keys, done = (commit.keys, commit.ended) if commit else (0, 0)
+        failed = commit.counts[FAILED] if commit else 0
+        reading.report(plan.table, plan.id, keys=keys, done=done, allowed=allowed, failed=failed)
+
+    result = scan_segments(
+        event,
+        settings.deployment,
+        settings.tasks,
+        context.get_remaining_time_in_millis() / 1000,
+        context.aws_request_id,
+        usage,
+        report=report,
+    )
+    logger.info("worked", done=result["done"], keys=result["keys"], **usage_json(usage))
+    return result

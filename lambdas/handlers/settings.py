@@ -1,16 +1,30 @@
 """What each function reads from its environment, once, by name."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 
-from keyhop.jobs.costs import Worker
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.checks import structured
+from keyhop.dynamodb.prices import VARIABLE
+from keyhop.dynamodb.tables import Table
+from keyhop.each.allowed import Allowed, check_allowed
+from keyhop.jobs.costs import FunctionSize
+from keyhop.jobs.groups import most_of_account
 from keyhop.jobs.runs import Deployment, Runs
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
+from keyhop.rekey.allowed import Allowed as Rekeyed
+from keyhop.rekey.allowed import allowed_pair
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.request import BACKFILL, VERIFY
+from keyhop.rekey.transform import Transform
 from keyhop.storage.s3 import s3_client
-from keyhop.tasks import tasks_of
+from keyhop.streams.event_source import Watch, function_name
+from keyhop.tasks import tasks_of, transform_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +37,7 @@ class Sharded:
     append_only: bool
     separator: str
     most_shards: int
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A variable of the environment, and how its text is read; default: of one that is not set."""
-
-    name: str
-    read: Callable[[str], Any] = str
-    default: str | None = None
-
-    def of(self, env: Mapping[str, str]) -> Any:
-        """Raises KeyError or ValueError for an environment that the stack would not make."""
-        text = env.get(self.name, self.default)
-        if text is None:
-            raise KeyError(self.name)
-        return self.read(text)
+    start_shards: Mapping[str, int] = field(default_factory=dict)
 
 
 def _names(text: str) -> list[str]:
@@ -49,17 +48,15 @@ def _names(text: str) -> list[str]:
 
 
 def _sharded(text: str) -> dict[str, Sharded]:
-    return {
-        table: Sharded(
-            entry["metadata"],
-            entry["placement"],
-            entry["hash"],
-            entry["appendOnly"],
-            entry["separator"],
-            int(entry["mostShards"]),
-        )
-        for table, entry in json.loads(text).items()
-    }
+    return {table: structured(Sharded, entry) for table, entry in json.loads(text).items()}
+
+
+def _allowed(text: str) -> dict[str, Allowed]:
+    return {table: structured(Allowed, entry) for table, entry in json.loads(text).items()}
+
+
+def _pairs(text: str) -> tuple[Rekeyed, ...]:
+    return tuple(structured(Rekeyed, entry) for entry in json.loads(text))
 
 
 def _truth(text: str) -> bool:
@@ -68,12 +65,23 @@ def _truth(text: str) -> bool:
     return text == "true"
 
 
-Bucket = Annotated[str, Variable("KEYHOP_BUCKET")]
-Tables = Annotated[list[str], Variable("KEYHOP_TABLES", _names)]
-Places = Annotated[Mapping[str, str | None], Variable("KEYHOP_KEY_INDEXES", json.loads, "{}")]
-ShardedTables = Annotated[Mapping[str, Sharded], Variable("KEYHOP_SHARDING", _sharded)]
-Number = Annotated[int, Variable("KEYHOP_WORKER_MEMORY_MB", int)]
-Architecture = Annotated[str, Variable("KEYHOP_ARCHITECTURE")]
+# The variable, what reads its text, and perhaps the text of one that is not set.
+Bucket = Annotated[str, "KEYHOP_BUCKET", str]
+Tables = Annotated[list[str], "KEYHOP_TABLES", _names]
+Places = Annotated[Mapping[str, str | None], "KEYHOP_KEY_INDEXES", json.loads, "{}"]
+Keeper = Annotated[str, "KEYHOP_KEEPER", str, ""]
+Prices = Annotated[str, VARIABLE, str, ""]
+MaxCost = Annotated[float, "KEYHOP_MAX_COST", float, "10"]
+Pairs = Annotated[tuple[Rekeyed, ...], "KEYHOP_REKEY", _pairs, "[]"]
+SettleSeconds = Annotated[int, "KEYHOP_SETTLE_SECONDS", int, "65"]
+
+
+def deployed_transform(
+    pairs: Sequence[Rekeyed], pair: Pair, source: Table, destination: Table
+) -> Transform:
+    """As transform_of; raises CannotStart for functions of a file that was not there at synth."""
+    allowed_pair(pairs, pair.destination).check(pair)
+    return transform_of(pair, source, destination, trusted=pair.code)
 
 
 class Settings:
@@ -82,109 +90,172 @@ class Settings:
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
         """Raises KeyError or ValueError for an environment that the stack would not make."""
-        hints = get_type_hints(cls, include_extras=True)
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        return cls(**{name: get_args(hints[name])[1].of(env) for name in names})
+        found = {}
+        for name, hint in get_type_hints(cls, include_extras=True).items():
+            _, variable, read, *default = get_args(hint)
+            text = env.get(variable, *default)
+            if text is None:
+                raise KeyError(variable)
+            found[name] = read(text)
+        return cls(**found)
+
+
+@dataclass(frozen=True)
+class Priced(Settings):
+    """Of functions that tell what a run costs: the size of the function that reads."""
+
+    memory_mb: Annotated[int, "KEYHOP_WORKER_MEMORY_MB", int]
+    architecture: Annotated[str, "KEYHOP_ARCHITECTURE", str]
+
+    @property
+    def worker(self) -> FunctionSize:
+        return FunctionSize(self.memory_mb, self.architecture)
 
 
 @dataclass(frozen=True)
 class JobSettings(Settings):
-    """Of every function of a job.
+    """Of every function of a job, and of KeepIndex.
 
     tables: names and ARNs that this deployment may touch. places: of those with keyIndex, the
-    sentinels' sort key.
+    sentinels' sort key. keeper: its ARN, or nothing. settle_seconds: longer than it is at work.
+    pairs: what may be re-keyed, also of tables that are not listed.
     """
 
     bucket: Bucket
     tables: Tables
     places: Places
+    keeper: Keeper
+    settle_seconds: SettleSeconds
+    prices: Prices
+    pairs: Pairs
+
+    @property
+    def watch(self) -> Watch | None:
+        """What can be seen of the keeper; None in a deployment without one."""
+        return Watch(boto3.client, function_name(self.keeper)) if self.keeper else None
 
     @property
     def deployment(self) -> Deployment:
-        """The runs in the results bucket, and the tables."""
-        return Deployment(Runs(s3_client(), self.bucket), self.tables)
+        rekeyed = [name for pair in self.pairs for name in (pair.source, pair.destination)]
+        tables = list(dict.fromkeys([*self.tables, *rekeyed]))
+        return Deployment(Runs(s3_client(), self.bucket), tables, self.prices)
 
     @property
     def key_indexes(self) -> KeyIndexes:
         """The key indexes of the deployment, with their registries in the results bucket."""
-        return KeyIndexes(self.deployment, self.places)
+        return KeyIndexes(self.deployment, self.places, self.watch, self.settle_seconds)
 
     @property
     def tasks(self) -> Tasks:
-        """All kinds of job."""
+        return self._tasks()
+
+    def _tasks(self, **more: Any) -> Tasks:
         indexes = self.key_indexes
-        return tasks_of(indexes.believe, indexes.task)
+        return tasks_of(
+            indexes.believe,
+            indexes.task,
+            sentinels_of=indexes.sentinels_of,
+            journal_of=indexes.deployment.runs.journal,
+            transform_of=partial(deployed_transform, self.pairs),
+            **more,
+        )
 
 
 @dataclass(frozen=True)
-class WorkerSettings(JobSettings):
-    """Of functions that tell what a run costs. worker: the function that reads."""
-
-    memory_mb: Number
-    architecture: Architecture
-
-    @property
-    def worker(self) -> Worker:
-        """The size of the function that reads."""
-        return Worker(self.memory_mb, self.architecture)
+class WorkerSettings(JobSettings, Priced):
+    """Of FinishRun and VerifyRun."""
 
 
 @dataclass(frozen=True)
 class PlanSettings(WorkerSettings):
-    """Of PlanRun. most_workers: how many can run at once, None for no limit of our own."""
+    """Of PlanRun. reserved: how many workers the deployment has reserved, if it has. max_cost:
+    dollars, of a run whose input does not say. each: what may be done for each key, by table.
+    sharded: tables that are.
+    """
 
-    most_workers: Annotated[
-        int | None,
-        Variable("KEYHOP_MOST_WORKERS", lambda text: int(text) if text else None, ""),
-    ]
+    max_cost: MaxCost
+    reserved: Annotated[int | None, "KEYHOP_MOST_WORKERS", json.loads, "null"]
+    each: Annotated[Mapping[str, Allowed], "KEYHOP_EACH", _allowed, "{}"]
+    sharded: Annotated[Mapping[str, Sharded], "KEYHOP_SHARDING", _sharded, "{}"]
 
+    @property
+    def tasks(self) -> Tasks:
+        """A run that would do what the deployment may not is not begun."""
+        return self._tasks(
+            permit=partial(check_allowed, self.each),
+            is_sharded=lambda table: bool(
+                {table.name, table.bare_name, table.arn} & {*self.sharded}
+            ),
+        )
 
-class ScanSettings(JobSettings):
-    """Of ScanSegments and WalkSegments."""
+    def deployment_for(self, task: str) -> Deployment:
+        """For a request: the tables of pairs are for re-keys, and only these are theirs."""
+        whole = self.deployment
+        if task not in (BACKFILL, VERIFY):
+            return replace(whole, tables=self.tables)
+        return replace(whole, tables=[pair.destination for pair in self.pairs])
 
-
-class VerifySettings(WorkerSettings):
-    """Of VerifyRun."""
-
-
-class FinishSettings(WorkerSettings):
-    """Of FinishRun."""
+    @property
+    def most_workers(self) -> int | None:
+        """How many can run at once; None if Lambda does not say: then some wait for their turn."""
+        if self.reserved is not None:
+            return self.reserved
+        try:
+            limits = boto3.client("lambda").get_account_settings()["AccountLimit"]
+        except (BotoCoreError, ClientError):
+            return None
+        return most_of_account(limits["UnreservedConcurrentExecutions"])
 
 
 @dataclass(frozen=True)
-class CleanUpSettings(Settings):
+class CleanUpSettings(Priced):
     """Of CleanUp, which reads the run's files only."""
 
     bucket: Bucket
-    memory_mb: Number
-    architecture: Architecture
 
     @property
     def runs(self) -> Runs:
-        """The runs in the results bucket."""
         return Runs(s3_client(), self.bucket)
-
-    @property
-    def worker(self) -> Worker:
-        """The size of the function that reads."""
-        return Worker(self.memory_mb, self.architecture)
 
 
 @dataclass(frozen=True)
 class ManageSettings(JobSettings):
-    """Of ManageIndex. keeper, queue: ARNs. settle_seconds: longer than a keeper is at work."""
+    """Of ManageIndex. queue: the ARN of the keeper's failure queue. max_cost: as PlanRun's."""
 
-    keeper: Annotated[str, Variable("KEYHOP_KEEPER")]
-    queue: Annotated[str, Variable("KEYHOP_FAILURE_QUEUE")]
-    settle_seconds: Annotated[int, Variable("KEYHOP_SETTLE_SECONDS", int)]
+    max_cost: MaxCost
+    queue: Annotated[str, "KEYHOP_FAILURE_QUEUE", str]
 
 
 @dataclass(frozen=True)
-class KeeperSettings(Settings):
-    """Of KeepIndex."""
+class ExamineSettings(WorkerSettings):
+    """Of ExamineTable. max_cost: as PlanRun's."""
 
+    max_cost: MaxCost
+
+
+@dataclass(frozen=True)
+class ShowSettings(Settings):
+    """Of ShowReport. tables: those that are reported on."""
+
+    bucket: Bucket
     tables: Tables
-    places: Places
+
+
+@dataclass(frozen=True)
+class ReplicateSettings(Settings):
+    """Of Replicate. queue: the URL of its failure queue, for records that it gives up itself."""
+
+    pairs: Annotated[tuple[Rekeyed, ...], "KEYHOP_REKEY", _pairs]
+    queue: Annotated[str, "KEYHOP_FAILURE_QUEUE_URL", str]
+
+
+@dataclass(frozen=True)
+class CutOverSettings(Settings):
+    """Of CutOver. replicate: the function's ARN. queue: the ARN of its failure queue."""
+
+    pairs: Annotated[tuple[Rekeyed, ...], "KEYHOP_REKEY", _pairs]
+    replicate: Annotated[str, "KEYHOP_REPLICATE", str]
+    queue: Annotated[str, "KEYHOP_FAILURE_QUEUE", str]
 
 
 @dataclass(frozen=True)
@@ -192,7 +263,7 @@ class ShardingSettings(Settings):
     """Of WriteSharded, QuerySharded and MoveShards. sharded: by the tables as they are listed."""
 
     tables: Tables
-    sharded: ShardedTables
+    sharded: Annotated[Mapping[str, Sharded], "KEYHOP_SHARDING", _sharded]
 
 
 @dataclass(frozen=True)
@@ -200,5 +271,5 @@ class ProposeSettings(Settings):
     """Of ProposeDrains. machine: DrainShards' ARN. start: whether it is started."""
 
     tables: Tables
-    machine: Annotated[str, Variable("KEYHOP_DRAIN_MACHINE")]
-    start: Annotated[bool, Variable("KEYHOP_START_DRAINS", _truth)]
+    machine: Annotated[str, "KEYHOP_DRAIN_MACHINE", str]
+    start: Annotated[bool, "KEYHOP_START_DRAINS", _truth]

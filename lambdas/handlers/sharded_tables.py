@@ -7,18 +7,23 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from aws_lambda_powertools.metrics import Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.client import DynamoDB, Endpoint, connect, is_transient
+from keyhop.dynamodb.client import (
+    DynamoDB,
+    Endpoint,
+    aws_client,
+    connect,
+    explained,
+    is_transient,
+)
 from keyhop.errors import GaveUp
 from keyhop.jobs.request import allowed, table_region
 from keyhop.sharding.key.policy import Policy
-from keyhop.sharding.store.capacity import cloudwatch_of
-from keyhop.sharding.table import CONNECTIONS, ShardedTable, explained_to_user
+from keyhop.sharding.table import CONNECTIONS, ShardedTable
 
 from handlers.settings import ShardingSettings
-from handlers.telemetry import count_sharding
+from handlers.telemetry import report_sharding
 
 MARGIN_SECONDS = 5.0
 """Before its timeout an invocation sends no request any more: it still has to answer."""
@@ -40,30 +45,14 @@ class TimedClient:
         self.ends_at = float("inf")
         self._client = client
 
-    def describe_table(self, **parameters: Any) -> dict[str, Any]:
-        """DescribeTable."""
-        self._check()
-        return self._client.describe_table(**parameters)
-
-    def scan(self, **parameters: Any) -> dict[str, Any]:
-        """Scan, one page."""
-        self._check()
-        return self._client.scan(**parameters)
-
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Any other operation, by boto3's name for it."""
-        self._check()
-        return self._client.call(operation, **parameters)
-
-    def _check(self) -> None:
         if time.monotonic() >= self.ends_at:
             raise OutOfTime
+        return self._client.call(operation, **parameters)
 
 
 @contextmanager
-def at_work(
-    given: str, context: LambdaContext, metrics: Metrics, *, writes: bool = False
-) -> Iterator[ShardedTable]:
+def at_work(given: str, context: LambdaContext, *, writes: bool = False) -> Iterator[ShardedTable]:
     """A sharded table for one invocation: it ends in time, and what was done is counted.
 
     given: a table's name, which must be listed. writes: the role may ask CloudWatch. Raises
@@ -78,10 +67,12 @@ def at_work(
     except OutOfTime as error:
         raise GaveUp(str(error)) from error
     except (ClientError, BotoCoreError) as error:
-        explained = explained_to_user(error, table)
-        raise (GaveUp(str(explained)) if is_transient(error) else explained) from error
+        told = explained(error, table.endpoint, name)
+        raise (GaveUp(str(told)) if is_transient(error) else told) from error
     finally:
-        count_sharding(metrics, table.usage.take())
+        if writes:
+            table.pause()
+        report_sharding(name, table.usage.take())
 
 
 @lru_cache(maxsize=64)
@@ -98,10 +89,10 @@ def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
         hash=sharded.hash,
         append_only=sharded.append_only,
         separator=sharded.separator,
-        policy=Policy(most=sharded.most_shards),
+        policy=Policy(most=sharded.most_shards, start_shards=sharded.start_shards),
         endpoint=connection.endpoint,
         client=timed,
-        cloudwatch=cloudwatch_of(Endpoint()) if writes else None,
+        cloudwatch=aws_client("cloudwatch", Endpoint()) if writes else None,
     )
     return table, timed
 

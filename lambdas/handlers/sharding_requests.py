@@ -4,21 +4,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from keyhop.checks import InvalidInput, Must, Truth, read, text, whole
+from keyhop.checks import Check, InvalidInput, Must, Truth, read, text, whole
 
 from handlers.item_json import InvalidItem, value_of
 
 DEFAULT_LIMIT = 100
 MOST_ITEMS = 1000
 """Of one answer of QuerySharded."""
+MOST_WRITTEN = 10_000
+"""Items of one call of WriteSharded, so that its answer has room for what became of each."""
 
-Table = Annotated[str, Must(text(), "the name of a sharded table")]
-Limit = Annotated[int, Must(whole(1, MOST_ITEMS), f"a whole number from 1 to {MOST_ITEMS:,}", int)]
-Shards = Annotated[int, Must(whole(1), "a whole number of at least 1", int)]
-Token = Annotated[
-    str | None,
-    Must(lambda value: value is None or isinstance(value, str), "the text that an answer had"),
+
+def _later(be: str, **schema: Any) -> Must:
+    """What is checked by `from_event`; the schema says what is certain before."""
+    return Must(Check(lambda value: True, schema), be)
+
+
+Table = Annotated[
+    str, Must(text(), "the name of a sharded table"), "a table that has sharding in this deployment"
 ]
+Key = Annotated[
+    Any,
+    _later(
+        "a text, not empty; or typed",
+        anyOf=[
+            {"type": "string", "minLength": 1},
+            {"type": "object", "minProperties": 1, "maxProperties": 1},
+        ],
+    ),
+    "the logical key",
+]
+Typed = Annotated[Truth, "values in DynamoDB's own JSON: for binaries, sets and 38 digits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +42,12 @@ class WriteRequest:
     """Items to write, as the event has them. typed: as DynamoDB's own JSON."""
 
     table: Table
-    items: Any = None
-    typed: Truth = False
+    items: Annotated[
+        Any,
+        _later("an array of items", type="array", maxItems=MOST_WRITTEN),
+        f"the items to write, each an object of attributes; {MOST_WRITTEN:,} at most",
+    ] = None
+    typed: Typed = False
 
     @classmethod
     def from_event(cls, event: object) -> "WriteRequest":
@@ -35,6 +55,8 @@ class WriteRequest:
         request = read(cls, event, '{"table": "Audit", "items": [...]}')
         if not isinstance(request.items, list):
             raise InvalidInput("items must be an array of items.")
+        if len(request.items) > MOST_WRITTEN:
+            raise InvalidInput(f"items must be an array of at most {MOST_WRITTEN:,} items.")
         return request
 
 
@@ -43,23 +65,40 @@ class QueryRequest:
     """A page of a key's items. key, between: in boto3's words; an open end is None."""
 
     table: Table
-    key: Any = None
-    between: Any = None
-    descending: Truth = False
-    limit: Limit = DEFAULT_LIMIT
-    consistent: Truth = False
-    page_token: Token = None
-    typed: Truth = False
+    key: Key = None
+    between: Annotated[
+        Any,
+        _later(
+            "an array of two sort keys, or null",
+            type=["array", "null"],
+            minItems=2,
+            maxItems=2,
+        ),
+        "the least and the greatest sort key; null for an open end",
+    ] = None
+    descending: Annotated[Truth, "the greatest sort key first"] = False
+    limit: Annotated[
+        int,
+        Must(whole(1, MOST_ITEMS), f"a whole number from 1 to {MOST_ITEMS:,}", int),
+        "items of a page, at most",
+    ] = DEFAULT_LIMIT
+    consistent: Annotated[Truth, "strongly consistent reads"] = False
+    page_token: Annotated[
+        str | None,
+        Must(
+            Check(lambda value: isinstance(value, str | None), {"type": ["string", "null"]}),
+            "the text that an answer had",
+        ),
+        "of the page before; the other fields as they were",
+    ] = None
+    typed: Typed = False
 
     @classmethod
     def from_event(cls, event: object) -> "QueryRequest":
         """Raises InvalidInput."""
         request = read(cls, event, '{"table": "Audit", "key": "/f.txt"}')
-        return replace(
-            request,
-            key=_key(request.key, request.typed),
-            between=_between(request.between, request.typed),
-        )
+        between = _between(request.between, request.typed)
+        return replace(request, key=_key(request.key, request.typed), between=between)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +106,11 @@ class MoveRequest:
     """A key that shall have `shards` shards: the input of an execution of DrainShards."""
 
     table: Table
-    shards: Shards
-    key: Any = None
-    typed: Truth = False
+    shards: Annotated[
+        int, Must(whole(1), "a whole number of at least 1", int), "how many the key shall have"
+    ]
+    key: Key = None
+    typed: Typed = False
 
     @classmethod
     def from_event(cls, event: object) -> "MoveRequest":

@@ -1,20 +1,36 @@
 """Logs and metrics that several functions write. Neither ever holds a key of a table."""
 
+import logging
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from aws_lambda_powertools import Logger, Tracer
-from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
+from keyhop.jobs.request import table_name
+from keyhop.report.findings import Severity
 
 Handler = Callable[[dict[str, Any], LambdaContext], Any]
 UNKNOWN_REASON = "Unknown"
 
 
-def function(logger: Logger, metrics: Metrics) -> Callable[[Handler], Handler]:
-    """What every function has around its work: its context in the log, a trace of each invocation
-    as a whole, and metrics.
+def make_logger() -> Logger:
+    """Of a function: with times that Lambda can read, and the level of the deployment.
+
+    By itself a Powertools logger takes Lambda's own level, which has to stay at INFO: Lambda takes
+    a metric, which is a line without a level, for INFO, and drops what is below its own.
+    """
+    logger = Logger(use_rfc3339=True)
+    logging.getLogger(logger.name).setLevel(os.environ.get("POWERTOOLS_LOG_LEVEL", "INFO"))
+    return logger
+
+
+def function(logger: Logger) -> Callable[[Handler], Handler]:
+    """What every function has around its work: its context in the log, and a trace of each
+    invocation as a whole.
 
     Requests are not traced: a worker sends hundreds a second, from several threads. They are
     counted by metrics.
@@ -22,56 +38,124 @@ def function(logger: Logger, metrics: Metrics) -> Callable[[Handler], Handler]:
     tracer = Tracer(auto_patch=False)
 
     def around(handler: Handler) -> Handler:
-        traced = tracer.capture_lambda_handler(metrics.log_metrics(handler), capture_response=False)
+        traced = tracer.capture_lambda_handler(handler, capture_response=False)
         wrapped: Handler = logger.inject_lambda_context(traced)
         return wrapped
 
     return around
 
 
-def count(metrics: Metrics, **values: float) -> None:
-    """Add counts to a function's metrics, by name."""
-    for name, value in values.items():
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+def report(
+    table: str,
+    about: Mapping[str, Any] | None = None,
+    *,
+    by: Mapping[str, str] | None = None,
+    of_all: bool = False,
+    zeros: bool = False,
+    **values: float,
+) -> None:
+    """Print metrics of a table, by name, now: an invocation may go on for a quarter of an hour.
+
+    Zeros are left out, as a metric is paid for by the hours in which it comes; zeros: but where one
+    ends what was told before. table: a name or an ARN, of which the name counts. about: what a
+    search of the log finds beside them. by: further dimensions. of_all: write them also for all
+    tables together, which is what an alarm looks at.
+    """
+    line = EphemeralMetrics()
+    by_table = {"table": table_name(table), **(by or {})}
+    if of_all:
+        line.add_dimensions(service=line.service or "", **by_table)
+    else:
+        for name, value in by_table.items():
+            line.add_dimension(name, value)
+    for name, number in values.items():
+        if number or zeros:
+            line.add_metric(name=name, unit=MetricUnit.Count, value=number)
+    for name, told in (about or {}).items():
+        line.add_metadata(name, told)
+    if line.metric_set:
+        line.flush_metrics()
 
 
-def count_reads(metrics: Metrics, usage: Usage) -> None:
-    """What reading has come to, with throttles by the service's reasons."""
-    count(
-        metrics,
-        ReadUnits=usage.read_units,
-        Requests=usage.requests,
-        Retries=usage.retries,
-        Throttles=sum(usage.throttles.values()),
-    )
-    count_throttles(metrics, usage.throttles)
+def report_throttles(table: str, throttles: Mapping[str, int], of_all: bool = False) -> None:
+    """Throttles, each under the service's reason."""
+    for reason, times in throttles.items():
+        report(table, by={"Reason": reason or UNKNOWN_REASON}, of_all=of_all, Throttles=times)
 
 
-def count_sharding(metrics: Metrics, usage: Usage) -> None:
+@dataclass(slots=True)
+class Reading:
+    """Reports what a function reads for a run while it reads: each unit once, whatever ends it."""
+
+    usage: Usage
+    _reported: Usage = field(default_factory=Usage)
+
+    def report(
+        self,
+        table: str,
+        run: str | None,
+        *,
+        keys: int = 0,
+        done: int = 0,
+        planned: int = 0,
+        allowed: float = 0.0,
+        failed: int = 0,
+    ) -> None:
+        """What has been read since the last time, and what came of it.
+
+        run: None before there is one. done, planned: segments. failed: keys. allowed: read units a
+        second of all workers of the run together; 0 for no limit.
+        """
+        usage = self.usage.copy()
+        new, self._reported = usage - self._reported, usage
+        report(
+            table,
+            {"requests": new.requests, "retries": new.retries} | ({"run": run} if run else {}),
+            KeysFound=keys,
+            ReadUnits=new.read_units,
+            WriteUnits=new.write_units,
+            SegmentsDone=done,
+            SegmentsPlanned=planned,
+            AllowedRate=allowed,
+            KeysFailed=failed,
+        )
+        report_throttles(table, new.throttles, of_all=True)
+
+
+def report_findings(table: str, found: Mapping[Severity, int], new_high: int) -> None:
+    """What a report has found, by severity, and how many of severity high the last one had not."""
+    for severity, number in found.items():
+        report(table, by={"Severity": severity}, zeros=True, Findings=number)
+    report(table, of_all=True, NewHighFindings=new_high)
+
+
+def report_rekey(destination: str, **figures: float) -> None:
+    """Figures of a re-key, under its destination's name and for all together.
+
+    RecordsReplicated  source keys that a batch of Replicate has worked
+    ReplicationLag     seconds: the age of its newest record when it was done
+    RecordsGivenUp     that it has handed to its failure queue itself
+    ClaimsLeft         items that want a place which another has, after it has looked at them
+    ClaimsSettled      that it has settled
+    Unmappable         items without a form under the other key that it has met
+    Stragglers         writes that bypassed the router
+    Differences        that RekeyVerify has found and not put right: missing, surplus and changed
+    PauseSeconds       of a cutover or rollback that has ended: for how long writes have waited
+    CutoversAborted    1 when one was called off
+    """
+    report(destination, None, by=None, of_all=True, zeros=False, **figures)
+
+
+def report_sharding(table: str, usage: Usage) -> None:
     """What the calls of a sharded table have come to, with throttles by the service's reasons."""
     counters = usage.counters
-    count(
-        metrics,
+    report(
+        table,
         ShardsAdded=counters["shards_added"],
         ShardsRemoved=counters["shards_removed"],
         RacesLost=counters["races_lost"],
         HotKeyThrottles=counters["hot_throttles"],
-        KeysAtMaximum=counters["at_maximum"],
         ItemsMoved=counters["moves"],
     )
-    count_throttles(metrics, usage.throttles)
-
-
-def count_throttles(metrics: Metrics, throttles: Mapping[str, int]) -> None:
-    """Throttles, each under the service's reason."""
-    for reason, times in throttles.items():
-        with single_metric(
-            name="Throttles",
-            unit=MetricUnit.Count,
-            value=times,
-            default_dimensions={
-                "service": metrics.service or "",
-                "Reason": reason or UNKNOWN_REASON,
-            },
-        ):
-            pass
+    report(table, of_all=True, KeysAtMaximum=counters["at_maximum"])
+    report_throttles(table, usage.throttles)

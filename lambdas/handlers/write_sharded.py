@@ -13,32 +13,35 @@ digits than a double holds need that (item_json.py).
 from collections import Counter
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.dynamodb.client import explained
+from keyhop.dynamodb.requester import error_code
 from keyhop.errors import KeyhopError
-from keyhop.sharding.table import ShardedTable, explained_to_user
+from keyhop.sharding.table import ShardedTable
 
 from handlers.item_json import InvalidItem, item_of
 from handlers.sharded_tables import OutOfTime, at_work
 from handlers.sharding_requests import WriteRequest
-from handlers.telemetry import count, function
+from handlers.telemetry import function, make_logger, report
 
-logger = Logger()
-metrics = Metrics()
+logger = make_logger()
+
+MOST_TOLD = 300
+"""Characters of an item's sentence: an answer of Lambda has 6 MB at most."""
 
 Failures = dict[int, tuple[str, str]]
 """Of each item that was not written, by its index: an error's name, and a sentence."""
 
 
-@function(logger, metrics)
+@function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From a table and items to what became of each item."""
     request = WriteRequest.from_event(event)
-    with at_work(request.table, context, metrics, writes=True) as table:
+    with at_work(request.table, context, writes=True) as table:
         failures = write(table, request)
     written = len(request.items) - len(failures)
-    count(metrics, ItemsWritten=written, ItemsFailed=len(failures))
+    report(request.table, ItemsWritten=written, ItemsFailed=len(failures))
     causes = Counter(error for error, _ in failures.values())
     logger.info("written", table=request.table, items=written, failed=dict(causes))
     return answer(len(request.items), failures)
@@ -65,7 +68,7 @@ def answer(items: int, failures: Failures) -> dict[str, Any]:
     return {
         "written": items - len(failures),
         "failed": [
-            {"index": index, "error": error, "message": message}
+            {"index": index, "error": error, "message": message[:MOST_TOLD]}
             for index, (error, message) in sorted(failures.items())
         ],
         "results": [
@@ -78,10 +81,7 @@ def answer(items: int, failures: Failures) -> dict[str, Any]:
 def _explained(error: Exception, table: ShardedTable) -> tuple[str, str]:
     if isinstance(error, KeyhopError | OutOfTime):
         return type(error).__name__, str(error)
-    if isinstance(error, ClientError):
-        code = str(error.response.get("Error", {}).get("Code", "ClientError"))
-        return code, str(explained_to_user(error, table))
-    if isinstance(error, BotoCoreError):
-        explained = explained_to_user(error, table)
-        return type(explained).__name__, str(explained)
-    return "InvalidItem", f"The item cannot be written: {error}."
+    if not isinstance(error, ClientError | BotoCoreError):
+        return "InvalidItem", f"The item cannot be written: {error}."
+    refusal = explained(error, table.endpoint, table.name)
+    return error_code(error) or type(refusal).__name__, str(refusal)

@@ -1,23 +1,24 @@
 """What people and other programs give, checked: inputs of executions, events, settings. Pure.
 
 A *shape* is a frozen dataclass; the type of each of its fields says what is right and how to say
-that: `Annotated[int, Must(whole(1, 9), "a whole number from 1 to 9")]`. The given names are the
-fields' in camelCase. cattrs does the reading; here its findings become one sentence.
+that: `Annotated[int, Must(whole(1, 9), "a whole number from 1 to 9"), "how many there are"]`; what
+stands last says what the field means, in the JSON Schemas that are made of the shapes. The given
+names are the fields' in camelCase. cattrs does the reading; here its findings become one sentence.
 """
 
 import dataclasses
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, get_args, get_origin
-
-from cattrs import ClassValidationError, Converter, ForbiddenExtraKeysError
-from cattrs.gen import make_dict_structure_fn, override
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from keyhop.errors import CannotStart
 
+if TYPE_CHECKING:  # imported when something is read: a command begins sooner
+    from cattrs import ClassValidationError, Converter
+
 T = TypeVar("T")
-Check = Callable[[Any], bool]
 MOST_NUMBER = 1e15
 MOST_SHOWN = 100
 """Characters of a wrong value that a message shows."""
@@ -25,16 +26,29 @@ MOST_SHOWN = 100
 STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
 """How Step Functions knows which execution began another; no field of ours."""
 
+_NOT_EMPTY = re.compile(".+", re.DOTALL)
+
 
 class InvalidInput(CannotStart):
     """What was given is not what is taken."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Check:
+    """Whether a value is right. schema: the same in JSON Schema's words, as far as they reach."""
+
+    holds: Callable[[Any], bool]
+    schema: Mapping[str, Any] = dataclasses.field(hash=False)
+
+    def __call__(self, value: Any) -> bool:
+        return self.holds(value)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Must:
     """What a value must be: `check` decides, `be` says it. read: what is made of a right value."""
 
-    check: Check
+    check: Callable[[Any], bool]
     be: str
     read: Callable[[Any], Any] = lambda value: value
 
@@ -48,21 +62,13 @@ class Wrong(ValueError):
         self.value = value
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problems:
-    """All that is wrong with what was given; names are as they were given."""
-
-    unknown: tuple[str, ...]
-    missing: tuple[str, ...]
-    wrong: Mapping[str, Wrong]
-
-
+@dataclasses.dataclass(eq=False)
 class Unreadable(Exception):
-    """What was given does not have the shape."""
+    """What was given does not have the shape; names are as they were given."""
 
-    def __init__(self, problems: Problems) -> None:
-        super().__init__("what was given does not have the shape")
-        self.problems = problems
+    unknown: list[str]
+    missing: list[str]
+    wrong: dict[str, Wrong]
 
 
 def read(shape: type[T], given: object, like: str) -> T:
@@ -72,26 +78,31 @@ def read(shape: type[T], given: object, like: str) -> T:
     """
     if not isinstance(given, Mapping):
         raise InvalidInput(f"The input must be a JSON object such as {like}, not {shown(given)}.")
-    given = {str(name): value for name, value in given.items() if name != STARTED_BY}
+    given = without_origin(given)
     try:
         return structured(shape, given)
     except Unreadable as error:
-        refuse([*_sentences(shape, error.problems, like)])
-        raise
+        raise wrong_input(_sentences(shape, error, like)) from error
 
 
-def refuse(problems: Sequence[str]) -> None:
-    """Raises InvalidInput if there are problems."""
-    if problems:
-        raise InvalidInput(f"The input is wrong: {'; '.join(problems)}.")
+def without_origin(given: Any) -> dict[str, Any]:
+    """An input without what Step Functions puts into it."""
+    return {str(name): value for name, value in given.items() if name != STARTED_BY}
+
+
+def wrong_input(problems: Sequence[str]) -> InvalidInput:
+    """The error that says all of them."""
+    return InvalidInput(f"The input is wrong: {'; '.join(problems)}.")
 
 
 def structured(shape: type[T], given: Mapping[str, Any]) -> T:
     """The shape in a JSON object; raises Unreadable."""
+    from cattrs import ClassValidationError
+
     try:
-        return _CONVERTER.structure(given, shape)
+        return _converter().structure(given, shape)
     except ClassValidationError as error:
-        raise Unreadable(_problems(error)) from error
+        raise _unreadable(error) from error
 
 
 def names_of(shape: type) -> tuple[str, ...]:
@@ -128,89 +139,94 @@ def is_number(value: object) -> bool:
 
 def number(low: float, high: float = MOST_NUMBER) -> Check:
     """A number from `low` to `high`."""
-    return lambda value: is_number(value) and low <= value <= high
+    schema = {"type": "number", "minimum": low, "maximum": high}
+    return Check(lambda value: is_number(value) and low <= value <= high, schema)
 
 
 def whole(low: int, high: float = MOST_NUMBER) -> Check:
     """A whole number from `low` to `high`."""
-    return lambda value: is_number(value) and low <= value <= high and value == int(value)
+    schema = {"type": "integer", "minimum": low, "maximum": int(high)}
+    return Check(
+        lambda value: is_number(value) and low <= value <= high and value == int(value), schema
+    )
 
 
 def one_of(*choices: str) -> Check:
     """One of several texts."""
-    return lambda value: isinstance(value, str) and value in choices
+    return Check(lambda value: isinstance(value, str) and value in choices, {"enum": [*choices]})
 
 
 def text(*patterns: re.Pattern[str]) -> Check:
     """A text that one of the patterns matches as a whole; any text but the empty one if none."""
-    if not patterns:
-        return lambda value: isinstance(value, str) and value != ""
-    return lambda value: isinstance(value, str) and any(p.fullmatch(value) for p in patterns)
+    of = patterns or (_NOT_EMPTY,)
+    # JSON Schema's expressions are those of JavaScript, which writes named groups otherwise.
+    expressions = [re.sub(r"\?P<\w+>", "?:", pattern.pattern) for pattern in patterns]
+    pattern = {"pattern": f"^(?:{'|'.join(expressions)})$"} if patterns else {"minLength": 1}
+    return Check(
+        lambda value: isinstance(value, str) and any(p.fullmatch(value) for p in of),
+        {"type": "string", **pattern},
+    )
 
 
-Truth = Annotated[bool, Must(lambda value: isinstance(value, bool), "true or false")]
+Truth = Annotated[
+    bool, Must(Check(lambda value: isinstance(value, bool), {"type": "boolean"}), "true or false")
+]
 
 
-def _sentences(shape: type, problems: Problems, like: str) -> Sequence[str]:
+def _sentences(shape: type, found: Unreadable, like: str) -> list[str]:
     sentences = []
     known = names_of(shape)
-    if problems.unknown:
-        names = ", ".join(shown(name) for name in problems.unknown[:5])
-        meant = hint(problems.unknown[0], known)
+    if found.unknown:
+        names = ", ".join(shown(name) for name in found.unknown[:5])
+        meant = hint(found.unknown[0], known)
         sentences.append(
             f"unknown: {names}{f', {meant}' if meant else ''}; the fields are {', '.join(known)}"
         )
-    sentences += [f"{name} is missing: {like}" for name in problems.missing]
-    sentences += [f"{name} {wrong}" for name, wrong in problems.wrong.items()]
+    sentences += [f"{name} is missing: {like}" for name in found.missing]
+    sentences += [f"{name} {wrong}" for name, wrong in found.wrong.items()]
     return sentences
 
 
-def _problems(error: ClassValidationError) -> Problems:
-    unknown: list[str] = []
-    missing: list[str] = []
-    wrong: dict[str, Wrong] = {}
+def _unreadable(error: "ClassValidationError") -> Unreadable:
+    from cattrs import ForbiddenExtraKeysError
+
+    found = Unreadable([], [], {})
     noted, others = error.group_exceptions()
     for each in others:
         if not isinstance(each, ForbiddenExtraKeysError):
             raise each
-        unknown += sorted(each.extra_fields)
+        found.unknown += sorted(each.extra_fields)
     for each, note in noted:
         if isinstance(each, KeyError):
-            missing.append(camel(note.name))
+            found.missing.append(camel(note.name))
         elif isinstance(each, Wrong):
-            wrong[camel(note.name)] = each
+            found.wrong[camel(note.name)] = each
         else:
             raise each
-    return Problems(tuple(unknown), tuple(missing), wrong)
-
-
-def _must(type_: Any) -> Must | None:
-    if get_origin(type_) is not Annotated:
-        return None
-    return next((more for more in get_args(type_)[1:] if isinstance(more, Must)), None)
+    return found
 
 
 def _read_must(value: Any, type_: Any) -> Any:
-    must = _must(type_)
-    assert must is not None
+    must: Must = type_.__metadata__[0]
     if not must.check(value):
         raise Wrong(must, value)
     return must.read(value)
 
 
-def _converter() -> Converter:
-    converter = Converter(forbid_extra_keys=True, detailed_validation=True)
-    converter.register_structure_hook_func(lambda type_: _must(type_) is not None, _read_must)
+def _by_names_in_camel_case(shape: type, converter: "Converter") -> Callable[[Any, Any], Any]:
+    from cattrs.gen import make_dict_structure_fn, override
+
+    names: Any = {f.name: override(rename=camel(f.name)) for f in dataclasses.fields(shape)}
+    return make_dict_structure_fn(shape, converter, **names)
+
+
+@cache
+def _converter() -> "Converter":
+    from cattrs import Converter
+
+    converter = Converter(forbid_extra_keys=True)
+    converter.register_structure_hook_func(lambda type_: hasattr(type_, "__metadata__"), _read_must)
     converter.register_structure_hook_factory(
-        dataclasses.is_dataclass,
-        lambda shape: make_dict_structure_fn(
-            shape,
-            converter,
-            _cattrs_forbid_extra_keys=True,
-            **{f.name: override(rename=camel(f.name)) for f in dataclasses.fields(shape)},  # type: ignore[arg-type]
-        ),
+        dataclasses.is_dataclass, lambda shape: _by_names_in_camel_case(shape, converter)
     )
     return converter
-
-
-_CONVERTER = _converter()

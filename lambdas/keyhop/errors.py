@@ -1,87 +1,90 @@
 """The errors a user can meet; each message is one sentence that says what to do.
 
 KeyhopError
-├── CannotStart            what was asked for cannot be done as it stands
+├── CannotStart            what was asked for cannot be done as it stands; nothing has been read
 │   ├── TableNotFound
 │   ├── IndexNotFound
-│   └── RunConflict        the output already holds something else
+│   ├── IndexBusy          somebody else builds, audits or removes the key index
+│   └── RunConflict        the output already holds another run, or a finished one
+├── MetadataLost           a key has items in shards that the shard metadata does not know
+├── TooExpensive           the upper end of the estimate is over the limit in dollars; only a sample
+│                          was read, but a schedule may meet it too, so somebody has to hear of it
 ├── AwsRefused             the service said no; asking again does not help
-│   ├── NoCredentials
+│   ├── NoCredentials      there are none, or they are not valid
 │   └── NotPermitted
 ├── Unreachable            no answer from the endpoint at all
 ├── StoreUnavailable       the results' place does not answer; the run can be resumed
 ├── GaveUp                 throttled or failing for too long; the run can be resumed
-├── NoProgress             the time allowed did not suffice for anything
+├── NoProgress             the time that a worker was allowed did not suffice for anything
 ├── BudgetSpent            the next page would cost more than is left; the run can be resumed
 ├── SegmentsTooLarge       a check cannot read a segment to its end in the time allowed
+├── Disbelieved            what a run has read is not to be believed any more: it begins anew
 ├── KeysMissing            a check found keys that the run did not report
-└── BrokenPromise          the service, or a stored run, contradicts what it promises
+└── BrokenPromise          the service, or a stored run, contradicts what it promises: going on
+                           could lose keys
 """
 
 
-class KeyhopError(Exception):
-    """Base of all errors that Keyhop explains."""
+class KeyhopError(Exception): ...
 
 
-class CannotStart(KeyhopError):
-    """What was asked for cannot be done as it stands; nothing has been read."""
+class CannotStart(KeyhopError): ...
 
 
-class TableNotFound(CannotStart):
-    """No such table in this account and region."""
+class TableNotFound(CannotStart): ...
 
 
-class IndexNotFound(CannotStart):
-    """The table has no such index."""
+class IndexNotFound(CannotStart): ...
 
 
-class RunConflict(CannotStart):
-    """The place for the output holds another run, or a finished one."""
+class IndexBusy(CannotStart): ...
 
 
-class AwsRefused(KeyhopError):
-    """The service refused; asking again does not help."""
+class MetadataLost(KeyhopError): ...
 
 
-class NoCredentials(AwsRefused):
-    """There are no AWS credentials, or they are not valid."""
+class RunConflict(CannotStart): ...
 
 
-class NotPermitted(AwsRefused):
-    """The credentials lack a permission."""
+class TooExpensive(KeyhopError): ...
 
 
-class Unreachable(KeyhopError):
-    """The endpoint did not answer at all."""
+class AwsRefused(KeyhopError): ...
 
 
-class StoreUnavailable(KeyhopError):
-    """The place for the results does not answer, or refuses for the moment."""
+class NoCredentials(AwsRefused): ...
 
 
-class GaveUp(KeyhopError):
-    """Nothing has succeeded for as long as patience allows."""
+class NotPermitted(AwsRefused): ...
 
 
-class NoProgress(KeyhopError):
-    """The time that a worker was allowed did not suffice for anything."""
+class Unreachable(KeyhopError): ...
 
 
-class BudgetSpent(KeyhopError):
-    """The next page would cost more read units than the run may still spend."""
+class StoreUnavailable(KeyhopError): ...
 
 
-class SegmentsTooLarge(KeyhopError):
-    """A check cannot read a segment to its end in the time allowed."""
+class GaveUp(KeyhopError): ...
+
+
+class NoProgress(KeyhopError): ...
+
+
+class BudgetSpent(KeyhopError): ...
+
+
+class SegmentsTooLarge(KeyhopError): ...
+
+
+class Disbelieved(KeyhopError): ...
 
 
 class KeysMissing(KeyhopError):
-    """A check of a finished run found keys that it did not report. missing: how many."""
+    """missing: how many."""
 
     def __init__(self, message: str, missing: int = 0) -> None:
         super().__init__(message)
         self.missing = missing
 
 
-class BrokenPromise(KeyhopError):
-    """Something that must hold does not: going on could lose keys."""
+class BrokenPromise(KeyhopError): ...

@@ -2,16 +2,14 @@
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
-
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 20.0
 DEFAULT_PATIENCE_SECONDS = 300.0
-"""How long failures are borne while nothing succeeds."""
+"""For failures while nothing succeeds."""
 
 
 def repeat(
@@ -27,7 +25,7 @@ def repeat(
     """What `attempt` returns; it is made again after failures of which `may_help` says so.
 
     Waits with full jitter: up to `first` seconds, then up to twice as long each time, at most
-    `longest`. failed: told of each failure before the wait; what it raises ends the attempts.
+    `longest`. failed: called at each failure, before the wait; what it raises ends the attempts.
     is_enough: whether the failure of this number (1 is the first) is the last one to be borne.
     Raises the last failure as it is.
     """
@@ -37,13 +35,15 @@ def repeat(
         if not may_help(error):
             raise
         failures = [error]
+    # Only now: a command begins sooner, and most end, without it.
+    from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
     def again() -> T:
         if failures:
             raise failures.pop()  # the failure that brought us here counts as the first attempt
         return attempt()
 
-    retrying = Retrying(
+    policy = Retrying(
         retry=retry_if_exception(may_help),
         wait=wait_random_exponential(first, longest),
         stop=lambda state: is_enough(_failure(state), state.attempt_number),
@@ -51,10 +51,10 @@ def repeat(
         sleep=sleep,
         reraise=True,
     )
-    return retrying(again)
+    return policy(again)
 
 
-def _failure(state: RetryCallState) -> BaseException:
-    error = state.outcome.exception() if state.outcome else None
+def _failure(state: Any) -> BaseException:
+    error: BaseException | None = state.outcome.exception() if state.outcome else None
     assert error is not None
     return error

@@ -8,6 +8,7 @@ the partition key, start keys are validated (a foreign segment's is refused), an
 import base64
 import hashlib
 import math
+import re
 import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping
@@ -222,6 +223,32 @@ class Table:
         last = {n: taken[-1][n] for n in view.key_names} if taken and full else None
         return self._page(request, view, taken, last, read)
 
+    def query(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """One page of a collection, in the order of its sort key or against it."""
+        view = self._view(request)
+        low, high = _range(request, view)
+        begin, end = bisect_left(view.places, low), bisect_left(view.places, high)
+        forward = request.get("ScanIndexForward", True)
+        start = request.get("ExclusiveStartKey")
+        if start is not None:
+            self._validate_key(view, start)
+            if forward:
+                begin = max(begin, bisect_right(view.places, view.place(start)))
+            else:
+                end = min(end, bisect_left(view.places, view.place(start)))
+        limit = request.get("Limit", end - begin + 1)
+        taken: list[Mapping[str, Any]] = []
+        read = 0
+        order = range(begin, end) if forward else range(end - 1, begin - 1, -1)
+        for at in order:
+            taken.append(view.items[view.places[at]])
+            read += size_of(taken[-1])
+            if len(taken) == limit or read >= PAGE_BYTES:
+                break
+        full = len(taken) == limit or read >= PAGE_BYTES
+        last = {n: taken[-1][n] for n in view.key_names} if taken and full else None
+        return self._page(request, view, taken, last, read)
+
     def _page(
         self,
         request: Mapping[str, Any],
@@ -292,6 +319,45 @@ class Table:
                     raise invalid(f"Size of {'hash' if hash_key else 'range'} key is out of bounds")
 
 
+class _Last:
+    """After all else."""
+
+    def __lt__(self, other: Any) -> bool:
+        return False
+
+    def __gt__(self, other: Any) -> bool:
+        return True
+
+
+LAST = _Last()
+
+
+def _range(request: Mapping[str, Any], view: View) -> tuple[Any, Any]:
+    """From where to where a Query goes: `#k = :k`, and one comparison of the sort key."""
+    names = request.get("ExpressionAttributeNames", {})
+    values = request["ExpressionAttributeValues"]
+    partition: dict[str, Any] = {}
+    low: tuple[Any, ...] = ()
+    high: tuple[Any, ...] = (LAST,)
+    for clause in re.split(r"\s+AND\s+", request["KeyConditionExpression"]):
+        name, operator, value = clause.split()
+        name = names.get(name, name)
+        if name in view.schema.hashes and operator == "=":
+            partition[name] = values[value]
+            continue
+        if name not in view.schema.ranges:
+            raise invalid(f"Query condition missed key schema element: {clause}")
+        bound = order_of(values[value])
+        if operator in (">=", ">", "="):
+            low = (bound, LAST) if operator == ">" else (bound,)
+        if operator in ("<=", "<", "="):
+            high = (bound,) if operator == "<" else (bound, LAST)
+    if set(partition) != set(view.schema.hashes):
+        raise invalid("Query condition missed key schema element")
+    orders = tuple(order_of(partition[name]) for name in view.schema.hashes)
+    return (hash_of(orders), orders, low), (hash_of(orders), orders, high)
+
+
 def _projected(request: Mapping[str, Any]) -> set[str] | None:
     expression = request.get("ProjectionExpression")
     if expression is None:
@@ -318,7 +384,11 @@ class Service:
             self.tables[request["TableName"]] = Table(request)
             return {"TableDescription": self.tables[request["TableName"]].describe()}
         if operation == "ListTables":
-            return {"TableNames": sorted(self.tables)}
+            after = request.get("ExclusiveStartTableName", "")
+            names = sorted(name for name in self.tables if name > after)
+            page = names[: request.get("Limit", 100)]
+            more = {"LastEvaluatedTableName": page[-1]} if len(page) < len(names) else {}
+            return {"TableNames": page, **more}
         if operation == "BatchWriteItem":
             for name, writes in request["RequestItems"].items():
                 for write in writes:
@@ -341,6 +411,10 @@ class Service:
             return {}
         if operation == "Scan":
             return table.scan(request, empty)
+        if operation == "Query":
+            return table.query(request)
+        if operation == "DescribeTimeToLive":
+            return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
         raise Refused("UnknownOperationException", operation)
 
     def _table(self, name: str) -> Table:

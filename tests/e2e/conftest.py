@@ -7,33 +7,51 @@ first: the other worker has all other tests meanwhile.
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from keyhop.cli.executions import Execution
+from keyhop.rekey.pair import SIDE_SUFFIX
 
+from infra.functions import SERVICE
 from local.cloud import Cloud, laptop_cloud
-from local.follow import Ended, Executions
 from testing.databases import Database
-from tests.live.fixtures import enumerated, fixtures
+from testing.executions import Executions
+from tests.infra import recorded
+from tests.infra.recorded import KEY_INDEXES, METADATA, REKEY, TABLES
+from tests.infra.template import Deployed as Template
+from tests.recording.calls import Kinds
+from tests.recording.recorder import Recorder
 
-LIVE_PREFIX = "e2e-"
-SHARDED = {"table": "Sharded", "sharding": {"partitionKey": "path"}}
-TABLES = [
-    *("Whole", "Small", "Slow", "Odd"),
-    *({"table": name, "keyIndex": True} for name in ("Kept", "Chaos")),
-    SHARDED,
-    *(table.name for table in enumerated(fixtures(LIVE_PREFIX))),
-]
-"""What the deployment may touch; each test module has tables of its own."""
-
+PAIRED = [name for pair in REKEY for name in (*pair.values(), pair["destination"] + SIDE_SUFFIX)]
+KINDS = Kinds(
+    {
+        **dict.fromkeys(KEY_INDEXES, "Kept"),
+        "Sharded": "Sharded",
+        METADATA: METADATA,
+        "Each": "Each",
+        "Reported": "Reported",
+        **{name: name for name in PAIRED},
+    },
+    "Small",
+    frozenset(("Sharded", METADATA, "Reported", *PAIRED)),
+)
 WORKER_SECONDS = 30
 """The least that the stack takes: a worker works half a minute, and hands back."""
 
 LONGEST_SECONDS = 100.0
 TEST_SECONDS = 300
 """With the deployment, which is part of the first test, on a machine that does something else."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--record-calls", action="store_true", help="write tests/infra/calls.json anew (all tests)"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,13 +69,30 @@ class Deployed:
     database: Database
     names: set[str] = field(default_factory=set)
 
-    def run(self, given: Any, name: str | None = None, seconds: float = LONGEST_SECONDS) -> Ended:
+    def run(
+        self, given: Any, name: str | None = None, seconds: float = LONGEST_SECONDS
+    ) -> Execution:
         """Start an execution and wait for its end."""
         return self.executions.follow(self.executions.start(given, name), seconds)
 
     def found(self, run: str, attribute: str = "pk", type_: str = "S") -> Counter[str]:
         """The keys of a run, each with how often it is there."""
         return Counter(key[attribute][type_] for key in self.executions.keys(run))
+
+    def alarms(self, machine: str = "EnumerateKeys") -> float:
+        """How often the machine's RaiseAlarm has counted in the last hour."""
+        now = datetime.now(UTC)
+        names = {"service": SERVICE, "machine": machine}
+        told = self.cloud.client("cloudwatch").get_metric_statistics(
+            Namespace="Keyhop",
+            MetricName="NeedsAPerson",
+            Dimensions=[{"Name": name, "Value": value} for name, value in names.items()],
+            StartTime=now - timedelta(hours=1),
+            EndTime=now + timedelta(minutes=1),
+            Period=60,
+            Statistics=["Sum"],
+        )
+        return float(sum(one["Sum"] for one in told["Datapoints"]))
 
     def put(self, key: str, content: Any) -> None:
         """Write an object into the results bucket."""
@@ -66,16 +101,39 @@ class Deployed:
 
 
 @pytest.fixture(scope="session")
-def cloud() -> Iterator[Cloud]:
-    """ministack and DynamoDB Local."""
-    with laptop_cloud() as cloud:
-        yield cloud
+def recorder(request: pytest.FixtureRequest) -> Iterator[Recorder]:
+    """Of all calls of the session."""
+    recorder = Recorder(KINDS)
+    yield recorder
+    if request.config.getoption("--record-calls"):
+        recorded.write(recorder.calls)
 
 
 @pytest.fixture(scope="session")
-def deployed(cloud: Cloud) -> Deployed:
+def cloud(dynamodb_local_url: str, recorder: Recorder) -> Iterator[Cloud]:
+    """ministack, and the DynamoDB Local of the other tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("local.cloud.dynamodb_local", lambda: nullcontext(dynamodb_local_url))
+        with laptop_cloud(recorder.seen) as cloud:
+            yield cloud
+
+
+@pytest.fixture(autouse=True)
+def every_call_is_allowed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """By the roles that are deployed: the emulators have no IAM."""
+    yield
+    if "deployed" in request.fixturenames:
+        recorder: Recorder = request.getfixturevalue("recorder")
+        recorder.read_histories(request.getfixturevalue("cloud"))
+        assert recorder.denied() == []
+
+
+@pytest.fixture(scope="session")
+def deployed(cloud: Cloud, recorder: Recorder) -> Deployed:
     """The stack, deployed by the CDK's command line as a user does it."""
-    outputs = cloud.deploy(TABLES, workerTimeoutSeconds=str(WORKER_SECONDS))
+    given = {"workerTimeoutSeconds": str(WORKER_SECONDS), "rekey": json.dumps(REKEY)}
+    outputs = cloud.deploy(TABLES, **given)
+    recorder.template = Template(json.loads(cloud.template.read_text()))
     executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
     return Deployed(cloud, executions, Database("dynamodb_local", cloud.dynamodb))
 

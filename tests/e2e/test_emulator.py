@@ -13,7 +13,7 @@ import pytest
 
 from local.cloud import Cloud
 from local.emulator import MENDED, mended
-from local.follow import Executions
+from testing.executions import Executions
 from tests.e2e.processes import busy_worker
 
 CODE = """

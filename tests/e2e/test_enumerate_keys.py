@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from keyhop.errors import RunConflict
 
+from testing.marks import prove
 from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import busy_worker
 
@@ -59,27 +61,34 @@ def levels_noted(deployed: Deployed) -> set[int]:
     listed = deployed.executions.s3.list_objects_v2(
         Bucket=deployed.executions.bucket, Prefix="runs/raised/levels/"
     )
-    keys = [entry["Key"] for entry in listed.get("Contents", ())]
+    keys = [entry["Key"] for entry in listed.get("Contents", ()) if "/turns/" not in entry["Key"]]
     return {json.loads(deployed.executions.read(key))["level"] for key in keys}
 
 
-def test_a_table_of_30_000_items_over_3_000_keys_comes_out_exactly(deployed: Deployed) -> None:
-    expected = deployed.database.collections("Whole", [10, 10, 9] * 990 + [43] * 30)
-    assert len(expected) == 3_000
-    ended = deployed.run({"table": "Whole", "segments": 256, "maxConcurrency": 2}, "whole")
+@pytest.mark.parametrize("times", [1, prove(10)])
+def test_a_table_of_30_000_items_over_3_000_keys_comes_out_exactly(
+    deployed: Deployed, times: int
+) -> None:
+    """In `make test` a tenth of it, by as many segments and groups."""
+    sizes = ([10, 10, 9] * 99 + [43] * 3) * times
+    expected = deployed.database.collections("Whole", sizes)
+    assert len(expected) == 300 * times
+    name = f"whole-{times}"
+    ended = deployed.run({"table": "Whole", "segments": 256, "maxConcurrency": 2}, name)
     assert ended.status == "SUCCEEDED", ended
-    assert deployed.found("whole") == Counter(expected)
-    manifest = deployed.executions.manifest("whole")
-    assert manifest["keys"] == ended.output["keys"] == 3_000
+    assert deployed.found(name) == Counter(expected)
+    manifest = deployed.executions.manifest(name)
+    assert manifest["keys"] == ended.output["keys"] == 300 * times
     assert manifest["segments"]["ended"] == 256
     assert manifest["groups"] == 8
     assert manifest["invocations"] >= 8
-    prefix = f"s3://{deployed.executions.bucket}/runs/whole/"
+    prefix = f"s3://{deployed.executions.bucket}/runs/{name}/"
     assert (ended.output["manifest"], ended.output["parts"]) == (
         f"{prefix}manifest.json",
         f"{prefix}parts.json",
     )
-    assert ended.output["read_units"] < 2_500
+    assert ended.output["read_units"] < 128 + 237 * times
+    deployed.database.client.delete_table(TableName="Whole")
 
 
 def test_the_table_alone_is_enough_and_a_name_is_given_once(
@@ -88,7 +97,7 @@ def test_the_table_alone_is_enough_and_a_name_is_given_once(
     ended = deployed.run({"table": "Small"}, "alone")
     assert ended.status == "SUCCEEDED", ended
     assert deployed.found("alone") == Counter(small)
-    with pytest.raises(deployed.executions.states.exceptions.ExecutionAlreadyExists):
+    with pytest.raises(RunConflict):
         deployed.executions.start({"table": "Small", "segments": 9}, "alone")
 
 
@@ -129,12 +138,19 @@ def test_a_plan_only_ends_with_an_estimate(deployed: Deployed, small: set[str]) 
 def test_a_wrong_input_is_refused_with_a_sentence(
     deployed: Deployed, small: set[str], given: Any, error: str, told: str
 ) -> None:
-    execution = deployed.executions.start(given)
-    ended = deployed.executions.follow(execution, 60)
+    before = deployed.alarms()
+    ended = deployed.run(given)
     assert (ended.status, ended.error) == ("FAILED", error)
+    assert deployed.alarms() == before, "who asked is told, and nobody else"
     assert told in ended.cause
-    raw = deployed.executions.states.describe_execution(executionArn=execution)["cause"]
-    assert raw == ended.cause, "the cause is the sentence itself, and no JSON"
+    assert "errorMessage" not in ended.cause, "the cause is the sentence itself, and no JSON"
+
+
+def test_a_schedules_input_that_is_refused_raises_the_alarm(deployed: Deployed) -> None:
+    before = deployed.alarms()
+    ended = deployed.run({"table": "Odd", "scheduled": True})
+    assert (ended.status, ended.error) == ("FAILED", "TableNotFound")
+    assert deployed.alarms() == before + 1
 
 
 def test_the_check_is_a_state_of_its_own(deployed: Deployed, small: set[str]) -> None:
@@ -148,8 +164,8 @@ def test_the_check_is_a_state_of_its_own(deployed: Deployed, small: set[str]) ->
 def test_a_budget_of_units_holds_and_a_resume_goes_on(deployed: Deployed, small: set[str]) -> None:
     given = {"table": "Small", "segments": 96, "maxConcurrency": 2, "maxReadUnits": 40}
     ended = deployed.run(given, "poor")
-    assert (ended.status, ended.error) == ("FAILED", "RunFailed")
-    assert ended.cause.startswith("BudgetSpent: ")
+    assert (ended.status, ended.error) == ("FAILED", "BudgetSpent")
+    assert ended.cause.startswith("Of maxReadUnits too little is left")
     advised = json.loads(ended.cause.partition("start again with ")[2].rstrip("."))
     assert advised == {
         "table": "Small",
@@ -171,14 +187,16 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
 ) -> None:
     """The poison: a commit that is not JSON, where the last group will look for its own."""
     given = {"table": "Small", "segments": 256, "maxConcurrency": 1}
+    before = deployed.alarms()
     execution = deployed.executions.start(given, "poisoned")
     while deployed.executions.progress(execution) is None:
         pass
     deployed.put("runs/poisoned/commits/g00007-s000000.json", b"{")
     ended = deployed.executions.follow(execution, LONGEST_SECONDS)
-    assert (ended.status, ended.error) == ("FAILED", "RunFailed")
-    assert "Group 7 failed. BrokenPromise: commits/g00007-s000000.json is dam" in ended.cause
+    assert (ended.status, ended.error) == ("FAILED", "BrokenPromise")
+    assert "Group 7 failed. commits/g00007-s000000.json is dam" in ended.cause
     assert "start a new run" in ended.cause
+    assert deployed.alarms() == before + 1
     assert deployed.run(given, "healthy").status == "SUCCEEDED"
     assert deployed.found("healthy") == Counter(small)
 

@@ -5,25 +5,31 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from local.cloud import Cloud
+from local.cloud import CACHES, Cloud, laptop_cloud
+from local.stream_bridge import bridge_for
 from testing.servers import ROOT, local_client
-from tests.e2e.conftest import LIVE_PREFIX, Deployed
+from tests.e2e.conftest import Deployed
+from tests.infra.recorded import LIVE_PREFIX
+from tests.live.catalogue import CHECKS
 from tests.live.fixtures import COMMON, enumerated, fixtures
+from tests.live.ways import LAPTOP
+
+QUICK = {**CACHES, "CDK_VALIDATION": "false"}
 
 
 @dataclass(frozen=True)
 class Account:
-    """The laptop cloud as the suite's account."""
+    """A laptop cloud as the suite's account. bucket: of the stack that is there before."""
 
     cloud: Cloud
-    machine: str
-    bucket: str
+    machine: str = ""
+    bucket: str = ""
 
     def command(self, *arguments: str, **environment: str) -> dict[str, Any]:
         """What starts the suite, for subprocess; with nothing of a real account."""
@@ -31,7 +37,7 @@ class Account:
         return {
             "args": [sys.executable, "-m", "tests.live.run", *arguments],
             "cwd": ROOT,
-            "env": {**clean, **self.cloud.exports, **environment},
+            "env": {**clean, **QUICK, **self.cloud.exports, **environment},
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
@@ -59,40 +65,77 @@ class Account:
         return [entry["Key"] for entry in listed.get("Contents", ())]
 
     @property
-    def executions(self) -> list[dict[str, Any]]:
+    def statuses(self) -> set[str]:
+        """Of the executions of the suite's own."""
         told = self.cloud.client("stepfunctions").list_executions(stateMachineArn=self.machine)
-        return [one for one in told["executions"] if one["name"].startswith(COMMON)]
+        return {one["status"] for one in told["executions"] if one["name"].startswith(COMMON)}
+
+    @property
+    def stacks(self) -> set[str]:
+        """Those that are there."""
+        told = self.cloud.client("cloudformation").describe_stacks()["Stacks"]
+        return {one["StackName"] for one in told if one["StackStatus"] != "DELETE_COMPLETE"}
 
 
 @pytest.fixture
 def account(deployed: Deployed) -> Account:
+    """With the stack of the other tests."""
     return Account(deployed.cloud, deployed.executions.state_machine, deployed.executions.bucket)
 
 
+@pytest.fixture(scope="module")
+def empty_account() -> Iterator[Account]:
+    """With nothing but what `cdk bootstrap` makes, and the stream bridge."""
+    with laptop_cloud() as cloud:
+        cloud.bootstrap()
+        with bridge_for(cloud).running():
+            yield Account(cloud)
+
+
+def names_in(said: str, word: str) -> set[str]:
+    """The checks of which the suite says that."""
+    return set(re.findall(rf"^  {word} +([a-z-]+)(?: \[|:)", said, re.MULTILINE))
+
+
+NOT_ON_A_LAPTOP = {name for name, check in CHECKS.items() if check.needs in LAPTOP.lacks}
+
+
 @pytest.mark.prove
-def test_all_checks_pass_and_nothing_stays(account: Account) -> None:
+@pytest.mark.timeout(1500)
+def test_all_checks_pass_and_nothing_stays(empty_account: Account) -> None:
+    """With a stack of its own; each check is made, or skipped by name for what a laptop lacks."""
+    account = empty_account
     status, said = account.run("--yes", TABLE_PREFIX=LIVE_PREFIX)
     assert status == 0, said
-    assert said.count("\n  ok ") > 80
     assert "FAILED" not in said.replace("status FAILED", "")
+    assert names_in(said, "skipped") == NOT_ON_A_LAPTOP
+    assert names_in(said, "ok") == CHECKS.keys() - NOT_ON_A_LAPTOP
     before, after = said.split("Making and loading the tables", 1)
     assert "account   000000000000, region us-east-1" in before
     assert "in all, at most" in before
     assert "2026-08" in before
-    first_check = after.split("\n  ok ", 1)[1]
-    assert "{last key, greatest sort key} with a Segment" in first_check.splitlines()[0]
     assert "All tables and objects that it made are removed." in after
     assert account.tables == set()
-    assert account.objects == []
+    assert account.stacks == {"CDKToolkit"}
+
+
+INTERRUPTED: dict[str, dict[str, str]] = {
+    "Making and loading": {},
+    "npx cdk deploy": {"ONLY": "run"},
+    "ok      run [": {"STACK_NAME": "Keyhop", "ONLY": "run"},
+}
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("at", ["Making and loading", "state machine on"])
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("at", sorted(INTERRUPTED))
 def test_an_interruption_cleans_up_and_a_second_one_does_not_hinder_it(
-    account: Account, at: str
+    request: pytest.FixtureRequest, at: str
 ) -> None:
-    arguments = () if "Making" not in at else ("--without-stack",)
-    command = account.command("--yes", *arguments, TABLE_PREFIX=LIVE_PREFIX)
+    has_stack = "STACK_NAME" in INTERRUPTED[at]
+    account = request.getfixturevalue("account" if has_stack else "empty_account")
+    before = account.stacks
+    command = account.command("--yes", TABLE_PREFIX=LIVE_PREFIX, **INTERRUPTED[at])
     with subprocess.Popen(**command) as suite:
         said = _until(suite, lambda line: at in line)
         suite.send_signal(signal.SIGINT)
@@ -102,8 +145,34 @@ def test_an_interruption_cleans_up_and_a_second_one_does_not_hinder_it(
     assert suite.returncode == 130, said
     assert "All tables and objects that it made are removed." in said
     assert account.tables == set()
-    assert account.objects == []
-    assert "RUNNING" not in {execution["status"] for execution in account.executions}
+    assert account.stacks == before
+    if has_stack:
+        assert account.objects == []
+        assert "RUNNING" not in account.statuses
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_a_failure_cleans_up(empty_account: Account) -> None:
+    """The deployment takes no address of DynamoDB that has a path."""
+    account = empty_account
+    there = f"{account.cloud.dynamodb}/elsewhere"
+    status, said = account.run(
+        "--yes", TABLE_PREFIX=LIVE_PREFIX, ONLY="run", AWS_ENDPOINT_URL_DYNAMODB=there
+    )
+    assert status == 1, said
+    assert "The suite could not go on: cdk deploy ended with 1" in said
+    assert "dynamodbEndpoint" in said
+    assert "All tables and objects that it made are removed." in said
+    assert account.tables == set()
+    assert account.stacks == {"CDKToolkit"}
+
+
+def test_a_check_that_there_is_not_is_told(account: Account) -> None:
+    status, said = account.run("--yes", TABLE_PREFIX=LIVE_PREFIX, ONLY="run,atena")
+    assert status == 2
+    assert "ONLY has atena; the checks are hop," in said
+    assert account.tables == set()
 
 
 def _until(suite: "subprocess.Popen[str]", is_it: Callable[[str], bool]) -> str:
@@ -118,7 +187,7 @@ def _until(suite: "subprocess.Popen[str]", is_it: Callable[[str], bool]) -> str:
 
 
 def test_without_consent_nothing_is_made(account: Account) -> None:
-    status, said = account.run(TABLE_PREFIX=LIVE_PREFIX)
+    status, said = account.run(TABLE_PREFIX=LIVE_PREFIX, WITHOUT_STACK="1")
     assert status == 2
     assert "in all, at most" in said
     assert "Nothing was done." in said
@@ -143,7 +212,7 @@ def test_a_table_that_is_there_already_is_not_touched(account: Account) -> None:
 
 
 def test_tables_that_are_not_allowed_are_told_with_the_command_to_deploy(account: Account) -> None:
-    status, said = account.run("--yes", TABLE_PREFIX="live-others-")
+    status, said = account.run("--yes", TABLE_PREFIX="live-others-", STACK_NAME="Keyhop")
     assert status == 2
     allowed, missing = (
         ",".join(table.name for table in enumerated(fixtures(prefix)))
@@ -153,12 +222,11 @@ def test_tables_that_are_not_allowed_are_told_with_the_command_to_deploy(account
     assert account.tables == set()
 
 
-def test_a_stack_that_is_not_there_is_told_with_the_command_to_deploy(account: Account) -> None:
+def test_a_stack_that_is_not_there_is_told(account: Account) -> None:
     status, said = account.run("--yes", TABLE_PREFIX=LIVE_PREFIX, STACK_NAME="Nobodys")
     assert status == 2
-    names = ",".join(table.name for table in enumerated(fixtures(LIVE_PREFIX)))
     assert "There is no stack Nobodys." in said
-    assert f"npx cdk deploy -c tables={names} -c stackName=KeyhopLive -c keepResults=false" in said
+    assert "WITHOUT_STACK=1" in said
 
 
 def test_a_state_machine_of_another_region_is_refused(account: Account) -> None:

@@ -7,16 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from keyhop.cli.executions import Execution
 from keyhop.dynamodb.client import Endpoint
 from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 
-from local.follow import Ended, Executions
-from tests.e2e.conftest import SHARDED, Deployed
+from testing.executions import Executions
+from tests.e2e.conftest import Deployed
+from tests.infra.recorded import METADATA, SHARDED
+from tests.recording.proxy import Answer, Request, refusal
+from tests.recording.recorder import Recorder
 
 TABLE = SHARDED["table"]
-METADATA = f"Keyhop-shards-{TABLE}"
 KEY = "/srv/share/budget.xlsx"
 
 
@@ -28,7 +31,7 @@ def sharded(deployed: Deployed) -> Deployed:
     return deployed
 
 
-def register(deployed: Deployed, key: str, shards: int) -> None:
+def register(deployed: Deployed, key: str, shards: int, **more: Any) -> None:
     """A key whose steps take as little time as is possible, and which nobody has used for long."""
     long_ago = int(time.time()) - 200_000
     deployed.database.client.put_item(
@@ -39,6 +42,7 @@ def register(deployed: Deployed, key: str, shards: int) -> None:
             "last_updated": {"N": str(long_ago)},
             "shard_history": {"SS": [f"{long_ago}:{shards}"]},
             "settle_seconds": {"N": "2"},
+            **more,
         },
     )
 
@@ -68,7 +72,7 @@ def invoke(deployed: Deployed, function: str, event: Any) -> Any:
     return json.loads(answer["Payload"].read())
 
 
-def drain(deployed: Deployed, given: Any) -> Ended:
+def drain(deployed: Deployed, given: Any) -> Execution:
     arn = deployed.cloud.outputs["DrainShardsArn"]
     machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
     return machine.follow(machine.start(given), 100)
@@ -132,8 +136,75 @@ def test_what_is_wrong_is_told_and_a_failed_drain_looks_failed(sharded: Deployed
 
 
 def test_keys_with_more_shards_than_they_need_are_proposed(sharded: Deployed) -> None:
-    register(sharded, "/quiet", 8)
+    an_hour_ago = int(time.time() // 60) - 60
+    register(sharded, "/quiet", 8, traffic={"M": {str(an_hour_ago): {"N": "1"}}})
+    register(sharded, "/unknown", 8)
     proposed = invoke(sharded, "ProposeDrains", {})
+    assert "/unknown" not in {proposal["key"] for proposal in proposed}
     (one,) = [proposal for proposal in proposed if proposal["key"] == "/quiet"]
     assert (one["table"], one["from"], one["to"], one["started"]) == (TABLE, 8, 1, False)
     assert one["reason"]
+
+
+def physical(key: str, shard: int) -> str:
+    return str(Names().physical({"S": key}, shard)["S"])
+
+
+def put(deployed: Deployed, key: str, shard: int, moment: int) -> None:
+    """An item where somebody has left it."""
+    item = {"path": {"S": physical(key, shard)}, "moment": {"N": str(moment)}}
+    deployed.database.client.put_item(TableName=TABLE, Item=item)
+
+
+def test_items_of_older_shards_are_found_and_of_copies_one_is_kept(sharded: Deployed) -> None:
+    """What makes writes look, move and fold, and drains delete copies."""
+    key = "/srv/older"
+    register(sharded, key, 4)
+    for moment in range(8):
+        for shard in (1, 2, 3):
+            put(sharded, key, shard, moment)
+    items = [{"path": key, "moment": moment, "new": True} for moment in range(6)]
+    told = invoke(sharded, "WriteSharded", {"table": TABLE, "items": items})
+    assert told["written"] == 6, told
+    copies = shards_of(sharded, key)
+    assert copies.total() == 6 + 2 * 3, "those of two items were not written to"
+    ended = drain(sharded, {"table": TABLE, "key": key, "shards": 1})
+    assert ended.status == "SUCCEEDED", ended
+    assert shards_of(sharded, key) == {1: 8}
+
+
+def test_a_new_key_is_written_in_batches_and_a_hot_one_gets_shards(
+    sharded: Deployed, recorder: Recorder
+) -> None:
+    cold = [{"path": "/srv/new", "moment": moment} for moment in range(10)]
+    assert invoke(sharded, "WriteSharded", {"table": TABLE, "items": cold})["written"] == 10
+    register(sharded, "/srv/hot", 1)
+    hot = {"table": TABLE, "items": [{"path": "/srv/hot", "moment": 1}]}
+    reason = {"reason": "TableWriteKeyRangeThroughputExceeded", "resource": "arn:t"}
+    throttled = refusal("ThrottlingException", "Slow down", throttlingReasons=[reason])
+    untold = refusal("ThrottlingException", "Rate of requests exceeds the allowed throughput.")
+
+    def fault(request: Request) -> Answer | None:
+        is_write = request.operation == "PutItem" and b'"/srv/hot' in request.body
+        if not is_write or f'"{METADATA}"'.encode() in request.body:
+            return None
+        tried.append(request)
+        if metadata(sharded, "/srv/hot").number > 1:
+            return None
+        return untold if len(tried) < 3 else throttled
+
+    tried: list[Request] = []
+    with recorder.answering(fault):
+        assert invoke(sharded, "WriteSharded", hot)["written"] == 1
+    assert metadata(sharded, "/srv/hot").number == 2
+
+
+def test_logical_keys_are_folded_by_their_metadata(sharded: Deployed) -> None:
+    key = "/srv/folded"
+    register(sharded, key, 3)
+    for shard in (1, 2, 3):
+        put(sharded, key, shard, 7)
+    given = {"table": TABLE, "logical": True, "metadata": METADATA}
+    ended = sharded.run(given, "folded")
+    assert ended.status == "SUCCEEDED", ended
+    assert sharded.found("folded", "path")[key] == 1

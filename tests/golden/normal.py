@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 RANDOM = (
+    (r"(/[\w.-]+)+/keyhop/key-index/[\w.-]+/?", "<registry>"),
     (r"\b[0-9a-f]{64}\b", "<sha256>"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uuid>"),
     (r"\b[0-9a-f]{32}\b", "<id>"),
@@ -26,8 +27,8 @@ VARYING = {
     ),
 }
 """Names of numbers that depend on time, or that a better way of reading may change."""
-UNORDERED = {"missing", "surplus", "late", "occupied"}
-"""Names of lists whose order is not promised: examples of keys."""
+UNORDERED = {"missing", "surplus", "late", "occupied", "DependsOn"}
+"""Names of lists whose order is not promised: examples of keys, what CloudFormation makes first."""
 HIDDEN = {"attempt", "worker", "software_version", "identity"}
 """Names of texts that no other run, or no other version, has."""
 

@@ -2,19 +2,28 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from tests.golden import capture
+from tests.golden.capture import deployment, index_runs, layout2, places
+from tests.golden.capture.contexts import CONTEXTS, FILES
 
 RENEW = "python -m tests.golden.capture --write"
 GONE = "(nothing)"
 WHOLE = [name for name in capture.CAPTURES if name not in ("identities.json", "errors.json")]
 
 
+@pytest.fixture(autouse=True)
+def one_database(dynamodb_local_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the other tests."""
+    monkeypatch.setattr(index_runs, "dynamodb_local", lambda: nullcontext(dynamodb_local_url))
+
+
 def stored(name: str) -> str:
-    return (capture.FILES / name).read_text(encoding="utf-8")
+    return (FILES / name).read_text(encoding="utf-8")
 
 
 def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
@@ -49,13 +58,13 @@ def test_errors_say_what_they_said() -> None:
         pytest.fail("\n".join(["errors.json: vanished (-), or new (+):", *told]), False)
 
 
-@pytest.mark.parametrize("context", capture.CONTEXTS)
+@pytest.mark.parametrize("context", CONTEXTS)
 def test_an_upgrade_of_a_deployed_stack_moves_no_id_of_a_stateful_or_named_resource(
     context: str,
 ) -> None:
     """New resources may come; one that is there keeps its logical id, type and physical name."""
     before = json.loads(stored("identities.json"))[context]
-    now = capture.identities_in(capture.template(context))
+    now = deployment.identities_in(deployment.template(context))
     moved = [
         f"{logical_id}: {json.dumps(resource)} -> {json.dumps(now.get(logical_id))}"
         for logical_id, resource in sorted(before.items())
@@ -67,23 +76,23 @@ def test_an_upgrade_of_a_deployed_stack_moves_no_id_of_a_stateful_or_named_resou
 
 def test_an_unfinished_run_of_layout_2_is_resumed() -> None:
     """One of a directory, which was stopped in the middle of a segment."""
-    status, said, keys = capture.resumed("unfinished")
-    assert (status, keys) == (0, capture.KEYS), said
+    status, said, keys = layout2.resumed("unfinished")
+    assert (status, keys) == (0, places.KEYS), said
 
 
 def test_a_finished_run_of_layout_2_is_known_as_one() -> None:
-    status, said, keys = capture.resumed("finished")
-    assert (status, keys) == (2, capture.KEYS)
+    status, said, keys = layout2.resumed("finished")
+    assert (status, keys) == (0, places.KEYS)
     assert "holds a finished run of Orders" in said
 
 
 def test_an_unfinished_run_of_layout_2_in_s3_is_resumed() -> None:
-    output, keys = capture.resumed_in_s3("unfinished")
-    assert (output["run"], output["finished"], keys) == ("stored", True, capture.KEYS)
+    output, keys = layout2.resumed_in_s3("unfinished")
+    assert (output["run"], output["finished"], keys) == ("stored", True, places.KEYS)
 
 
 def test_a_finished_run_of_layout_2_in_s3_is_read() -> None:
     """A check reads all its parts, and finds nothing that they lack."""
-    output, keys = capture.resumed_in_s3("finished", verifyShare=1)
+    output, keys = layout2.resumed_in_s3("finished", verifyShare=1)
     assert (output["verify"]["missing"], output["verify"]["surplus"]) == (0, 0)
-    assert (output["keys"], keys) == (len(capture.KEYS), capture.KEYS)
+    assert (output["keys"], keys) == (len(places.KEYS), places.KEYS)

@@ -20,8 +20,8 @@ KEPT_CONTEXT = CONTEXTS["kept"]
 """Three tables of six may have a key index."""
 SHARDED_CONTEXT = CONTEXTS["sharded"]
 """Two tables of four are sharded; one other has a key index."""
-FOREIGN_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Bestellungen"
-FAR_TABLE = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/Ereignisse"
+FOREIGN_TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/Bestellungen"
+FAR_TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/Ereignisse"
 
 WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
 """What the CDK sets where nothing needs to be built."""
@@ -87,10 +87,31 @@ def kept() -> Deployed:
     return deployed(stack_of(KEPT_CONTEXT))
 
 
+MANY = [f"Table-of-28-characters-{number:05}" for number in range(40)]
+
+
+@pytest.fixture(scope="session")
+def many() -> Deployed:
+    """Of a deployment with 40 tables, all with a key index."""
+    return deployed(stack_of({"tables": [{"table": name, "keyIndex": True} for name in MANY]}))
+
+
 @pytest.fixture(scope="session")
 def sharded() -> Deployed:
     """Of a deployment with sharded tables, which are only proposed to be drained."""
     return deployed(stack_of(SHARDED_CONTEXT))
+
+
+@pytest.fixture(scope="session")
+def mixed() -> Deployed:
+    """Of a deployment with all that there is, and a few tables encrypted with keys of one's own."""
+    return deployed(stack_of(CONTEXTS["mixed"]))
+
+
+@pytest.fixture(scope="session")
+def reported() -> Deployed:
+    """Of a deployment with reports on two tables of three."""
+    return deployed(stack_of(CONTEXTS["reported"]))
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,10 @@ Pseudo parameters have made-up values, and the bucket and the queue made-up name
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 from typing import Any
+
+from testing.iam.simulator import Call, Decision, simulator
 
 REGION, ACCOUNT = "eu-west-1", "111122223333"
 PSEUDO = {
@@ -27,6 +28,10 @@ KEY_INDEX_FUNCTIONS = ("KeepIndex", "ManageIndex", "ReleaseKeeper", "WalkSegment
 """Those that are there if a table has keyIndex."""
 SHARDING_FUNCTIONS = ("WriteSharded", "QuerySharded", "MoveShards", "ProposeDrains")
 """Those that are there if a table is sharded."""
+REPORT_FUNCTIONS = ("ExamineTable", "SampleTable", "ShowReport")
+"""Those that are there if a table has report."""
+REKEY_FUNCTIONS = ("Replicate", "BackfillItems", "ReadBoth", "SettleDifferences", "CutOver")
+"""Those that are there if there is a pair in rekey."""
 KEY_INDEX_MACHINES = ("BuildKeyIndex", "AuditKeyIndex", "RemoveKeyIndex")
 
 
@@ -35,6 +40,7 @@ class Deployed:
     """A template, with the few questions that the tests ask."""
 
     body: Mapping[str, Any]
+    _statements: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def of_type(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """The resources of a type, by logical id."""
@@ -81,14 +87,21 @@ class Deployed:
 
     @property
     def widgets(self) -> dict[str, dict[str, Any]]:
-        """What the dashboard's widgets show, by their titles."""
+        """What the dashboard's widgets show, by their titles; of two of one title, the graph."""
+        shown = [one["properties"] for one in self.dashboard["widgets"] if one["type"] != "text"]
+        return {one["title"]: one for one in shown}
+
+    @property
+    def dashboard(self) -> dict[str, Any]:
+        """The dashboard's body."""
         body = self.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardBody"]
-        widgets = json.loads(self.resolve(body))["widgets"]
-        return {widget["properties"]["title"]: widget["properties"] for widget in widgets}
+        return dict(json.loads(self.resolve(body)))
 
     def statements(self, owner: str) -> list[dict[str, Any]]:
         """All statements on the role of a function or a state machine."""
-        return self.statements_of(self._raw(owner))
+        if owner not in self._statements:
+            self._statements[owner] = self.statements_of(self._raw(owner))
+        return self._statements[owner]
 
     def statements_of(self, properties: Mapping[str, Any]) -> list[dict[str, Any]]:
         """All statements on the role that a resource's properties name."""
@@ -99,24 +112,22 @@ class Deployed:
                 "Action": _listed(statement["Action"]),
                 "Resource": [self.resolve(one) for one in _listed(statement["Resource"])],
             }
-            for policy in self.of_type("AWS::IAM::Policy").values()
+            for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+            for policy in self.of_type(kind).values()
             if {"Ref": role} in policy["Properties"]["Roles"]
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         ]
 
     def allows(self, owner: str, action: str, resource: str, **context: Any) -> bool:
-        """Whether the role may, as IAM would decide; context: values by condition key.
+        """Whether the role may, as IAM would decide; context: values by condition key, or None.
 
         A condition key is written with `__` for its colon: dynamodb__Select="COUNT".
         """
-        asked = {key.replace("__", ":"): value for key, value in context.items()}
-        return any(
-            statement["Effect"] == "Allow"
-            and any(fnmatchcase(action, pattern) for pattern in statement["Action"])
-            and any(fnmatchcase(resource, pattern) for pattern in statement["Resource"])
-            and _met(statement.get("Condition", {}), asked)
-            for statement in self.statements(owner)
-        )
+        return self.judge(Call.of(owner, action, resource, **context)).allowed
+
+    def judge(self, call: Call) -> Decision:
+        """What IAM would say to the caller's role; raises NotAsked."""
+        return simulator().decide(self.statements(call.caller), call)
 
     def resolve(self, value: Any) -> Any:
         """Intrinsic functions replaced by what they would be."""
@@ -135,6 +146,10 @@ class Deployed:
         if set(value) == {"Fn::Join"}:
             separator, parts = value["Fn::Join"]
             return separator.join(self.resolve(part) for part in parts)
+        if set(value) == {"Fn::If"}:
+            condition, yes, no = value["Fn::If"]
+            one, other = map(self.resolve, self.body["Conditions"][condition]["Fn::Equals"])
+            return self.resolve(yes if one == other else no)
         return {key: self.resolve(one) for key, one in value.items()}
 
     def _reference(self, name: str) -> str:
@@ -163,15 +178,17 @@ class Deployed:
             return QUEUE_ARN
         if resource["Type"] == "AWS::DynamoDB::Table":
             return table_arn(resource["Properties"]["TableName"])
+        if resource["Type"] == "AWS::Logs::LogGroup":
+            return log_group_arn(resource["Properties"]["LogGroupName"]) + ":*"
         return f"arn:of:{logical_id}"
 
     def _raw(self, name: str) -> Mapping[str, Any]:
-        for kind, field in (
+        for kind, named in (
             ("AWS::Lambda::Function", "FunctionName"),
             ("AWS::StepFunctions::StateMachine", "StateMachineName"),
         ):
             for resource in self.of_type(kind).values():
-                if resource["Properties"][field].endswith(f"-{name}"):
+                if resource["Properties"][named].endswith(f"-{name}"):
                     return resource["Properties"]
         raise AssertionError(f"there is no {name}")
 
@@ -179,6 +196,11 @@ class Deployed:
 def table_arn(name: str) -> str:
     """A table of the account and region that the template is deployed to."""
     return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+
+
+def log_group_arn(name: str) -> str:
+    """A log group without the `:*` that its attribute Arn ends with."""
+    return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}"
 
 
 def function_arn(name: str) -> str:
@@ -191,32 +213,14 @@ def states_arn(resource: str) -> str:
 
 
 def states_in(definition: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each state of a definition, those of a map's children as well."""
+    """Each state of a definition, those of a map's children and of branches as well."""
     for name, state in definition["States"].items():
         yield name, state
+        for branch in state.get("Branches", ()):
+            yield from states_in(branch)
         if "ItemProcessor" in state:
             yield from states_in(state["ItemProcessor"])
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _met(conditions: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]) -> bool:
-    for operator, wanted in conditions.items():
-        for key, allowed in wanted.items():
-            given = asked.get(key)
-            patterns = _listed(allowed)
-            if operator in ("StringEquals", "ArnEquals"):
-                met = given in patterns
-            elif operator == "StringEqualsIfExists":
-                met = given is None or given in patterns
-            elif operator == "StringLikeIfExists":
-                met = given is None or any(fnmatchcase(given, pattern) for pattern in patterns)
-            elif operator == "ForAllValues:StringEquals":
-                met = all(one in patterns for one in given or ())
-            else:
-                raise AssertionError(f"{operator} is not known here")
-            if not met:
-                return False
-    return True

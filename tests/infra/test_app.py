@@ -62,19 +62,21 @@ def run_app(environment: dict[str, str], context: dict[str, Any]) -> subprocess.
     return subprocess.run(
         [sys.executable, "-c", AS_DEPLOYED],
         cwd=ROOT,
-        env={**environment, "CDK_CONTEXT_JSON": json.dumps(context)},
+        env={**environment, "CDK_CONTEXT_JSON": json.dumps({"settings": "", **context})},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
+@pytest.mark.prove  # tests/e2e deploys by the same command, on this machine
 @pytest.mark.timeout(400)  # node and Python start for it, on a machine that may do other things
 @pytest.mark.usefixtures("assembly")
 def test_synth_needs_no_account_and_no_network(alone: dict[str, str], tmp_path: Path):
     """The fixture `assembly` has built the layer, which is all that is ever fetched."""
     output = tmp_path / "cdk.out"
-    command = [str(CDK), "synth", "--quiet", "--output", str(output), "-c", "tables=Flights,Orders"]
+    command = [str(CDK), "synth", "--quiet", "--output", str(output), "-c", "settings="]
+    command += ["-c", "tables=Flights,Orders"]
     done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     synthesized = Deployed(json.loads((output / "Keyhop.template.json").read_text()))
@@ -87,10 +89,12 @@ def test_synth_needs_no_account_and_no_network(alone: dict[str, str], tmp_path: 
     assert str(ROOT) not in (output / "Keyhop.template.json").read_text()
 
 
-def test_cdk_json_names_only_fields_that_exist(alone: dict[str, str]):
-    settings = json.loads((ROOT / "cdk.json").read_text())
-    assert settings["app"] == ".venv/bin/python app.py"
-    stack_of(settings["context"])
+def test_without_settings_there_is_one_sentence_and_no_traceback(alone: dict[str, str]):
+    assert json.loads((ROOT / "cdk.json").read_text()) == {"app": ".venv/bin/python app.py"}
+    done = run_app(alone, {})
+    assert done.returncode == 1
+    assert "copy keyhop.example.json to keyhop.json" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_wrong_context_is_one_sentence_and_no_traceback(alone: dict[str, str]):
@@ -111,12 +115,13 @@ def test_a_layer_that_cannot_be_built_is_one_sentence_and_no_traceback(
 
     config = Config.from_context({"tables": "Flights"})
     monkeypatch.setattr(layer, "built", fail)
+    monkeypatch.setattr(app, "settings_of", lambda context: context)
     monkeypatch.setattr(Config, "from_context", lambda _: config)
     assert app.main() == 1
     assert capsys.readouterr().err == "pip cannot install six.\n"
 
 
-def test_tables_of_other_accounts_regions_and_partitions_are_left_as_they_are(
+def test_tables_of_other_accounts_and_regions_are_left_as_they_are(
     template: Deployed,
 ):
     resources = [one for s in template.statements("ScanSegments") for one in s["Resource"]]

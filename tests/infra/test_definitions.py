@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from keyhop.key_index import life_cycle
 
-from infra import job, manage, sharding
-from infra.functions import LAMBDAS
+from infra import job, key_index, report, sharding
+from infra.functions import LAMBDAS, SERVICE
 from infra.key_index import MACHINES
 from infra.machines import DEFINITIONS, definition
 from infra.retries import POLICIES
@@ -25,15 +25,19 @@ from tests.infra.template import (
     states_in,
 )
 
-FILES = (job.DEFINITION, manage.DEFINITION, sharding.DEFINITION)
+FILES = (job.DEFINITION, key_index.DEFINITION, sharding.DEFINITION, report.DEFINITION)
 FILE_OF = {
     **dict.fromkeys(("EnumerateKeys", "WalkKeyIndexes"), job.DEFINITION),
-    **dict.fromkeys(KEY_INDEX_MACHINES, manage.DEFINITION),
+    **dict.fromkeys(KEY_INDEX_MACHINES, key_index.DEFINITION),
     "DrainShards": sharding.DEFINITION,
+    "SampleKeys": job.DEFINITION,
+    "ReportKeys": report.DEFINITION,
 }
-RUN, MANAGE, DRAIN = (json.loads(definition(file)) for file in FILES)
+RUN, MANAGE, DRAIN, REPORT = (json.loads(definition(file)) for file in FILES)
+SOURCES = REPORT["States"]["Sources"]
 LEVELS = {"run": RUN, "child": RUN["States"]["ScanGroups"]["ItemProcessor"]}
-LEVELS |= {"manage": MANAGE, "drain": DRAIN}
+LEVELS |= {"manage": MANAGE, "drain": DRAIN, "report": REPORT}
+LEVELS |= {f"source {number}": one for number, one in enumerate(SOURCES["Branches"])}
 STATES = {
     (file, name): state for file in FILES for name, state in states_in(json.loads(definition(file)))
 }
@@ -42,8 +46,15 @@ OF_RUNS = {name: state for (file, name), state in STATES.items() if file == job.
 MAP = OF_RUNS["ScanGroups"]
 MOVE = DRAIN["States"]["MoveShards"]
 NO_ROOM = "Lambda.TooManyRequestsException"
-OF_AWS = re.compile(r"(States|Lambda|Sandbox|Runtime|S3|StepFunctions)\.\w+")
+OF_AWS = re.compile(r"(States|Lambda|Sandbox|Runtime|S3|CloudWatch|StepFunctions)\.\w+")
+NO_SUCH_ERROR = "StepFunctions.ServiceException"
 NAME = re.compile(r"\$\{(\w+)\}")
+
+
+@pytest.fixture
+def holding(machine: str, sharded: Deployed, reported: Deployed) -> Deployed:
+    """A template with the machine."""
+    return reported if machine in ("ReportKeys", "SampleKeys") else sharded
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -63,8 +74,8 @@ def test_every_policy_of_retries_is_used_and_every_one_that_is_named_exists():
 
 
 @pytest.mark.parametrize("machine", FILE_OF)
-def test_the_template_holds_the_definition_and_every_name_of_it(sharded: Deployed, machine: str):
-    properties = sharded.machine(machine)
+def test_the_template_holds_the_definition_and_every_name_of_it(holding: Deployed, machine: str):
+    properties = holding.machine(machine)
     assert json.loads(properties["DefinitionString"]) == json.loads(definition(FILE_OF[machine]))
     substitutions = properties["DefinitionSubstitutions"]
     assert set(substitutions) == set(NAME.findall(properties["DefinitionString"]))
@@ -72,16 +83,16 @@ def test_the_template_holds_the_definition_and_every_name_of_it(sharded: Deploye
 
 
 @pytest.mark.parametrize("machine", FILE_OF)
-def test_a_machine_can_be_redriven_is_traced_and_logs_no_keys(sharded: Deployed, machine: str):
+def test_a_machine_can_be_redriven_is_traced_and_logs_no_keys(holding: Deployed, machine: str):
     """Only standard machines keep a history to go on from, wait for days, and refuse a second
     execution of one name. Keys can be personal data: the history is for those who may read it."""
-    properties = sharded.machine(machine)
+    properties = holding.machine(machine)
     assert properties["StateMachineName"] == f"Keyhop-{machine}"
     assert properties["StateMachineType"] == "STANDARD"
     assert properties["TracingConfiguration"] == {"Enabled": True}
     logging = properties["LoggingConfiguration"]
     assert (logging["Level"], logging["IncludeExecutionData"]) == ("ERROR", False)
-    groups = sharded.of_type("AWS::Logs::LogGroup").values()
+    groups = holding.of_type("AWS::Logs::LogGroup").values()
     names = [group["Properties"]["LogGroupName"] for group in groups]
     assert f"/aws/vendedlogs/states/Keyhop-{machine}" in names
 
@@ -99,10 +110,16 @@ def test_every_state_is_reached_and_every_target_exists(level: str):
     assert reached == set(states)
 
 
+@pytest.mark.parametrize("where", STATES)
+def test_every_state_says_in_the_console_what_it_is_for(where: tuple[str, str]):
+    assert STATES[where]["Comment"].endswith(".")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_state_leads_to_an_end(level: str):
     for name, state in LEVELS[level]["States"].items():
-        assert targets_of(state) or state["Type"] in ("Succeed", "Fail"), name
+        ends = state["Type"] in ("Succeed", "Fail") or state.get("End")
+        assert targets_of(state) or ends, name
 
 
 @pytest.mark.parametrize("where", RETRYING)
@@ -110,7 +127,8 @@ def test_a_retry_names_its_errors(where: tuple[str, str]):
     """A retry of everything would try a wrong input, or a table's absence, over and over."""
     for rule in STATES[where]["Retry"]:
         assert rule["ErrorEquals"]
-        assert not {"States.ALL", "States.TaskFailed", "Exception"} & set(rule["ErrorEquals"])
+        wrong = {"States.ALL", "States.TaskFailed", "Exception", NO_SUCH_ERROR}
+        assert not wrong & set(rule["ErrorEquals"])
         if rule["ErrorEquals"] != [NO_ROOM]:
             assert rule["MaxAttempts"] <= 10
 
@@ -119,19 +137,33 @@ def test_a_retry_names_its_errors(where: tuple[str, str]):
 def test_no_room_in_lambda_is_waited_out(where: tuple[str, str]):
     """A map of more children than the account, or a reservation, serves: most wait for their turn.
 
-    For hours, each a minute at most; as an error of its own, so that it takes no other's attempts.
+    For hours, each five minutes at most; as an error of its own, so that it takes no other's
+    attempts. A retry is a state transition, and paid for.
     """
     state = STATES[where]
-    if state.get("Resource", "").endswith("lambda:invoke"):
+    if "lambda:invoke" in state.get("Resource", ""):
         rule = state["Retry"][0]
         assert rule["ErrorEquals"] == [NO_ROOM]
-        assert rule["MaxAttempts"] * rule["MaxDelaySeconds"] / 2 > 8 * 3600
+        mean_delay = rule["MaxDelaySeconds"] / 2
+        assert rule["MaxAttempts"] * mean_delay > 8 * 3600
+        retries_a_minute = 1_000 * 60 / mean_delay
+        assert retries_a_minute <= 400, "of a thousand that wait"
+
+
+@pytest.mark.parametrize("where", RETRYING)
+def test_no_task_waits_for_ever(where: tuple[str, str]):
+    """A lost answer would hold an execution for three years, as AWS's default is."""
+    state = STATES[where]
+    if state["Type"] == "Task":
+        assert state["TimeoutSeconds"] <= 90 * 24 * 3600
 
 
 @pytest.mark.parametrize("where", RETRYING)
 def test_whatever_is_not_retried_is_caught(where: tuple[str, str]):
-    """Where nothing catches, the task's own error is the run's: these two are the last word."""
-    if where[1] not in ("CleanUp", "NoteFailure"):
+    """Where nothing catches, the task's own error is the run's: these two are the last word. What a
+    source fails with, their common state catches."""
+    of_a_branch = [name for one in SOURCES["Branches"] for name, _ in states_in(one)]
+    if where[1] not in ("CleanUp", "NoteFailure", *of_a_branch):
         assert STATES[where]["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
 
 
@@ -174,7 +206,7 @@ def test_jobs_differ_in_their_task_and_in_who_works(
 
 def test_a_state_its_function_and_its_substitution_have_one_name():
     tasks = {name for name, state in OF_RUNS.items() if state["Type"] == "Task"}
-    assert tasks == {*FUNCTIONS, "NoteFailure"}
+    assert tasks == {*FUNCTIONS, "NoteFailure", "RaiseAlarm"}
     for name in FUNCTIONS:
         assert OF_RUNS[name]["Parameters"]["FunctionName"] == f"${{{name}Arn}}"
 
@@ -217,10 +249,27 @@ def test_the_roles_know_the_map_by_its_label():
     assert MAP["Label"] == job.MAP_LABEL
 
 
-def test_step_functions_waits_for_a_function_longer_than_it_lives(sharded: Deployed):
-    for worker in ("ScanSegments", "WalkSegments"):
-        assert OF_RUNS["ScanSegments"]["TimeoutSeconds"] > sharded.function(worker)["Timeout"]
-    assert MOVE["TimeoutSeconds"] > sharded.function("MoveShards")["Timeout"]
+@pytest.mark.parametrize("where", RETRYING)
+def test_step_functions_waits_for_a_function_longer_than_it_lives(
+    sharded: Deployed, reported: Deployed, where: tuple[str, str]
+):
+    state = STATES[where]
+    if "lambda:invoke" in state.get("Resource", ""):
+        name = state["Parameters"]["FunctionName"].removeprefix("${").removesuffix("Arn}")
+        workers = ("ScanSegments", "WalkSegments") if name == "ScanSegments" else (name,)
+        template = reported if where[0] == report.DEFINITION else sharded
+        longest = max(template.function(worker)["Timeout"] for worker in workers)
+        assert longest < state["TimeoutSeconds"] <= longest + 60
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("manage", "Walk"), ("manage", "Audit"), ("report", "Sample")]
+)
+def test_a_walk_may_take_as_long_as_its_files_are_there(plain: Deployed, file: str, name: str):
+    """113 hours are not the longest: a billion sentinels at the default rate are 23 days."""
+    rules = plain.only("AWS::S3::Bucket")["Properties"]["LifecycleConfiguration"]["Rules"]
+    (days,) = {rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule}
+    assert STATES[file, name]["TimeoutSeconds"] == days * 24 * 3600
 
 
 def test_a_redrive_of_a_failed_run_goes_back_to_its_groups():
@@ -230,6 +279,25 @@ def test_a_redrive_of_a_failed_run_goes_back_to_its_groups():
     assert "Catch" not in OF_RUNS["CleanUp"]
 
 
+def test_a_redrive_is_known_by_the_number_that_was_noted_before_it():
+    """The state that notes it succeeds, so a redrive does not enter it again."""
+    leading = [name for name, state in OF_RUNS.items() if "RaiseAlarm" in targets_of(state)]
+    assert leading == ["PlanRun", "WasItScheduled", "CountRedrives"]
+    count = OF_RUNS["CountRedrives"]
+    assert (count["Type"], count["ResultPath"]) == ("Pass", "$.failedAfter")
+    assert count["Parameters"] == {"redrives.$": "$$.Execution.RedriveCount"}
+
+
+def test_a_failed_run_ends_with_its_own_error_and_a_cause_that_is_no_json():
+    """By the token of its state: of an exception Lambda would make JSON. The run's error is never
+    one that the state retries."""
+    clean_up = OF_RUNS["CleanUp"]
+    assert clean_up["Resource"].endswith(":::lambda:invoke.waitForTaskToken")
+    assert clean_up["Parameters"]["Payload"]["token.$"] == "$$.Task.Token"
+    retried = {error for rule in clean_up["Retry"] for error in rule["ErrorEquals"]}
+    assert all(OF_AWS.fullmatch(error) for error in retried)
+
+
 # --- builds, audits and removals of key indexes
 
 
@@ -237,6 +305,9 @@ def test_each_machine_does_its_own_action_and_starts_walks(kept: Deployed):
     for machine, (action, _) in MACHINES.items():
         assert kept.machine(machine)["DefinitionSubstitutions"] == {
             "Partition": "aws",
+            "Namespace": "Keyhop",
+            "Service": SERVICE,
+            "Machine": machine,
             "Action": action,
             "ManageIndexArn": function_arn("Keyhop-ManageIndex"),
             "WalkKeyIndexesArn": states_arn("stateMachine:Keyhop-WalkKeyIndexes"),
@@ -264,6 +335,7 @@ def test_a_walk_is_a_run_that_is_waited_for():
         for state in MANAGE["States"].values()
         if state["Type"] == "Task" and "StateMachineArn" in state["Parameters"]
     }
+    resources.add(STATES[report.DEFINITION, "Sample"]["Resource"])
     assert resources == {"arn:${Partition}:states:::states:startExecution.sync:2"}
 
 
@@ -338,8 +410,9 @@ def test_a_drain_that_failed_looks_failed():
     """With the sentence of the error as its cause; only the end of a drain is a success."""
     states = DRAIN["States"]
     ends = {name: state["Type"] for name, state in states.items() if not targets_of(state)}
-    assert ends == {"Drained": "Succeed", "CalledOff": "Fail", "Refused": "Fail", "Broken": "Fail"}
-    assert {rule["Next"] for rule in MOVE["Catch"]} == {"ExplainRefusal", "Broken"}
+    failed = dict.fromkeys(("CalledOff", "Refused", "Broken", "BrokenOff"), "Fail")
+    assert ends == {"Drained": "Succeed", **failed}
+    assert {rule["Next"] for rule in MOVE["Catch"]} == {"WhyItFailed", "RaiseAlarm"}
     assert states["Refused"]["CausePath"] == "$.exception.errorMessage"
 
 
@@ -356,13 +429,53 @@ def test_a_drain_ends_when_it_is_done_and_waits_otherwise():
 def test_what_the_choice_reads_is_what_the_function_answers():
     from handlers.move_shards import to_state
     from keyhop.sharding.drain import DrainStep, Next
-    from keyhop.sharding.key.shards import Phase
+    from keyhop.sharding.key.shards import Phase, Shards
 
-    answers = {action: to_state(DrainStep(action, Phase.MOVING, 1, 4, 0.2)) for action in Next}
+    answers = {
+        action: to_state(DrainStep(action, Shards(1, 0, phase=Phase.MOVING), 0.2))
+        for action in Next
+    }
     assert answers[Next.DONE]["action"] == "done"
     for state in answers.values():
         assert isinstance(state["seconds"], int)
         assert state["seconds"] >= 1, "a drain that gets nowhere must not spin"
+
+
+# --- reports
+
+
+def test_all_sources_are_looked_at_at_once_beside_the_sample():
+    """Then probes, advice and the page, each by what those before have left in the run's files."""
+    begin = [one["StartAt"] for one in SOURCES["Branches"]]
+    assert begin == ["Insights", "Stream", "IsSampled"]
+    assert (SOURCES["Type"], SOURCES["Catch"][-1]["ErrorEquals"]) == ("Parallel", ["States.ALL"])
+    path, name = [], REPORT["StartAt"]
+    while name != "Finished":
+        state = REPORT["States"][name]
+        path.append(name)
+        name = state.get("Next") or state["Default"]
+    assert path == ["Plan", "IsPlanOnly", "Sources", "Probe", "Advise", "Render", "IsGoodEnough"]
+
+
+def test_each_step_of_a_report_is_one_that_the_function_knows():
+    from keyhop.report.steps import STEPS
+
+    named = {
+        name: state["Parameters"]["Payload"]["step"]
+        for (file, name), state in STATES.items()
+        if file == report.DEFINITION and "Payload" in state.get("Parameters", {})
+    }
+    assert named == {name: name.lower() for name in named}
+    assert {*named.values()} == {*STEPS}
+
+
+def test_a_table_that_is_not_sampled_is_reported_on_all_the_same():
+    branch = SOURCES["Branches"][2]["States"]
+    given = {"planOnly": False, "sample": {"table": "Orders"}}
+    (rule,) = branch["IsSampled"]["Choices"]
+    assert (rule["Variable"], rule["IsPresent"], rule["Next"]) == ("$.sample", True, "Sample")
+    assert "sample" in given
+    assert branch["NotSampled"]["Result"] == {"run": None}
 
 
 def targets_of(state: Mapping[str, Any]) -> list[str]:

@@ -21,9 +21,9 @@ from tests.infra.template import (
 ALL = (*FUNCTIONS, *KEY_INDEX_FUNCTIONS, *SHARDING_FUNCTIONS)
 SETTINGS = {
     "PlanRun": "PlanSettings",
-    "ScanSegments": "ScanSettings",
-    "FinishRun": "FinishSettings",
-    "VerifyRun": "VerifySettings",
+    "ScanSegments": "JobSettings",
+    "FinishRun": "WorkerSettings",
+    "VerifyRun": "WorkerSettings",
     "CleanUp": "CleanUpSettings",
 }
 
@@ -123,7 +123,7 @@ def test_a_worker_has_one_whole_vcpu_and_disk_for_the_keys_of_an_index(template:
 
 def test_every_log_ends(template: Deployed):
     groups = template.of_type("AWS::Logs::LogGroup").values()
-    assert len(groups) == len(FUNCTIONS) + 1
+    assert len(groups) == len(FUNCTIONS) + 2, "of each, of ReleaseKeeper and of the machine"
     assert {group["Properties"]["RetentionInDays"] for group in groups} == {30}
 
 
@@ -155,9 +155,25 @@ def test_the_context_shapes_the_worker():
         function = shaped.function(name)
         assert function["Architectures"] == ["x86_64"]
         assert function["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == "WARNING"
-        assert function["LoggingConfig"]["ApplicationLogLevel"] == "WARN"
     groups = shaped.of_type("AWS::Logs::LogGroup").values()
     assert {group["Properties"]["RetentionInDays"] for group in groups} == {7}
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARNING", "ERROR"])
+def test_lambdas_own_filter_does_not_go_by_the_log_level(level: str):
+    """It takes a metric for INFO, and would drop it; at DEBUG botocore would log requests, with
+    keys. What our logger prints at each level: tests/unit/test_logging.py."""
+    shaped = deployed(stack_of({"tables": "Flights", "logLevel": level}))
+    for name in FUNCTIONS:
+        function = shaped.function(name)
+        assert function["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == level
+        assert function["LoggingConfig"]["LogFormat"] == "JSON"
+        assert function["LoggingConfig"]["ApplicationLogLevel"] == "INFO"
+
+
+def test_every_function_logs_by_that_logger():
+    for path in (LAMBDAS / "handlers").glob("*.py"):
+        assert path.name == "telemetry.py" or "Logger(" not in path.read_text(), path.name
 
 
 def test_the_code_is_what_functions_need_and_no_more(code: Path):

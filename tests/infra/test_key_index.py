@@ -6,10 +6,11 @@ import re
 
 import pytest
 from aws_cdk.assertions import Annotations, Match
+from handlers.keep_index import PLACE_SECONDS
 
 from infra.functions import LAMBDAS
 from infra.key_index import KEEPER_SECONDS, SETTLE_SECONDS
-from tests.infra.conftest import FAR_TABLE, KEPT_CONTEXT, stack_of
+from tests.infra.conftest import CONTEXTS, FAR_TABLE, KEPT_CONTEXT, deployed, stack_of
 from tests.infra.template import (
     KEY_INDEX_FUNCTIONS,
     KEY_INDEX_MACHINES,
@@ -23,23 +24,26 @@ from tests.infra.template import (
 GIVEN = ["Orders", "Events", FAR_TABLE]
 PLACES = {"Orders": None, "Events": "!", FAR_TABLE: None}
 OF_AWS = re.compile(r"(States|Lambda|Sandbox|Runtime|S3|StepFunctions)\.\w+")
-OURS = ("Custom::", "AWS::SQS::", "AWS::Events::")
+OURS = ("AWS::SQS::", "AWS::Events::")
 SETTINGS = {
     "PlanRun": "PlanSettings",
-    "ScanSegments": "ScanSettings",
-    "WalkSegments": "ScanSettings",
-    "KeepIndex": "KeeperSettings",
+    "ScanSegments": "JobSettings",
+    "WalkSegments": "JobSettings",
+    "KeepIndex": "JobSettings",
+    "FinishRun": "WorkerSettings",
     "ManageIndex": "ManageSettings",
 }
 
 
-def test_without_a_key_index_nothing_of_it_is_there(template: Deployed):
+def test_without_a_key_index_nothing_of_it_is_there_but_the_guard(template: Deployed):
+    """Which sees it when a table gets keyIndex, and when the last one loses it."""
     kinds = {resource["Type"] for resource in template.body["Resources"].values()}
     assert not [kind for kind in kinds if kind.startswith(OURS)]
     assert len(template.of_type("AWS::StepFunctions::StateMachine")) == 1
-    assert len(template.of_type("AWS::Lambda::Function")) == 5
+    assert len(template.of_type("AWS::Lambda::Function")) == 6
     assert "keyhop-keys" not in json.dumps(template.body)
     assert "KEYHOP_KEY_INDEXES" not in json.dumps(template.body)
+    assert template.only("Custom::KeeperMappings")["Properties"]["Tables"] == []
     assert not [name for name in template.body["Outputs"] if "KeyIndex" in name]
 
 
@@ -55,7 +59,7 @@ def test_only_tables_with_a_key_index_are_the_keepers_business(kept: Deployed, n
 
 
 @pytest.mark.parametrize(
-    "name", ["KeepIndex", "ManageIndex", "PlanRun", "ScanSegments", "WalkSegments"]
+    "name", ["KeepIndex", "ManageIndex", "PlanRun", "ScanSegments", "WalkSegments", "FinishRun"]
 )
 def test_who_meets_sentinels_knows_where_they_are(kept: Deployed, name: str):
     assert json.loads(kept.environment(name)["KEYHOP_KEY_INDEXES"]) == PLACES
@@ -73,7 +77,7 @@ def test_the_environment_in_the_template_is_what_the_settings_class_needs(
 def test_who_handles_mappings_knows_the_keeper_and_its_queue(kept: Deployed, name: str):
     told = kept.environment(name)
     assert told["KEYHOP_KEEPER"] == function_arn("Keyhop-KeepIndex")
-    assert told["KEYHOP_FAILURE_QUEUE"] == QUEUE_ARN
+    assert told.get("KEYHOP_FAILURE_QUEUE") == (QUEUE_ARN if name == "ManageIndex" else None)
 
 
 @pytest.mark.parametrize("name", KEY_INDEX_FUNCTIONS)
@@ -104,15 +108,40 @@ def test_a_reservation_is_not_held_twice(scheduled: Deployed):
     assert "ReservedConcurrentExecutions" not in scheduled.function("WalkSegments")
 
 
+def test_the_keeper_may_have_a_reservation(kept: Deployed):
+    assert "ReservedConcurrentExecutions" not in kept.function("KeepIndex")
+    reserved = deployed(stack_of({**KEPT_CONTEXT, "keeperConcurrency": "12"}))
+    assert reserved.function("KeepIndex")["ReservedConcurrentExecutions"] == 12
+
+
 def test_the_code_finds_the_keeper_by_the_end_of_its_name(kept: Deployed):
     from keyhop.streams.event_source import KEEPER
 
     assert kept.function("KeepIndex")["FunctionName"].endswith(KEEPER)
 
 
+@pytest.mark.parametrize("name", ["PlanRun", "FinishRun"])
+def test_who_decides_about_belief_knows_the_keeper(kept: Deployed, plain: Deployed, name: str):
+    assert kept.environment(name)["KEYHOP_KEEPER"] == function_arn("Keyhop-KeepIndex")
+    assert "KEYHOP_KEEPER" not in plain.environment(name)
+
+
+@pytest.mark.parametrize("context", ["kept", "plain"])
+def test_settings_can_see_a_keeper_where_there_is_one(request: pytest.FixtureRequest, context: str):
+    told = request.getfixturevalue(context).environment("PlanRun")
+    settings = importlib.import_module("handlers.settings").PlanSettings.from_env(told)
+    assert (settings.watch is not None) == (context == "kept")
+
+
 def test_a_removal_waits_longer_than_a_keeper_lives(kept: Deployed):
+    """And than it goes by a place that it has read."""
     settle = int(kept.environment("ManageIndex")["KEYHOP_SETTLE_SECONDS"])
-    assert settle == SETTLE_SECONDS > kept.function("KeepIndex")["Timeout"]
+    assert settle == SETTLE_SECONDS >= kept.function("KeepIndex")["Timeout"] + PLACE_SECONDS
+
+
+def test_walkers_and_who_inherits_their_lease_reckon_with_the_same_wait(kept: Deployed):
+    settle = "KEYHOP_SETTLE_SECONDS"
+    assert kept.environment("WalkSegments")[settle] == kept.environment("ManageIndex")[settle]
 
 
 def test_a_removal_on_the_laptop_is_not_kept_waiting(laptop: Deployed):
@@ -137,7 +166,7 @@ def test_no_mapping_is_made_by_the_stack(kept: Deployed):
 
 
 def test_mappings_go_before_the_keeper_and_what_it_may_do(kept: Deployed):
-    """What depends on something is deleted before it."""
+    """What depends on something is deleted before it: see the next test."""
     release = kept.only("Custom::KeeperMappings")
     (keeper,) = (
         name
@@ -152,6 +181,30 @@ def test_mappings_go_before_the_keeper_and_what_it_may_do(kept: Deployed):
     )
     (queue,) = kept.of_type("AWS::SQS::Queue")
     assert {keeper, role, policy, queue} <= set(release["DependsOn"])
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_stack_that_refuses_to_go_has_lost_nothing(context: str):
+    """All else is made before the custom resource and deleted after it."""
+    body = deployed(stack_of(CONTEXTS[context])).body
+    others = {
+        name for name, one in body["Resources"].items() if one["Type"] != "Custom::KeeperMappings"
+    }
+    (guard,) = body["Resources"].keys() - others
+    assert set(body["Resources"][guard]["DependsOn"]) == others
+    assert not [name for name in others if guard in json.dumps(body["Resources"][name])]
+
+
+def test_the_last_table_with_a_key_index_leaves_by_an_update(kept: Deployed, plain: Deployed):
+    """A custom resource that was deleted with it could refuse nothing: CloudFormation deletes
+    what an update no longer has after that has succeeded.
+    """
+    (one,), (other,) = (
+        template.of_type("Custom::KeeperMappings").items() for template in (kept, plain)
+    )
+    assert one[0] == other[0]
+    tokens = [guard["Properties"]["ServiceToken"] for _, guard in (one, other)]
+    assert tokens[0] == tokens[1], "CloudFormation allows no other"
 
 
 def test_who_releases_the_keeper_can_still_do_so_when_it_is_asked(kept: Deployed):

@@ -10,12 +10,10 @@ from tests.infra.template import (
     KEY_INDEX_MACHINES,
     QUEUE_URL,
     Deployed,
-    states_arn,
 )
 
 ADDED = {
-    *("Keyhop-KeyIndexDrift", "Keyhop-KeyIndexFailures"),
-    *("Keyhop-KeeperBehind", "Keyhop-KeeperErrors", "Keyhop-WalkerErrors"),
+    *("Keyhop-KeyIndexDrift", "Keyhop-KeyIndexFailures", "Keyhop-KeeperBehind"),
     *(f"Keyhop-Failed{name}" for name in KEY_INDEX_MACHINES),
 }
 
@@ -56,20 +54,11 @@ def test_a_keeper_that_stays_behind_is_told_and_a_burst_is_not(alarms: dict):
     assert (told["Period"], told["EvaluationPeriods"]) == (300, 3)
 
 
-def test_a_keeper_that_fails_is_told_as_a_worker_is(alarms: dict):
-    worker = alarms["Keyhop-WorkerErrors"]
-    for told in (alarms["Keyhop-KeeperErrors"], alarms["Keyhop-WalkerErrors"]):
-        for field in ("Namespace", "MetricName", "Statistic", "Period", "Threshold"):
-            assert told[field] == worker[field]
-        assert told["Dimensions"] != worker["Dimensions"]
-
-
 @pytest.mark.parametrize("machine", KEY_INDEX_MACHINES)
 def test_an_execution_that_failed_is_told(alarms: dict, machine: str):
     told = alarms[f"Keyhop-Failed{machine}"]
-    assert (told["Namespace"], told["MetricName"]) == ("AWS/States", "ExecutionsFailed")
-    (dimension,) = told["Dimensions"]
-    assert dimension["Value"] == states_arn(f"stateMachine:Keyhop-{machine}")
+    assert (told["Namespace"], told["MetricName"]) == ("Keyhop", "NeedsAPerson")
+    assert {"Name": "machine", "Value": machine} in told["Dimensions"]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +69,7 @@ def test_an_execution_that_failed_is_told(alarms: dict, machine: str):
         ("KeyIndexFailures", f"keyhop index reconcile TABLE --queue {QUEUE_URL}"),
         ("KeyIndexFailures", "AuditKeyIndex"),
         ("KeeperBehind", "throttles"),
-        ("KeeperErrors", "ERROR"),
-        ("WalkerErrors", "workerMemoryMb"),
-        *((f"Failed{name}", "cause of the execution") for name in KEY_INDEX_MACHINES),
+        *((f"Failed{name}", "its cause says why and what to do") for name in KEY_INDEX_MACHINES),
     ],
 )
 def test_an_alarm_says_what_to_do(alarms: dict, alarm: str, advice: str):

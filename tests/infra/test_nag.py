@@ -18,8 +18,8 @@ Told = list[tuple[str, str, str]]
 """Construct path, id of the rule, reason."""
 
 
-WATCHED = ("named", "mixed")
-"""Without key indexes and sharded tables, and with all that there is."""
+WATCHED = ("named", "mixed", "reported", "rekeyed")
+"""Without key indexes and sharded tables, with them, with reports, and with pairs of tables."""
 
 
 @pytest.fixture(scope="module", params=WATCHED)

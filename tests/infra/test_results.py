@@ -1,7 +1,11 @@
+from fnmatch import fnmatchcase
+
 import pytest
 from keyhop.jobs.part_index import LINKS
 
-from tests.infra.template import BUCKET, Deployed
+from infra.config import Config, ConfigError
+from tests.infra.conftest import CONTEXTS, deployed, stack_of
+from tests.infra.template import BUCKET, BUCKET_ARN, Deployed
 
 
 @pytest.fixture
@@ -32,8 +36,28 @@ def test_old_runs_and_unfinished_uploads_go_by_themselves(bucket: dict):
     assert rules["ForgetOldRuns"]["Prefix"] == "runs/"
     assert rules["ForgetOldRuns"]["ExpirationInDays"] == 90
     uploads = rules["DropUnfinishedUploads"]["AbortIncompleteMultipartUpload"]
-    assert uploads == {"DaysAfterInitiation": 2}
+    assert uploads == {"DaysAfterInitiation": 90}, "as long as a run may write its map's results"
     assert {rule["Status"] for rule in rules.values()} == {"Enabled"}
+
+
+def test_no_rule_cuts_a_run_of_113_hours():
+    with pytest.raises(ConfigError, match="a whole number from 7 to 3650"):
+        Config.from_context({"tables": "Flights", "resultsRetentionDays": "6"})
+    shortest = deployed(stack_of({"tables": "Flights", "resultsRetentionDays": "7"}))
+    rules = shortest.only("AWS::S3::Bucket")["Properties"]["LifecycleConfiguration"]["Rules"]
+    days = [rule.get("ExpirationInDays") for rule in rules]
+    days += [
+        rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation") for rule in rules
+    ]
+    assert min(day for day in days if day is not None) * 24 > 113
+
+
+@pytest.mark.parametrize("name", ["ScanSegments", "FinishRun"])
+def test_who_uploads_parts_may_drop_what_is_left_of_one(template: Deployed, name: str):
+    """Above 8 MB; what PlanRun finds at its first look is less."""
+    part = f"{BUCKET_ARN}/runs/r/parts/g00000-s000001-a.jsonl.gz"
+    for action in ("PutObject", "AbortMultipartUpload"):
+        assert template.allows(name, f"s3:{action}", part)
 
 
 def test_a_swept_part_is_gone_and_not_an_older_version(bucket: dict):
@@ -41,7 +65,9 @@ def test_a_swept_part_is_gone_and_not_an_older_version(bucket: dict):
 
 
 def test_results_outlive_the_stack(bucket: dict):
-    assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain"
+    """But the empty bucket of a first deployment that failed does not."""
+    assert bucket["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert bucket["UpdateReplacePolicy"] == "Retain"
 
 
 def test_results_go_with_the_stack_if_the_context_says_so(unscheduled: Deployed):
@@ -88,3 +114,17 @@ def test_the_table_waits_for_its_database(template: Deployed):
     assert database in template.only("AWS::Glue::Table")["DependsOn"]
     assert template.body["Outputs"]["GlueDatabase"]["Value"] == "keyhop"
     assert template.body["Outputs"]["GlueTable"]["Value"] == "keys"
+
+
+def test_a_bucket_that_an_earlier_deployment_has_left_is_taken_up():
+    """With the record of key indexes: what the tables were like before, and where sentinels are."""
+    taken = deployed(stack_of({**CONTEXTS["kept"], "resultsBucket": "keyhop-results-1a2b"}))
+    assert not taken.of_type("AWS::S3::Bucket")
+    assert taken.environment("ManageIndex")["KEYHOP_BUCKET"] == "keyhop-results-1a2b"
+    entry = "arn:aws:s3:::keyhop-results-1a2b/key-index/Orders-1a2b/entry.json"
+    (written,) = (
+        one
+        for one in taken.statements("ManageIndex")
+        if one.get("Sid", "").startswith("WriteDownWhatIsKnown")
+    )
+    assert fnmatchcase(entry, written["Resource"][0])

@@ -68,14 +68,29 @@ def test_metadata_is_on_demand_and_can_be_restored(sharded: Deployed, name: str)
 def test_metadata_outlives_the_stack(sharded: Deployed, name: str):
     """Without it, items in all shards but the first are not found."""
     table = metadata_of(sharded)[name]
-    assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
-    assert table["Properties"]["DeletionProtectionEnabled"] is True
+    assert table["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert table["UpdateReplacePolicy"] == "Retain"
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_a_first_deployment_that_failed_can_be_repeated(sharded: Deployed, name: str):
+    """Its name is fixed: what a roll-back could not delete would be in the way of the next."""
+    assert "DeletionProtectionEnabled" not in metadata_of(sharded)[name]["Properties"]
+
+
+def test_metadata_is_protected_when_the_deployment_has_succeeded(
+    sharded: Deployed, plain: Deployed, laptop: Deployed
+):
+    protected = [
+        template.only("Custom::KeeperMappings")["Properties"]["Protected"]
+        for template in (sharded, plain, laptop)
+    ]
+    assert protected == [[*METADATA], [], []]
 
 
 def test_metadata_on_a_laptop_goes_with_the_stack(laptop: Deployed):
     for table in metadata_of(laptop).values():
         assert table["DeletionPolicy"] == "Delete"
-        assert not table["Properties"]["DeletionProtectionEnabled"]
 
 
 def test_who_folds_logical_keys_knows_how_tables_are_sharded(sharded: Deployed):

@@ -11,8 +11,7 @@ from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.shards import ATTRIBUTES, Shards, to_item
 
 from infra.config import Config, ConfigError
-from infra.config_tables import MAX_TABLES_TEXT, Sharding
-from infra.functions import which_sharding, which_tables
+from infra.config_sharding import Sharding
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Audit"
 DEFAULTS = Sharding(
@@ -59,6 +58,7 @@ def test_all_of_it_can_be_told():
                 "appendOnly": True,
                 "separator": "#",
                 "mostShards": 1000,
+                "startShards": {"/logs/*": 8},
             },
         },
         shrinkSchedule="never",
@@ -66,7 +66,7 @@ def test_all_of_it_can_be_told():
     )
     (table,) = told.sharded_tables
     assert table.sharding == Sharding(
-        "device", "B", "device-shards", "random", "modulo", True, "#", 1000
+        "device", "B", "device-shards", "random", "modulo", True, "#", 1000, {"/logs/*": 8}
     )
     assert (told.shrink_schedule, told.start_drains) == (None, True)
 
@@ -112,6 +112,10 @@ WRONG = [
     ({"mostShards": 1001}, "sharding.mostShards", "from 1 to 1000"),
     ({"mostShards": "many"}, "sharding.mostShards", "a whole number"),
     ({"mostShards": True}, "sharding.mostShards", "a whole number"),
+    ({"startShards": {"/logs/*": 65}}, "sharding.startShards", "at most 64"),
+    ({"startShards": {"/logs/*": 0}}, "sharding.startShards", "counts of 1 to 1000"),
+    ({"startShards": {"/logs/*": True}}, "sharding.startShards", "counts of 1 to 1000"),
+    ({"startShards": 8}, "sharding.startShards", "an object"),
     ({"mostShard": 8}, "mostShard, which is not known", "did you mean mostShards?"),
     ({"zone": 8}, "zone, which is not known", "known are partitionKey, partitionKeyType"),
 ]
@@ -184,28 +188,19 @@ def test_a_wrong_field_of_the_schedule_is_one_sentence(field: str, value: Any, t
     assert told in str(error.value)
 
 
-def test_what_travels_in_the_environment_is_bounded():
-    """All variables of a function share 4,096 bytes."""
-    few = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(16)]
-    found = config(*few)
-    travelling = {**which_tables(found.sharded_tables), **which_sharding(found)}
-    assert sum(map(len, travelling.values())) <= MAX_TABLES_TEXT
-    many = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(40)]
-    with pytest.raises(ConfigError, match=r"too long with its 40 sharded tables.*second stack"):
-        config(*many)
-
-
 def test_who_is_told_of_all_tables_and_of_the_sharded_ones_is_not_told_too_much():
     """All variables of a function share 4,096 bytes, and FinishRun gets both."""
-    few = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(16)]
-    assert config(*few, *(f"Table{n:05}" for n in range(50)))
-    with pytest.raises(ConfigError, match=r"216 tables, of which 16 are sharded.*second stack"):
-        config(*few, *(f"Table{n:05}" for n in range(200)))
+    sharded = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(40)]
+    assert config(*sharded[:16], *(f"Table{n:05}" for n in range(16)))
+    with pytest.raises(ConfigError, match=r"has 40 tables, of which [0-9]+ fit.*second stack"):
+        config(*sharded)
+    with pytest.raises(ConfigError, match=r"has 216 tables, of which [0-9]+ fit.*second stack"):
+        config(*sharded[:16], *(f"Table{n:05}" for n in range(200)))
 
 
 def test_the_metadatas_own_attributes_are_those_that_the_library_writes():
     written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).text("_"), table="Audit")))
-    assert written | {"traffic", "shards_added"} == ATTRIBUTES
+    assert written | {"traffic", "pressure", "shards_added"} == set(ATTRIBUTES)
     for name in ATTRIBUTES:
         with pytest.raises(ConfigError, match="metadata items use that one"):
             config(audit(partitionKey=name))

@@ -32,6 +32,11 @@ class CrashingStore(Directory):
             raise Crash
         return result
 
+    def within(self, folder):
+        store = type(self)(self.path / folder)
+        store._step = self._step  # the operations of both are counted together
+        return store
+
     def create(self, name, content):
         return self._step(lambda: super(CrashingStore, self).create(name, content))
 

@@ -1,9 +1,6 @@
 """The audit-log example: the hot file gets shards, each read is checked, a wrong one is told."""
 
 import random
-import signal
-import subprocess
-import sys
 
 import pytest
 from keyhop.dynamodb.client import Endpoint, dynamodb_client
@@ -14,7 +11,6 @@ from local.audit_log import accesses, audit_log, record_access
 from local.audit_traffic import COLD, HOT, Second, Traffic, create_tables, fault, line, run, summary
 from testing.databases import Database
 from testing.partitions import partitions
-from testing.servers import ROOT
 from testing.virtual_time import VirtualClock
 
 
@@ -36,7 +32,7 @@ def test_the_hot_file_gets_shards_until_all_that_is_wanted_is_written(
     dynamodb: Database, table_name: str
 ) -> None:
     """Thirty-two seconds of the clock, at a sixth of the example's rates."""
-    create_tables(dynamodb.client, table_name)
+    create_tables(dynamodb, table_name)
     random.seed(1)
     clock = VirtualClock()
     with partitions(dynamodb.url, rate=10, tables={table_name}, clock=clock) as model:
@@ -91,19 +87,3 @@ def test_it_fails_when_a_read_was_not_whole(capsys: pytest.CaptureFixture[str]) 
 def test_it_ends_well_when_all_reads_were_whole(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(audit_log, record_access, accesses, seconds=1) == 0
     assert "reads was whole: nothing was missing, nothing twice." in capsys.readouterr().out
-
-
-def test_ctrl_c_ends_it_cleanly() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-u", "-m", "local.audit_log"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as example:
-        assert example.stdout is not None
-        assert any("   1 s" in told for told in example.stdout)
-        example.send_signal(signal.SIGINT)
-        _, error = example.communicate(timeout=60)
-    assert error == "Interrupted; all servers are stopped.\n"
-    assert example.returncode == 130

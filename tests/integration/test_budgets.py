@@ -11,34 +11,25 @@ from testing.databases import Database
 from testing.marks import prove
 from testing.standin.engine import Refused
 from testing.standin.server import Hangup, StandIn
+from tests.integration.conftest import Scans
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 
 
 @pytest.mark.parametrize("method", ["skip", "scan"])
 def test_the_rate_holds_over_the_whole_run(
-    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, method: str
+    strict: Database, charged: Scans, table_name: str, tmp_path: Path, method: str
 ) -> None:
     """As the service would measure it: units of the answers it sent, by its own clock."""
     strict.collections(table_name, SIZES, filling=3_000)
     rate = 60.0
-    sent: list[tuple[float, float]] = []
-    answer = stand_in.answer
-
-    def measured(operation: str, request):
-        status, body = answer(operation, request)
-        if operation == "Scan":
-            sent.append((time.monotonic(), body["ConsumedCapacity"]["CapacityUnits"]))
-        return status, body
-
-    stand_in.answer = measured  # type: ignore[method-assign]
     began = time.monotonic()
     status, report = strict.report(
         table_name, tmp_path, "--max-read-rate", str(rate), "--method", method
     )
     assert status == 0
     total = 0.0
-    for moment, units in sent:
+    for moment, units in charged:
         total += units
         assert total <= rate * (moment - began) * 1.1 + 1.0
     assert report["read_units"] == total

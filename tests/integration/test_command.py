@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from keyhop import __version__
 
-from testing.databases import Database, keyhop
+from testing.databases import BY_DAY, Database, keyhop
 from testing.marks import prove
 from testing.standin.engine import Refused
 from testing.standin.server import StandIn
@@ -32,11 +32,12 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--max-read-units", "nan"], "is not a number above 0"),
         (["keys", "T", "--verify", "1.5"], "'1.5' is not a share"),
         (["keys", "T", "--method", "magic"], "'magic' is not one of 'auto', 'skip', 'scan'"),
-        (["keys", "T", "--format", "xml"], "'xml' is not one of 'text', 'jsonl', 'csv', 'json'"),
+        (
+            ["keys", "T", "--format", "xml"],
+            "'xml' is not one of 'text', 'json', 'csv', 'typed-json'",
+        ),
         (["keys", "T", "--colour"], "No such option '--colour'"),
         (["keys", "T", "--resume"], "--resume needs --output"),
-        (["keys", "T", "--format", "json"], "--format json is for --plan"),
-        (["keys", "T", "--plan", "--format", "csv"], "--plan prints text"),
         (["keys", "T", "--plan", "--output", "x"], "--plan only estimates"),
         (["keys", "T", "--verify", "0.1", "--index", "i"], "--verify does not work with --index"),
         (["keys", "T", "--report", "/nonexistent/r.json"], "/nonexistent/r.json cannot be written"),
@@ -53,7 +54,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", *ANYWHERE], "Nothing answers at http://127.0.0.1:9"),
         (["keys", "T", "--profile", "no-such-profile", *ANYWHERE], "'no-such-profile'"),
         (["nonsense"], "nonsense"),
-        ([], "Missing command"),
+        (["--quiet"], "Missing command"),
     ],
 )
 def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:
@@ -61,6 +62,20 @@ def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> N
     assert (result.status, result.out) == (2, b"")
     assert says in result.err
     assert result.err.count("\n") == 1
+
+
+def test_a_table_or_an_index_that_is_nearly_called_so_is_suggested(
+    database: Database, strict: Database, table_name: str
+) -> None:
+    for number in range(150):  # more than ListTables gives in a page
+        strict.create(f"a-{number}")
+    database.create(table_name, **BY_DAY)
+    place = ("--endpoint-url", database.url)
+    wrong = keyhop("keys", f"{table_name}s".upper(), *place)
+    assert wrong.status == 2
+    assert f"'{table_name}'" in wrong.err.partition("Did you mean")[2]
+    wrong = keyhop("keys", table_name, "--index", "by_day", *place)
+    assert (wrong.status, "Did you mean 'by-day'?" in wrong.err) == (2, True)
 
 
 def test_no_such_table_or_index(database: Database, table_name: str) -> None:
@@ -87,7 +102,7 @@ def test_errors_of_the_service_are_told_in_one_line(
     assert result.status == 2
     assert result.err == (
         "keyhop: The AWS credentials were not accepted (UnrecognizedClientException): sign in "
-        "again.\n"
+        "again (as by aws sso login).\n"
     )
 
 

@@ -66,7 +66,8 @@ def unfinished(strict: Database, table_name: str, tmp_path: Path) -> Path:
     strict.collections(table_name, SIZES, filling=3_000)
     out = tmp_path / "out"
     for units in ("15", "20", "10"):
-        arguments = ("--output", str(out), "--resume", "--segments", "6")
+        resume = ("--resume",) if out.exists() else ()
+        arguments = ("--output", str(out), *resume, "--segments", "6")
         assert strict.keys(table_name, *arguments, "--max-read-units", units).status == 4
     return out
 

@@ -2,11 +2,14 @@
 
 import csv
 import io
+import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import pytest
 from keyhop.dynamodb.client import Connection, Endpoint, connect
@@ -14,19 +17,18 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.finish import conclude
-from keyhop.jobs.first_look import Start
+from keyhop.jobs.finish import conclude, sum_up
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import Layout
 from keyhop.jobs.model import RunPlan
-from keyhop.jobs.plan import begin
-from keyhop.jobs.worker import GroupWorker, Progress
-from keyhop.keys.logical import Fold, Folded, check_can_fold, folded
-from keyhop.keys.request import keys_options
+from keyhop.jobs.pages import PartPages, TablePages
+from keyhop.jobs.task import Ended, Summary
+from keyhop.jobs.worker import GroupWorker
+from keyhop.keys.logical import Fold, check_can_fold, folded
+from keyhop.keys.request import keys_request
 from keyhop.keys.task import KeysTask
-from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
+from keyhop.scan.skip_scan import Step
 from keyhop.sharding.key.shards import Phase, Shards, to_item
 from keyhop.sharding.logical_keys import KnownShards, fold_of, most_shards
 from keyhop.storage.local import Directory
@@ -126,7 +128,6 @@ def test_a_run_without_logical_is_as_it_was(
     assert json.loads((tmp_path / "run.json").read_bytes())["options"] == {}
     assert sum(in_files(tmp_path, "parts").values()) == sum(SHARDS) + len(PLAIN)
     assert not (tmp_path / "logical").exists()
-    assert not (tmp_path / "fold.json").exists()
 
 
 @pytest.mark.parametrize("format_", ["text", "csv"])
@@ -134,7 +135,7 @@ def test_other_formats(strict: Database, table_name: str, tmp_path: Path, format
     expected = Counter(sharded(strict, table_name))
     where = ("--endpoint-url", strict.url, "--output", str(tmp_path))
     assert keyhop("keys", table_name, *where, "--logical", "--format", format_).status == 0
-    (part,) = (tmp_path / "logical").iterdir()
+    (part,) = (tmp_path / "logical/parts").iterdir()
     text = part.read_text()
     rows = text.splitlines()
     if format_ == "csv":
@@ -160,12 +161,14 @@ def test_keys_from_the_key_index_are_folded_too(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     expected = Counter(sharded(dynamodb, table_name))
     where = ("--endpoint-url", dynamodb.url)
-    assert keyhop("index", "build", table_name, *where, "--quiet").status == 0
-    result = dynamodb.keys(table_name, "--method", "index", "--logical")
+    assert keyhop("index", "build", table_name, *where, "--yes", "--quiet").status == 0
+    result = dynamodb.keys(table_name, "--method", "index", "--anyway", "--logical")
     assert result.status == 0
     assert paths(result) == expected
     files = ("--output", str(tmp_path / "run"))
-    assert dynamodb.keys(table_name, "--method", "index", "--logical", *files).status == 0
+    assert (
+        dynamodb.keys(table_name, "--method", "index", "--anyway", "--logical", *files).status == 0
+    )
     assert in_files(tmp_path / "run") == expected
 
 
@@ -207,9 +210,15 @@ def metadata_table(database: Database, name: str, shards: dict[str, Shards]) -> 
 
 
 def with_shards(number: int, readable: int | None = None) -> Shards:
-    more = readable or number
+    """readable: of a drain to that number, which is under way."""
     return Shards(
-        number, 1_000, ((1_000, number),), min(number, more), more, placed_by=frozenset({number})
+        number,
+        1_000,
+        ((1_000, number),),
+        number,
+        readable or number,
+        Phase.STEADY if readable is None else Phase.MOVING,
+        placed_by=frozenset({number}),
     )
 
 
@@ -256,7 +265,7 @@ def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_sam
     grown = Shards(4, 5_000, ((1_000, 1), (5_000, 4)), 1, 4, Phase.ANNOUNCED)
     assert most_shards(grown, began=4_500.0) == most_shards(grown, began=9_000.0) == 4
     known = KnownShards()
-    known.learn([({"S": "/f"}, drained)], began=4_500.0)
+    known.learn([({"S": "/f"}, drained, {})], began=4_500.0)
     assert [known.most({"S": key}) for key in ("/f", "/g")] == [4, 0]
     options = {"separator": "_", "metadata": metadata_table(strict, table_name, {"/f": drained})}
     began = datetime.fromtimestamp(4_500.0, UTC).isoformat()
@@ -274,7 +283,7 @@ class CrashingFold(CrashingStore):
         return self._step(lambda: super(CrashingFold, self).delete(name))
 
 
-BY_SUFFIX = keys_options(logical=True)
+BY_SUFFIX = keys_request(True, None, None, table="any").options
 
 
 Run = tuple[Journal, RunPlan, KeysTask]
@@ -289,15 +298,12 @@ def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:
     source = look_up(connection, table).source()
     reader = PageReader(connection, source, Budget())
     plan = journal.plan()
-    start = None
     if plan is None:
-        start = Start(Layout(5, 3), Ledger.for_table(None))
         plan = new_plan(source, 5, **BY_SUFFIX)
-        begin(journal, plan)
-    progress = Progress(plan.segments)
-    group = GroupWorker(journal, plan, 0, reader, task_at(connection), 3, progress)
-    group.first_slice_seconds = group.longest_slice_seconds = 0.01
-    assert group.run(start)
+        journal.begin(plan)
+    group = GroupWorker(journal, plan, 0, TablePages(reader, hop=True, total=5), 3)
+    group.slices = 0.01, 0.01
+    assert group.run()
     return plan
 
 
@@ -306,15 +312,14 @@ def work(store: Directory, url: str, table: str) -> None:
     journal = Journal(store)
     connection = connect(Endpoint(url=url))
     plan = read_all(journal, connection, table)
-    assert conclude(journal, plan, task_at(connection))[1].summary["finished"]
+    assert conclude(journal, plan, task_at(connection))[1]["finished"]
 
 
 @pytest.mark.parametrize("after", [prove(False), True])
 def test_a_crash_at_every_write_changes_nothing(
     strict: Database, table_name: str, tmp_path: Path, after: bool, monkeypatch
 ) -> None:
-    monkeypatch.setattr("keyhop.keys.logical.KEYS_AT_ONCE", 10)
-    monkeypatch.setattr("keyhop.keys.logical.KEYS_OF_A_PART", 20)
+    in_small_slices(monkeypatch)
     expected = Counter(sharded(strict, table_name))
     crash_at, crashed = 0, True
     while crashed:
@@ -331,8 +336,23 @@ def test_a_crash_at_every_write_changes_nothing(
             part["name"] for part in json.loads((path / "manifest.json").read_bytes())["parts"]
         }
         assert len(named) > 1
-        assert set(Directory(path).sizes("logical")) == named, "strays of a crash were left"
+        assert {
+            f"logical/{name}" for name in Directory(path / "logical").sizes("parts")
+        } == named, "strays of a crash were left"
     assert crash_at > 8
+
+
+def in_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fold reads few keys at once, and its slices end after two such pages."""
+    monkeypatch.setattr("keyhop.jobs.pages.KEYS_AT_ONCE", 10)
+    step, calls = PartPages.step, itertools.count(1)
+
+    def ending(*given) -> Step:
+        if next(calls) % 3 == 0:
+            raise Stopped
+        return step(*given)
+
+    monkeypatch.setattr(PartPages, "step", ending)
 
 
 @pytest.fixture
@@ -348,9 +368,10 @@ def run(strict: Database, table_name: str, tmp_path: Path) -> Run:
     return journal, plan, task_at(connection)
 
 
-def fold(journal: Journal, plan: RunPlan, fold_of: Callable[[], Fold]) -> Folded:
-    parts = [part for commit in journal.commits(0) for part in commit.parts]
-    return folded(journal, plan, parts, fold_of, lambda done: None)
+def fold(journal: Journal, plan: RunPlan, fold_of: Callable[[], Fold]) -> Summary | None:
+    totals, summary = sum_up(journal, plan)
+    summary["ended"] = "now"
+    return folded(Ended(journal, plan, totals, summary, math.inf, Event()), fold_of, {})
 
 
 def test_of_two_folds_at_once_one_counts(run: Run) -> None:
@@ -366,7 +387,10 @@ def test_of_two_folds_at_once_one_counts(run: Run) -> None:
 
     outer = fold(journal, plan, overtaken)
     assert [outer] == inner
-    assert set(journal.store.sizes("logical")) == {part.name for part in outer.parts}
+    assert outer is not None
+    there = journal.within("logical").store.sizes("parts")
+    assert {f"logical/{name}" for name in there} == {part["name"] for part in outer["parts"]}
+    assert outer["logical"] == {"physical_keys": sum(SHARDS) + len(PLAIN), "folded": sum(SHARDS)}
 
 
 def test_an_interrupted_fold_is_done_by_the_resume(
@@ -374,11 +398,9 @@ def test_an_interrupted_fold_is_done_by_the_resume(
 ) -> None:
     journal, plan, task = run
 
-    def stop(_done: int) -> None:
-        raise Stopped
-
-    with pytest.raises(Stopped):
-        conclude(journal, plan, task, stop)
+    stop = Event()
+    stop.set()
+    assert conclude(journal, plan, task, stop=stop)[1] is None
     assert not journal.is_finished()
     where = str(journal.store.path)  # type: ignore[attr-defined]
     for wrong in (["--logical", "--separator", "-"], ["--logical", "--metadata", table_name]):
@@ -405,14 +427,14 @@ def test_a_run_that_was_begun_without_logical_cannot_be_resumed_with_it(
 @pytest.mark.parametrize("harm", ["gone", "not json", "part"])
 def test_a_fold_that_was_harmed_is_noticed(run: Run, harm: str) -> None:
     journal, plan, task = run
-    (part,) = conclude(journal, plan, task)[1].parts
+    (part,) = conclude(journal, plan, task)[1]["parts"]
     journal.store.delete("manifest.json")
     if harm == "not json":
-        journal.store.replace("fold.json", b"{}")
+        journal.store.replace("logical/commits/g00000-s000000.json", b"{}")
     elif harm == "part":
-        journal.store.replace(part.name, b"x")
+        journal.store.replace(part["name"], b"x")
     else:
-        journal.store.delete(part.name)
+        journal.store.delete(part["name"])
     with pytest.raises(BrokenPromise):
         conclude(journal, plan, task)
     assert not journal.is_finished()

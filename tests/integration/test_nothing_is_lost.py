@@ -16,16 +16,12 @@ import pytest
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.tables import look_up
 from keyhop.jobs.finish import sum_up
-from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import Layout
-from keyhop.jobs.plan import begin
-from keyhop.jobs.worker import GroupWorker, Progress
-from keyhop.scan.page_size import Ledger
+from keyhop.jobs.pages import TablePages
+from keyhop.jobs.worker import GroupWorker
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
-from keyhop.storage.local import Directory
-from keyhop.tasks import tasks_of
+from keyhop.storage.local import LOCK, Directory
 
 from testing.databases import BY_DAY, Database, keyhop
 from testing.marks import prove
@@ -44,15 +40,14 @@ def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0
     """What the command does, in slices as short as can be."""
     journal = Journal(store)
     plan = journal.plan()
-    start = None
     if plan is None:
-        start = Start(Layout(segments, 3), Ledger.for_table(None))
         plan = new_plan(reader.source, segments)
-        begin(journal, plan)
-    task = tasks_of()[plan.task](reader.connection, plan.options)
-    group = GroupWorker(journal, plan, 0, reader, task, 3, Progress(plan.segments))
-    group.first_slice_seconds = group.longest_slice_seconds = seconds
-    group.run(start)
+        journal.begin(plan)
+        journal.write_summary(sum_up(journal, plan)[1])
+    pages = TablePages(reader, hop=True, total=segments)
+    group = GroupWorker(journal, plan, 0, pages, 3)
+    group.slices = seconds, seconds
+    group.run()
     journal.write_summary(sum_up(journal, plan)[1])
 
 
@@ -105,15 +100,15 @@ def test_workers_that_die_again_and_again_change_nothing(
         while True:
             reader = reader_of(strict.url, table_name)
             left[0] = chance.randint(1, 40)
-            scan = reader.connection.client.scan
+            call = reader.connection.client.call
 
-            def crashing_scan(scan=scan, **parameters):
-                left[0] -= 1
+            def crashing_call(operation, call=call, **parameters):
+                left[0] -= operation == "scan"
                 if left[0] < 0:
                     raise Crash
-                return scan(**parameters)
+                return call(operation, **parameters)
 
-            reader.connection.client.scan = crashing_scan  # type: ignore[method-assign]
+            reader.connection.client.call = crashing_call  # type: ignore[method-assign]
             try:
                 work(Directory(path), reader, 9)
                 break
@@ -134,7 +129,7 @@ def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
         path.mkdir()
         journal = Journal(Directory(path))
         reader = reader_of(strict.url, table_name)
-        begin(journal, new_plan(reader.source, 11))
+        journal.begin(new_plan(reader.source, 11))
         errors: list[BaseException] = []
 
         def twin(path: Path = path, errors: list = errors) -> None:
@@ -180,12 +175,13 @@ def test_killed_at_random_moments_and_resumed_until_done(
     path = tmp_path / "out"
     command = [sys.executable, "-m", "keyhop", "keys", table_name]
     command += ["--endpoint-url", dynamodb.url, "--format", "jsonl"]
-    command += ["--output", str(path), "--resume", "--quiet", "--max-read-rate", rate]
+    command += ["--output", str(path), "--quiet", "--max-read-rate", rate]
     kills = 0
     finished = False
     while not finished:
         before = len(list(path.glob("commits/*")))
-        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        resume = ["--resume"] if path.exists() else []
+        process = subprocess.Popen([*command, *resume], stderr=subprocess.PIPE)
         while process.poll() is None and len(list(path.glob("commits/*"))) == before:
             Event().wait(0.01)  # also on a slow machine each round comes to something
         try:
@@ -272,8 +268,7 @@ def test_a_directory_that_holds_something_else_is_refused(
     before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
     cases = {
         "holds a finished run": (table_name, done, ()),
-        "holds a finished run of": (table_name, done, ("--resume",)),
-        "finished run": (other, done, ("--resume",)),
+        "holds a run of another table:": (other, done, ("--resume",)),
     }
     unfinished = tmp_path / "unfinished"
     assert database.keys(other, "--output", str(unfinished), "--max-read-units", "0.4").status == 4
@@ -311,13 +306,32 @@ def test_a_table_made_anew_under_its_name_is_another_table(
     assert "another table" in result.err
 
 
-def test_resume_on_an_empty_place_begins(
+def test_resume_needs_a_run_or_one_that_was_killed_before_it_wrote_its_plan(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
-    """A run can be killed before it wrote its plan."""
     expected = Counter(database.collections(table_name, [2] * 30))
-    assert database.keys(table_name, "--output", str(tmp_path / "new"), "--resume").status == 0
-    assert committed_keys(tmp_path / "new") == expected
+    place = tmp_path / "new"
+    for _ in ("missing", "empty"):
+        result = database.keys(table_name, "--output", str(place), "--resume")
+        assert (result.status, "holds no run" in result.err) == (2, True)
+        place.mkdir(exist_ok=True)
+    (place / LOCK).touch()
+    assert database.keys(table_name, "--output", str(place), "--resume").status == 0
+    assert committed_keys(place) == expected
+
+
+def test_resume_of_a_finished_run_says_so(
+    database: Database, table_name: str, tmp_path: Path
+) -> None:
+    database.collections(table_name, [2] * 30)
+    where = ("--output", str(tmp_path / "out"))
+    assert database.keys(table_name, *where).status == 0
+    status, report = database.report(table_name, tmp_path, *where, "--resume")
+    assert (status, report["out"], report["keys"], report["finished"]) == (0, [], 30, True)
+    again = database.keys(table_name, *where, "--resume")
+    assert "holds a finished run of" in again.err
+    assert "30 keys. Nothing is left to do." in again.err
+    assert database.keys(table_name, *where, "--resume", "--verify", "1").status == 2
 
 
 def test_keys_written_and_deleted_meanwhile(database: Database, table_name: str) -> None:

@@ -122,7 +122,7 @@ def test_every_change_arrives_once_in_order_in_batches_of_the_size(
             for n in range(100)
         )
         dynamodb.fill(table_name, items)
-        bridge.settle(SECONDS)
+        bridge.deliver_all(SECONDS)
     names = defaultdict(list)
     for batch in followed.functions.batches:
         assert len(batch) <= 7
@@ -145,7 +145,7 @@ def test_what_a_function_writes_itself_is_delivered_too(
 
     followed.functions.handler = write
     followed.put("0")
-    followed.bridge().settle(SECONDS)
+    followed.bridge().deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [[str(at)] for at in range(31)]
 
 
@@ -178,7 +178,7 @@ def test_the_filter_and_what_a_record_looks_like(dynamodb: Database, table_name:
     for at in range(3):
         dynamodb.client.put_item(TableName=table_name, Item={**key, "n": {"N": str(at)}})
     dynamodb.client.delete_item(TableName=table_name, Key=key)
-    followed.bridge().settle(SECONDS)
+    followed.bridge().deliver_all(SECONDS)
     ((inserted, removed),) = followed.functions.batches
     assert (inserted["eventName"], removed["eventName"]) == ("INSERT", "REMOVE")
     assert inserted["eventSourceARN"] == followed.functions.mappings[0]["EventSourceArn"]
@@ -206,7 +206,7 @@ def test_from_the_first_reported_record_on_they_come_again(
     assert attempts == [list("abcdef"), list("cdef"), list("cdef")]
     assert (bridge.counts["delivered"], bridge.counts["given_up"]) == (2, 4)
     followed.put("g")
-    bridge.settle(SECONDS)
+    bridge.deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys[3:] == [["g"]]
 
 
@@ -223,7 +223,7 @@ def test_a_batch_whose_retries_are_exhausted_is_told_to_the_queue(
     followed.functions.handler = fail
     followed.put(*"abcdef")
     bridge = followed.bridge()
-    bridge.settle(SECONDS)
+    bridge.deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [list("abcd")] * 3 + [list("ef")]
     assert bridge.counts == {"read": 6, "delivered": 2, "failed": 3, "given_up": 4}
     (message,) = followed.functions.messages
@@ -261,7 +261,7 @@ def test_a_response_counts_for_nothing_if_the_mapping_does_not_ask_for_it(
     followed = Followed(dynamodb, table_name)
     followed.functions.handler = reporting("a")
     followed.put("a", "b")
-    followed.bridge().settle(SECONDS)
+    followed.bridge().deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["a", "b"]]
 
 
@@ -271,14 +271,14 @@ def test_a_response_that_names_no_record_of_the_batch_fails_all_of_it(
     followed = Followed(dynamodb, table_name, **REPORTS)
     followed.functions.handler = lambda records: {"batchItemFailures": [{"itemIdentifier": ""}]}
     followed.put("a", "b")
-    followed.bridge().settle(SECONDS)
+    followed.bridge().deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["a", "b"]] * 3
 
 
 def test_a_page_is_disturbed_by_an_argument(dynamodb: Database, table_name: str) -> None:
     followed = Followed(dynamodb, table_name)
     followed.put(*"abc")
-    followed.bridge(disturb=lambda page: [*reversed(page), page[0]]).settle(SECONDS)
+    followed.bridge(disturb=lambda page: [*reversed(page), page[0]]).deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["c", "b", "a", "a"]]
 
 
@@ -292,11 +292,11 @@ def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(
     gone = mapping["EventSourceArn"].replace(table_name, f"{table_name}-gone")
     mapping["State"] = "Disabled"
     followed.functions.mappings.insert(0, {**mapping, "UUID": "two", "EventSourceArn": gone})
-    bridge.settle(SECONDS)
+    bridge.deliver_all(SECONDS)
     assert followed.functions.batches == []
     for each in followed.functions.mappings:
         each["State"] = "Enabled"
-    bridge.settle(SECONDS)
+    bridge.deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["a"]]
 
 
@@ -305,4 +305,27 @@ def test_settle_does_not_wait_for_ever(dynamodb: Database, table_name: str) -> N
     followed.functions.handler = lambda records: followed.put("again", n={"N": str(len(records))})
     followed.put("a")
     with pytest.raises(TimeoutError, match="Records still come after 0 seconds"):
-        followed.bridge().settle(0)
+        followed.bridge().deliver_all(0)
+
+
+def test_a_batch_without_an_end_of_retries_comes_again_as_it_was(
+    dynamodb: Database, table_name: str
+) -> None:
+    followed = Followed(
+        dynamodb, table_name, BatchSize=2, MaximumRetryAttempts=-1, FunctionResponseTypes=[]
+    )
+    failures = iter([True, True, False, True, False])
+
+    def fail(records: list[dict[str, Any]]) -> None:
+        if next(failures):
+            raise ValueError
+
+    followed.functions.handler = fail
+    for name in "abc":
+        followed.put(name)
+    bridge = followed.bridge()
+    bridge.deliver_all(SECONDS)
+    first, second = ["a", "b"], ["c"]
+    assert followed.functions.batches_of_sort_keys == [first, first, first, second, second]
+    assert bridge.counts["given_up"] == 0
+    assert followed.functions.messages == []

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.journal import Journal
-from keyhop.keys.verify import verify
+from keyhop.keys.verify import Verdict, verify
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
@@ -100,11 +99,17 @@ def test_a_key_that_was_lost_from_a_part_is_told(
     assert plan is not None
     connection = connect(Endpoint(url=strict.url))
     reader = PageReader(connection, look_up(connection, table_name).source(), Budget())
-    assert verify(journal, plan, reader, 1.0, 2, random.Random(1)).missing == 0
+
+    def check(name: str) -> Verdict:
+        verdict = Verdict.of_none(plan, 1.0)
+        verify(journal, plan, Journal(Directory(tmp_path / name)), reader, verdict, 2)
+        return verdict
+
+    assert check("first").missing == 0
     (part,) = (tmp_path / "out" / "parts").iterdir()
     part.write_bytes(part.read_bytes().split(b"\n", 1)[1])
     with pytest.raises(BrokenPromise, match="not as it was committed"):
-        verify(journal, plan, reader, 1.0, 2, random.Random(1))
+        check("second")
 
 
 def test_a_check_within_a_budget(strict: Database, table_name: str, tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ def check_command(tables: list[Fixture], report: Report) -> None:
     for table in tables:
         index = INDEX if table.has_index else None
         report.check(
-            f"keyhop keys {table.name}{f' --index {index}' if index else ''}: its keys exactly",
+            "command",
             lambda table=table, index=index: keyhop_keys(table, index),
+            f"{table.name}{f' --index {index}' if index else ''}",
         )
 
 

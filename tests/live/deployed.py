@@ -7,13 +7,14 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
-from keyhop.jobs.costs import Worker
+from keyhop.jobs.costs import FunctionSize
 
 from tests.live.fixtures import Fixture, enumerated
 from tests.live.report import Refused
 
 MACHINE_SUFFIX = "-EnumerateKeys"
 DEFAULT_STACK = "Keyhop"
+GIVEN_STACK = "STACK_NAME and STATE_MACHINE_ARN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Deployed:
     arn: str
     bucket: str
     tables: list[str]
-    worker: Worker
+    worker: FunctionSize
 
     @property
     def stack_name(self) -> str:
@@ -43,15 +44,14 @@ class Deployed:
                 f"{self.arn} may not read {', '.join(missing)}. Allow them, with the context that "
                 f"it is deployed with:\n\n"
                 f"  {deploy_command([*self.tables, *missing], self.stack_name)}\n\n"
-                f"or deploy one for the suite alone, and add STACK_NAME=KeyhopLive:\n\n"
-                f"  {own_stack(tables)}"
+                f"or leave {GIVEN_STACK} out: then the suite deploys a stack of its own."
             )
 
 
-def find(arn: str | None, stack: str, tables: list[Fixture]) -> Deployed:
+def find(arn: str | None, stack: str) -> Deployed:
     """By its ARN, or by the output of its stack; raises Refused."""
     if not arn:
-        arn = _arn_of(stack, tables)
+        arn = _arn_of(stack)
     machine = boto3.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
     # Whatever the stack is called, the definition leads to the function, and that to the rest.
     plan_run = json.loads(machine["definition"])["States"]["PlanRun"]["Parameters"]["FunctionName"]
@@ -61,20 +61,21 @@ def find(arn: str | None, stack: str, tables: list[Fixture]) -> Deployed:
         arn=arn,
         bucket=settings["KEYHOP_BUCKET"],
         tables=json.loads(settings["KEYHOP_TABLES"]),
-        worker=Worker(int(settings["KEYHOP_WORKER_MEMORY_MB"]), settings["KEYHOP_ARCHITECTURE"]),
+        worker=FunctionSize(
+            int(settings["KEYHOP_WORKER_MEMORY_MB"]), settings["KEYHOP_ARCHITECTURE"]
+        ),
     )
 
 
-def _arn_of(stack: str, tables: list[Fixture]) -> str:
+def _arn_of(stack: str) -> str:
     try:
         (found,) = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "ValidationError":
             raise
         raise Refused(
-            f"There is no stack {stack}. Give STACK_NAME or STATE_MACHINE_ARN; or deploy one for "
-            f"the suite alone, and add STACK_NAME=KeyhopLive:\n\n  {own_stack(tables)}\n\n"
-            f"or leave the state machine out: WITHOUT_STACK=1."
+            f"There is no stack {stack}. Leave {GIVEN_STACK} out, then the suite deploys one of "
+            f"its own; or leave the state machine out: WITHOUT_STACK=1."
         ) from error
     outputs = {o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", ())}
     if "StateMachineArn" not in outputs:
@@ -83,12 +84,6 @@ def _arn_of(stack: str, tables: list[Fixture]) -> str:
             f"Keyhop's, and is its deployment done?"
         )
     return str(outputs["StateMachineArn"])
-
-
-def own_stack(tables: list[Fixture]) -> str:
-    """How to deploy a stack that serves nothing else; `cdk destroy` takes all of it away."""
-    names = [table.name for table in enumerated(tables)]
-    return deploy_command(names, "KeyhopLive") + " -c keepResults=false"
 
 
 def deploy_command(tables: list[str], stack: str) -> str:

@@ -1,6 +1,8 @@
 """The suite's tables: their names, key schemas, items and keys. Nothing here talks to a service."""
 
-from collections.abc import Iterator, Mapping
+import base64
+import random
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -24,19 +26,33 @@ LARGE_FILLING = 3_700
 
 MANY_SIZES = [1, 6, 1, 25, 2] * 60
 MANY_FILLING = 300
+KEPT_SIZES = [1, 6, 1, 25, 2] * 8
+WIDE_KEYS = 7_000
+WIDE_BYTES = 2_000
+"""Of a random partition key: together, packed, above 8 MB."""
 PLAIN_ITEMS = 300
 WRITE_BLOCK_BYTES = 1024
 NUMBER_BYTES = 21
+SMALL_CAPACITY = 5
+KEPT_CAPACITY = 25
+"""Of provisioned tables, for reads and for writes."""
 
 
 @dataclass(frozen=True)
 class Fixture:
-    """One table. shape: hops, plain, index or many."""
+    """One table. shape: hops, plain, index, many, kept, wide or empty.
+
+    capacity: provisioned units, for reads and for writes; None: on demand. streams: from the
+    beginning. key: the customer-managed key it is encrypted with.
+    """
 
     name: str
     shape: str
     partition: KeyType = "S"
     sort: KeyType | None = "S"
+    capacity: int | None = None
+    streams: bool = False
+    key: str | None = None
 
     @property
     def has_index(self) -> bool:
@@ -51,7 +67,15 @@ class Fixture:
     @cached_property
     def items(self) -> list[dict[str, Any]]:
         """All items."""
-        makers = {"hops": self._hops, "plain": _plain, "index": _index, "many": _many}
+        makers: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+            "hops": self._hops,
+            "plain": _plain,
+            "index": _index,
+            "many": lambda: _many(MANY_SIZES),
+            "kept": lambda: _many(KEPT_SIZES),
+            "wide": _wide,
+            "empty": lambda: iter(()),
+        }
         return list(makers[self.shape]())
 
     @cached_property
@@ -113,6 +137,54 @@ def fixtures(prefix: str) -> list[Fixture]:
     ]
 
 
+@dataclass(frozen=True)
+class OfOwnStack:
+    """The tables that only a stack of the suite's own may touch. shards: the metadata of `hot`."""
+
+    kept: list[Fixture]
+    wide: Fixture
+    hot: Fixture
+    small: Fixture
+    small_shards: Fixture
+    shards: Fixture
+
+    @classmethod
+    def of(cls, prefix: str, key: str | None) -> "OfOwnStack":
+        """key: the customer-managed one, where there are any."""
+        base = f"{prefix}{COMMON}"
+        kept = [
+            Fixture(f"{base}kept-off", "kept"),
+            Fixture(f"{base}kept-on", "kept", streams=True),
+            Fixture(f"{base}kept-small", "kept", capacity=KEPT_CAPACITY),
+            *([Fixture(f"{base}kept-key", "kept", key=key)] if key else ()),
+        ]
+        return cls(
+            kept,
+            Fixture(f"{base}wide", "wide", sort=None),
+            Fixture(f"{base}hot", "empty"),
+            Fixture(f"{base}small", "empty", capacity=SMALL_CAPACITY),
+            Fixture(f"{base}small-shards", "empty", sort=None),
+            Fixture(f"{base}hot-shards", "empty", sort=None),
+        )
+
+    def made(self, stack_makes_tables: bool) -> list[Fixture]:
+        """Those that the suite makes by itself, and not the stack."""
+        others = [] if stack_makes_tables else [self.shards]
+        return [*self.kept, self.wide, self.hot, self.small, self.small_shards, *others]
+
+    def context(self) -> list[dict[str, Any]]:
+        """What the context says of those that the deployment may touch."""
+        sharding = {"partitionKey": "pk", "metadata": self.shards.name}
+        return [
+            *(
+                {"table": t.name, "keyIndex": True, **({"kmsKey": t.key} if t.key else {})}
+                for t in self.kept
+            ),
+            {"table": self.wide.name},
+            {"table": self.hot.name, "sharding": sharding},
+        ]
+
+
 def enumerated(tables: list[Fixture]) -> list[Fixture]:
     """Those that the state machine reads: each key type once as either key, and all shapes."""
     pairs = {("S", "N"), ("N", "B"), ("B", "S")}
@@ -157,8 +229,14 @@ def _index() -> Iterator[dict[str, Any]]:
         yield {"pk": {"S": f"k{number // 3}"}, "sk": {"S": f"{number:06}"}, "day": day}
 
 
-def _many() -> Iterator[dict[str, Any]]:
+def _wide() -> Iterator[dict[str, Any]]:
+    chance = random.Random(1)
+    for _ in range(WIDE_KEYS):
+        yield {"pk": {"S": base64.b64encode(chance.randbytes(WIDE_BYTES * 3 // 4)).decode()}}
+
+
+def _many(sizes: list[int]) -> Iterator[dict[str, Any]]:
     filling = {"S": "x" * MANY_FILLING}
-    for number, size in enumerate(MANY_SIZES):
+    for number, size in enumerate(sizes):
         for item in range(size):
             yield {"pk": {"S": f"k{number}"}, "sk": {"S": f"{item:06}"}, "filling": filling}

@@ -3,13 +3,15 @@
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.errors import KeyhopError
+
+from tests.live.catalogue import CHECKS, Check
 
 
 class Refused(Exception):
@@ -54,15 +56,35 @@ def _short(value: object) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
+NOT_ASKED_FOR = "not among ONLY"
+
+
 @dataclass
 class Report:
-    """Prints each check as it ends; remembers those that failed."""
+    """Prints each check as it ends; remembers those that failed, and those that were left out.
 
+    lacks: what the other side cannot do, with the reason: what needs it is skipped. only: what was
+    asked for; all, if that is nothing.
+    """
+
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
+    only: Collection[str] = ()
     passed: int = 0
     failed: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
 
-    def check(self, title: str, look: Callable[[], str | None]) -> None:
-        """Run one check; what `look` returns is told beside it."""
+    def check(self, name: str, look: Callable[[], str | None], on: str = "") -> None:
+        """Make one check; what `look` returns is told beside it. on: which of several."""
+        check = self.checks[name]
+        if self.only and name not in self.only:
+            return
+        if check.needs in self.lacks:
+            self.skip(name, self.lacks[check.needs])
+            return
+        title = f"{name}{f' [{on}]' if on else ''}: {check.shows}"
+        self.made.add(name)
         began = time.monotonic()
         try:
             note = look()
@@ -76,13 +98,28 @@ class Report:
             seconds = time.monotonic() - began
             say(f"  ok      {title} ({seconds:.1f} s){f': {note}' if note else ''}")
 
+    def skip(self, name: str, why: str) -> None:
+        """Leave a check out, and say why."""
+        if name not in self.skipped:
+            self.skipped[name] = why
+            say(f"  skipped {name}: {self.checks[name].shows}\n          {why}")
+
+    def skip_the_rest(self, why: str) -> None:
+        """All that were neither made nor left out."""
+        for name in sorted(self.checks.keys() - self.made - self.skipped.keys()):
+            self.skip(name, NOT_ASKED_FOR if self.only and name not in self.only else why)
+
     def _fail(self, title: str, why: str) -> None:
         self.failed.append(title)
         say(f"  FAILED  {title}\n          {why}")
 
     def summary(self) -> str:
-        """One line for all."""
+        """What came of all."""
+        left = "".join(f"\n  {name}: {why}" for name, why in sorted(self.skipped.items()))
+        skipped = f"\n{len(self.skipped)} were skipped:{left}" if left else ""
         if not self.failed:
-            return f"All {self.passed} checks passed."
+            return f"All {self.passed} checks passed.{skipped}"
         names = "".join(f"\n  {title}" for title in self.failed)
-        return f"{len(self.failed)} of {self.passed + len(self.failed)} checks failed:{names}"
+        return (
+            f"{len(self.failed)} of {self.passed + len(self.failed)} checks failed:{names}{skipped}"
+        )

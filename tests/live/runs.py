@@ -38,19 +38,19 @@ class Runs:
         self.dollars = 0.0
         self.bucket = deployed.bucket
         self._machine = deployed.arn
+        self.ways = ways
         self._suite = suite
-        self._ways = ways
-        self._names: list[str] = []
+        self._arns: dict[str, str] = {}
         self._states = boto3.client("stepfunctions")
         self._s3 = boto3.client("s3")
 
-    def start(self, what: str, given: dict[str, Any]) -> str:
-        """Begin an execution; returns its name, which the run has too."""
+    def start(self, what: str, given: dict[str, Any], machine: str | None = None) -> str:
+        """Begin an execution of EnumerateKeys, or of another machine by its ARN; returns its name,
+        which a run has too."""
         name = f"{COMMON}{self._suite}-{what}"
-        self._names.append(name)
-        self._states.start_execution(
-            stateMachineArn=self._machine, name=name, input=json.dumps(given)
-        )
+        arn = machine or self._machine
+        self._arns[name] = f"{arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
+        self._states.start_execution(stateMachineArn=arn, name=name, input=json.dumps(given))
         return name
 
     def outcome(self, name: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Runs:
             told = self._describe(name)
             if told is not None and told["status"] != "RUNNING":
                 return told
-            time.sleep(self._ways.poll_seconds)
+            time.sleep(self.ways.poll_seconds)
         raise Differs(f"execution {name} was not over after {RUN_SECONDS:g} seconds")
 
     def output(self, name: str) -> dict[str, Any]:
@@ -69,8 +69,7 @@ class Runs:
         why = f"{told.get('error')}: {told.get('cause')}"
         expect(told["status"] == "SUCCEEDED", f"execution {name} {told['status']}: {why}")
         output: dict[str, Any] = json.loads(told["output"])
-        if "manifest" in output:
-            self.dollars += output["cost"]["total"]
+        self.dollars += output["cost"]["total"] if "manifest" in output else 0.0
         return output
 
     def stop(self, name: str) -> None:
@@ -84,7 +83,7 @@ class Runs:
             told = self._describe(name)
             if told is not None and told.get("redriveCount"):
                 return
-            time.sleep(self._ways.poll_seconds)
+            time.sleep(self.ways.poll_seconds)
         raise Differs(f"execution {name} was redriven, but does not say so")
 
     def manifest(self, run: str) -> dict[str, Any]:
@@ -98,10 +97,18 @@ class Runs:
 
     def objects(self, run: str) -> list[str]:
         """The keys of all objects of a run."""
+        return list(self.sizes(run))
+
+    def sizes(self, run: str) -> dict[str, int]:
+        """The objects of a run, with their bytes."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=f"runs/{run}/"
         )
-        return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+        return {one["Key"]: one["Size"] for page in pages for one in page.get("Contents", ())}
+
+    def tag_of(self, key: str) -> str:
+        """An object's ETag: with a hyphen and a number if it was uploaded in so many pieces."""
+        return str(self._s3.head_object(Bucket=self.bucket, Key=key)["ETag"])
 
     def end(self) -> list[str]:
         """Stop what runs; returns what could not be stopped, and why."""
@@ -113,7 +120,7 @@ class Runs:
 
     def _each(self, remove: Callable[[str], None]) -> list[str]:
         left = []
-        for name in self._names:
+        for name in self._arns:
             try:
                 remove(name)
             except (BotoCoreError, ClientError, Differs) as error:
@@ -143,7 +150,7 @@ class Runs:
         expect(not left, f"{len(left)} objects are still there")
 
     def _arn(self, name: str) -> str:
-        return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
+        return self._arns[name]
 
 
 def check_runs(tables: list[Fixture], runs: Runs, ways: Ways, report: Report) -> None:
@@ -151,23 +158,22 @@ def check_runs(tables: list[Fixture], runs: Runs, ways: Ways, report: Report) ->
     for table in tables:
         index = INDEX if table.has_index else None
         report.check(
-            f"state machine on {table.name}{f', index {index}' if index else ''}: its keys exactly",
+            "run",
             lambda table=table, index=index: whole_run(runs, table, index),
+            f"{table.name}{f', index {index}' if index else ''}",
         )
     (many,) = (table for table in tables if table.shape == "many")
-    checks: list[tuple[str, Callable[[], str | None]]] = [
-        (
-            f"a run that was stopped goes on by {'redrive' if ways.can_redrive else 'resume'}",
-            lambda: stopped(runs, many, ways),
-        ),
-        ("many groups, several at once, and a check of the result", lambda: groups(runs, many)),
-        ("planOnly estimates, and begins nothing", lambda: plan_only(runs, many)),
-        ("an unknown field is refused by name", lambda: unknown_field(runs, many)),
-        ("a table that is not allowed is refused", lambda: foreign_table(runs)),
-        ("a spent budget fails; resume ends with the same keys", lambda: resumed(runs, many)),
-    ]
-    for title, look in checks:
-        report.check(f"state machine: {title}", look)
+    checks: dict[str, Callable[[], str | None]] = {
+        "run-resume": lambda: stopped(runs, many, ways, by_redrive=False),
+        "run-redrive": lambda: stopped(runs, many, ways, by_redrive=True),
+        "run-groups": lambda: groups(runs, many),
+        "run-plan": lambda: plan_only(runs, many),
+        "run-refusal": lambda: unknown_field(runs, many),
+        "run-allow-list": lambda: foreign_table(runs),
+        "run-budget": lambda: resumed(runs, many),
+    }
+    for name, look in checks.items():
+        report.check(name, look)
 
 
 def whole_run(runs: Runs, table: Fixture, index: str | None) -> str:
@@ -228,7 +234,8 @@ def resumed(runs: Runs, table: Fixture) -> str:
     run = runs.start("budget", given)
     outcome = runs.outcome(run)
     expect_equal(outcome["status"], "FAILED", "status of the run with too small a budget")
-    for word in ("BudgetSpent", "resume", run):
+    expect_equal(outcome.get("error"), "BudgetSpent", "error")
+    for word in ("resume", run):
         expect(word in outcome["cause"], f"the cause does not name {word}: {outcome['cause']}")
     before = json.loads(runs.read(f"runs/{run}/progress.json"))
     expect(not before["finished"], "the failed run says that it is finished")
@@ -241,10 +248,10 @@ def resumed(runs: Runs, table: Fixture) -> str:
     return check_result(runs, run, output, table)
 
 
-def stopped(runs: Runs, table: Fixture, ways: Ways) -> str:
+def stopped(runs: Runs, table: Fixture, ways: Ways, by_redrive: bool) -> str:
     """The functions that were at work when it was stopped are twins of those that go on."""
     given = {"table": table.name, "segments": SEGMENTS, "maxReadRate": SLOW_RATE}
-    run = runs.start("stopped", given)
+    run = runs.start(f"stopped-{'redrive' if by_redrive else 'resume'}", given)
     deadline = time.monotonic() + RUN_SECONDS
     # From here on PlanRun is over, and the groups are being worked.
     while not any(f"runs/{run}/groups/" in key for key in runs.objects(run)):
@@ -253,7 +260,7 @@ def stopped(runs: Runs, table: Fixture, ways: Ways) -> str:
     time.sleep(1 + ways.poll_seconds)
     runs.stop(run)
     expect_equal(runs.outcome(run)["status"], "ABORTED", "status of the stopped execution")
-    if ways.can_redrive:
+    if by_redrive:
         runs.redrive(run)
         output = runs.output(run)
     else:

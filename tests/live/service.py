@@ -99,41 +99,23 @@ def check_service(client: Any, tables: list[Fixture], ways: Ways, report: Report
     hopping = [(t, Scans(client, t)) for t in tables if t.shape == "hops"]
     kinds = {t.name: f"partition key {t.partition}, sort key {t.sort}" for t, _ in hopping}
     for table, scans in hopping:
-        report.check(
-            f"{kinds[table.name]}: {{last key, greatest sort key}} with a Segment hops to the next "
-            f"collection or the end, 0.5 read units each",
-            lambda scans=scans: hops(scans, ways),
-        )
+        report.check("hop", lambda scans=scans: hops(scans, ways), kinds[table.name])
     for table, scans in hopping:
-        kind = kinds[table.name]
-        report.check(
-            f"{kind}: a hop leaves a collection larger than a page",
-            lambda scans=scans: leaves_the_large_collection(scans),
-        )
-        report.check(
-            f"{kind}: a start key of another segment is refused",
-            lambda scans=scans: foreign_start_keys(scans),
-        )
-        report.check(
-            f"{kind}: items at the greatest sort key are found, and come last",
-            lambda scans=scans: greatest_sort_keys(scans),
-        )
-        report.check(
-            f"{kind}: a page of an empty segment costs {ways.empty_page_units:g} read units",
-            lambda scans=scans: empty_segments(scans, ways),
-        )
+        for name, look in (
+            ("hop-from-large", leaves_the_large_collection),
+            ("foreign-segment", foreign_start_keys),
+            ("greatest-sort-key", greatest_sort_keys),
+            ("empty-segment", lambda scans: empty_segments(scans, ways)),
+        ):
+            report.check(name, lambda look=look, scans=scans: look(scans), kinds[table.name])
     counted = [scans for _, scans in hopping]
     for table in tables:
         report.check(
-            f"{table.name}: DescribeTable tells it from others of that name",
-            lambda table=table: identity(client, table, ways),
+            "table-identity", lambda table=table: identity(client, table, ways), table.name
         )
         if table.has_index:
             counted.append(Scans(client, table, INDEX))
-            report.check(
-                "an index, segment by segment, has each item exactly once",
-                lambda scans=counted[-1]: index_by_segments(scans),
-            )
+            report.check("index-segments", lambda scans=counted[-1]: index_by_segments(scans))
     return sum(scans.read_units for scans in counted)
 
 

@@ -4,8 +4,8 @@ All checks are written for AWS. Where a laptop cannot do as AWS does, the differ
 here, and only endpoints on this machine get it: nothing is let through on a real account.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from keyhop.dynamodb.client import Endpoint
 
@@ -17,17 +17,19 @@ class Ways:
     """How the other side behaves; AWS is the default.
 
     empty_page_units: what a page without items is charged. keeps_tags: tables have tags that can be
-    read. has_table_id: DescribeTable tells tables of one name apart. can_redrive: an execution that
-    was stopped can go on. settle_seconds: after loading, until eventually consistent reads see it
-    all. poll_seconds: between two looks at something that is on its way. last_write_seconds: after
-    their tables are gone, until functions that were at work have noticed it.
+    read. has_table_id: DescribeTable tells tables of one name apart. lacks: what it cannot do, as
+    checks need it (catalogue.py), and why. stack_makes_tables: tables of the stack are where the
+    others are. settle_seconds: after loading, until eventually consistent reads see it all.
+    poll_seconds: between two looks at something that is on its way. last_write_seconds: after their
+    tables are gone, until functions that were at work have noticed it.
     """
 
     where: str
     empty_page_units: float = 0.5
     keeps_tags: bool = True
     has_table_id: bool = True
-    can_redrive: bool = True
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    stack_makes_tables: bool = True
     settle_seconds: float = 15.0
     poll_seconds: float = 2.0
     last_write_seconds: float = 15.0
@@ -40,7 +42,15 @@ LAPTOP = Ways(
     empty_page_units=0.0,  # DynamoDB Local and dynalite charge nothing for it
     keeps_tags=False,  # "Tagging is not currently supported in DynamoDB Local"
     has_table_id=False,
-    can_redrive=False,  # ministack has no RedriveExecution
+    lacks={
+        "redrive": "ministack has no RedriveExecution",
+        "glue": "ministack's Athena knows no Glue table over links",
+        "cloudwatch": "ministack makes no metrics of logs, and raises no alarms",
+        "kms": "DynamoDB Local does not encrypt",
+        "refusals": "ministack goes on deleting what a custom resource, that refuses, depends on",
+        "throttles": "DynamoDB Local throttles nothing",
+    },
+    stack_makes_tables=False,  # DynamoDB is DynamoDB Local, which CloudFormation does not know
     settle_seconds=0.0,
     poll_seconds=0.2,
     last_write_seconds=2.0,

@@ -165,13 +165,20 @@ def definition(table: Fixture, suite: str) -> dict[str, Any]:
                 "Projection": {"ProjectionType": "KEYS_ONLY"},
             }
         ]
+    more["BillingMode"] = "PAY_PER_REQUEST"
+    if table.capacity:
+        units = {"ReadCapacityUnits": table.capacity, "WriteCapacityUnits": table.capacity}
+        more |= {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
+    if table.streams:
+        more["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+    if table.key:
+        more["SSESpecification"] = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": table.key}
     return {
         "TableName": table.name,
         "KeySchema": keys,
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": type_} for name, type_ in types.items()
         ],
-        "BillingMode": "PAY_PER_REQUEST",
         "Tags": [{"Key": TAG, "Value": suite}],
         **more,
     }

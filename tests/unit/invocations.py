@@ -23,6 +23,7 @@ def metrics_in(printed: str) -> dict[tuple[str, str], float]:
         if "_aws" in record:
             (metrics,) = record["_aws"]["CloudWatchMetrics"]
             assert metrics["Namespace"] == "Keyhop"
+            assert {"service", "table"} <= set(metrics["Dimensions"][-1])
             for metric in metrics["Metrics"]:
                 (value,) = record[metric["Name"]]
                 found[metric["Name"], record.get("Reason", "")] = value

@@ -1,55 +1,252 @@
-"""The budget, with a clock of its own."""
+"""The budget, with a clock of its own, and requests that are simulated: no thread, no wait."""
 
 import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import accumulate, count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.errors import BudgetSpent
-from keyhop.scan.rate_limit import SLOWEST, Budget
+from keyhop.scan.rate_limit import PAGE_SECONDS, SLOWEST, Budget, Turn
+
+LATE_SECONDS = 0.002
+"""So much later than it should a thread, or a timer, may wake up."""
+
+Cost = tuple[float, float]
+"""Of a page: what it should cost, and what it costs."""
 
 
-def spend(budget: Budget, pages: list[tuple[float, float]], workers: int, latency: float):
-    """Workers that read pages as soon as they may; yields (time sent, cost)."""
-    free = [0.0] * workers
-    for expected, cost in pages:
-        worker = min(range(workers), key=free.__getitem__)
-        now = free[worker]
-        sent = now + budget.reserve(now, expected)
-        budget.settle(sent + latency, expected, cost)
-        free[worker] = sent + latency
-        yield sent, cost
+@dataclass
+class Requests:
+    """So many at once spend from a budget; each asks again as soon as it is answered.
+
+    sent: when, and what it cost. answered: the same, when the answer came. widest: of all pages,
+    what the largest one was expected to cost, or cost.
+    """
+
+    budget: Budget
+    at_once: int
+    page: Callable[[float], Cost]
+    latency: Callable[[], float]
+    late: Callable[[], float] = lambda: 0.0
+    sent: list[tuple[float, float]] = field(default_factory=list)
+    answered: list[tuple[float, float]] = field(default_factory=list)
+    widest: float = 0.0
+
+    def run(self, until: float) -> "Requests":
+        events: list[tuple[float, int, str, Turn, float]] = []
+        numbers = count()
+        waiting: dict[Turn, float] = {}
+
+        def at(moment: float, what: str, turn: Turn, cost: float) -> None:
+            heappush(events, (moment, next(numbers), what, turn, cost))
+
+        def ask(now: float) -> None:
+            expected, cost = self.page(self.budget.page_units(now))
+            self.widest = max(self.widest, expected, cost)
+            turn = self.budget.reserve(now, expected)
+            waiting[turn] = cost
+            at(now, "look", turn, cost)
+
+        for _ in range(self.at_once):
+            ask(0.0)
+        while events and events[0][0] < until:
+            now, _, what, turn, cost = heappop(events)
+            if what == "answer":
+                self.answered.append((now, cost))
+                self.budget.settle(now, turn, cost)
+                ask(now)
+                if cost != turn.units:  # which is news to all who wait
+                    for other, its_cost in waiting.items():
+                        at(now, "look", other, its_cost)
+            elif turn in waiting:
+                seconds = self.budget.wait(now, turn)
+                if turn.is_sent:
+                    del waiting[turn]
+                    self.sent.append((now, cost))
+                    at(now + self.latency(), "answer", turn, cost)
+                else:
+                    at(now + seconds + self.late(), "look", turn, cost)
+        return self
 
 
-@given(
-    rate=st.floats(1, 5_000),
-    workers=st.integers(1, 16),
-    costs=st.lists(st.sampled_from([0.5, 1.0, 4.0]), min_size=1, max_size=300),
-)
-def test_the_rate_holds_at_every_moment(rate: float, workers: int, costs: list[float]) -> None:
-    """From the start, not on average: there is no burst."""
-    total = 0.0
-    for sent, cost in spend(Budget(max_rate=rate), [(c, c) for c in costs], workers, 0.003):
-        total += cost
-        assert total <= rate * sent * (1 + 1e-9) + 1e-6
+def in_windows(moments: Iterable[tuple[float, float]], seconds: float) -> list[tuple[float, float]]:
+    """Of windows that begin with one of the moments: when, and what falls into them."""
+    ordered = sorted(moments)
+    before = [0.0, *accumulate(units for _, units in ordered)]
+    found, end = [], 0
+    for first, (moment, _) in enumerate(ordered):
+        while end < len(ordered) and ordered[end][0] < moment + seconds:
+            end += 1
+        found.append((moment, before[end] - before[first]))
+    return found
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Workers that share a rate; the items that they read are of such sizes, in read units."""
+
+    rate: float
+    workers: int
+    at_once: int
+    smallest: float
+    largest: float
+    latency: float
+    cut_short: float
+    seed: int
+
+    @property
+    def share(self) -> float:
+        return self.rate / self.workers
+
+    def run(self, seconds: float) -> list[Requests]:
+        return [self._worker(number, seconds) for number in range(self.workers)]
+
+    def _worker(self, number: int, seconds: float) -> Requests:
+        chance = random.Random(self.seed + number)
+        mean = (self.smallest + self.largest) / 2
+
+        def page(room: float) -> Cost:
+            items = max(1, int(room * chance.choice((0.3, 1.0)) / mean))
+            expected = max(0.5, items * mean)
+            if chance.random() < self.cut_short:  # the segment ended in it
+                items = chance.randint(1, items)
+            drawn = sum(chance.uniform(self.smallest, self.largest) for _ in range(min(items, 9)))
+            return expected, max(0.5, drawn * max(1.0, items / 9))
+
+        return Requests(
+            Budget(max_rate=self.share),
+            self.at_once,
+            page,
+            latency=lambda: self.latency * chance.uniform(0.5, 1.0),
+            late=lambda: chance.uniform(0.0, LATE_SECONDS),
+        ).run(seconds)
+
+
+fleets = st.builds(
+    Fleet,
+    rate=st.floats(4, 5_000),
+    workers=st.sampled_from([1, 1, 1, 2, 7]),
+    at_once=st.sampled_from([1, 2, 8, 16]),
+    smallest=st.sampled_from([0.02, 0.375, 3.0]),
+    largest=st.sampled_from([0.04, 0.375, 0.5, 6.0]),
+    latency=st.floats(0.002, 0.3),
+    cut_short=st.sampled_from([0.0, 0.0, 0.1, 0.5]),
+    seed=st.integers(0, 10_000),
+).filter(lambda fleet: fleet.smallest <= fleet.largest)
+
+
+@given(fleet=fleets)
+def test_the_rate_is_used_and_never_exceeded(fleet: Fleet) -> None:
+    """The three bars: of any ten seconds, of the run, and of any one second."""
+    seconds = 25.0
+    workers = fleet.run(seconds)
+    spent = 0.0
+    for one in workers:
+        in_flight = fleet.at_once * one.widest
+        for moments, seconds_of in ((one.sent, 1.0), (one.answered, 1.0 + fleet.latency)):
+            most = fleet.share * seconds_of + in_flight + 1e-6
+            assert all(units <= most for _, units in in_windows(moments, 1.0))
+        surprises = fleet.at_once * one.budget.surprise
+        assert one.budget.spent <= fleet.share * seconds + surprises + 1e-6
+        assert surprises > 0 or one.budget.spent <= 1.02 * fleet.share * seconds
+        spent += one.budget.spent
+    if not can_use(fleet, workers):
+        return
+    first = 2.0  # the first pages have been earned and sent
+    together = [moment for one in workers for moment in one.sent if moment[0] >= first]
+    for began, units in in_windows(together, 10.0):
+        assert began + 10.0 > seconds or units >= 0.95 * fleet.rate * 10.0
+
+
+def can_use(fleet: Fleet, workers: list[Requests]) -> bool:
+    """Whether so many requests at once, of such pages, can use the rate, and no page is so large
+    that one more or less counts.
+    """
+    widest = max(one.widest for one in workers)
+    least = min(min(cost for _, cost in one.sent) for one in workers)
+    able = fleet.at_once * least / (fleet.latency + LATE_SECONDS)
+    return able >= 1.25 * fleet.share and widest <= 0.45 * fleet.share
+
+
+def steady(rate: float, at_once: int, page: Callable[[float], Cost], latency: float) -> Requests:
+    return Requests(Budget(max_rate=rate), at_once, page, lambda: latency).run(60.0)
+
+
+@pytest.mark.parametrize("rate", [50.0, 100.0, 200.0, 400.0])
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_what_is_not_spent_is_used(rate: float, at_once: int) -> None:
+    """Half of the pages end with their segment, and leave most of what they had reserved."""
+    chance = random.Random(2)
+    read = steady(rate, at_once, lambda room: (16.0, chance.choice([2.0, 16.0])), latency=0.004)
+    for began, units in in_windows(read.sent, 10.0):
+        assert began > 50.0 or units >= 0.95 * rate * 10.0
+    assert read.budget.spent <= rate * 60.0
+
+
+def test_what_waits_longest_takes_what_another_page_leaves() -> None:
+    budget = Budget(max_rate=10.0)
+    first, second, third = (budget.reserve(0.0, 4.0) for _ in range(3))
+    assert budget.wait(0.0, first) == pytest.approx(0.4)
+    assert budget.wait(0.4, first) == 0.0
+    assert budget.wait(0.4, second) == pytest.approx(0.4)
+    budget.settle(0.4, first, 0.5)
+    assert budget.wait(0.4, second) == pytest.approx(0.05)
+    assert budget.wait(0.4, third) == pytest.approx(0.45)
+
+
+def test_nobody_is_overtaken_but_where_there_is_enough_for_both() -> None:
+    budget = Budget(max_rate=10.0)
+    large, small = budget.reserve(0.0, 4.0), budget.reserve(0.0, 0.5)
+    assert budget.wait(0.2, small) == pytest.approx(0.25)
+    assert budget.wait(0.45, small) == 0.0
+    assert budget.wait(0.45, large) == 0.0
+
+
+def test_while_none_waits_one_page_is_saved_up() -> None:
+    """So there is no burst after an hour of something else."""
+    budget = Budget(max_rate=10.0)
+    turn = budget.reserve(0.0, 2.0)
+    assert budget.wait(0.2, turn) == 0.0
+    budget.settle(0.2, turn, 2.0)
+    assert sum(send(budget, 3_600.0, 2.0) == 0.0 for _ in range(10)) == 1
+
+
+def test_a_turn_that_is_given_up_costs_nothing_and_holds_up_nobody() -> None:
+    budget = Budget(max_rate=10.0)
+    first, second = budget.reserve(0.0, 4.0), budget.reserve(0.0, 1.0)
+    budget.settle(0.05, first, 0.0)
+    assert budget.wait(0.05, second) == pytest.approx(0.05)
+
+
+def send(budget: Budget, now: float, units: float) -> float:
+    """Reserve and settle a page; seconds that it would have to wait."""
+    turn = budget.reserve(now, units)
+    seconds = budget.wait(now, turn)
+    budget.settle(now, turn, units if turn.is_sent else 0.0)
+    return seconds
 
 
 def test_pages_that_cost_more_than_expected_are_made_up_for() -> None:
     chance = random.Random(3)
-    pages = [(0.5, 5.0 if chance.random() < 0.1 else 0.5) for _ in range(3_000)]
-    sent, costs = zip(*spend(Budget(max_rate=100.0), pages, 8, 0.003), strict=True)
-    assert sum(costs) / max(sent) == pytest.approx(100.0, rel=0.02)
+    read = steady(
+        100.0, 8, lambda room: (0.5, 5.0 if chance.random() < 0.1 else 0.5), latency=0.003
+    )
+    assert read.budget.spent == pytest.approx(6_000.0, rel=0.02)
 
 
 def test_without_a_rate_nothing_waits() -> None:
-    assert {sent for sent, _ in spend(Budget(), [(0.5, 0.5)] * 100, 1, 0.0)} == {0.0}
+    budget = Budget()
+    assert {send(budget, 0.0, 0.5) for _ in range(100)} == {0.0}
 
 
 def test_units_run_out_before_they_are_overspent() -> None:
     budget = Budget(max_units=10.0)
     for _ in range(11):
-        budget.reserve(0.0, 0.9)
-        budget.settle(0.0, 0.9, 0.9)
+        send(budget, 0.0, 0.9)
     with pytest.raises(BudgetSpent, match=r"Of 10 read units 9\.9 are spent"):
         budget.reserve(0.0, 0.9)
     assert budget.spent == pytest.approx(9.9)
@@ -57,11 +254,11 @@ def test_units_run_out_before_they_are_overspent() -> None:
 
 def test_units_under_way_count_as_spent() -> None:
     budget = Budget(max_units=1.0)
-    budget.reserve(0.0, 0.5)
+    turn = budget.reserve(0.0, 0.5)
     budget.reserve(0.0, 0.5)
     with pytest.raises(BudgetSpent):
         budget.reserve(0.0, 0.5)
-    budget.settle(0.0, 0.5, 0.0)  # one of them failed and cost nothing
+    budget.settle(0.0, turn, 0.0)  # one of them failed and cost nothing
     budget.reserve(0.0, 0.5)
 
 
@@ -69,51 +266,74 @@ def test_a_page_waits_for_those_under_way_before_the_budget_is_called_spent() ->
     """A page that is expected to be large may turn out small."""
     budget = Budget(max_units=130.0)
     assert not budget.must_wait(128.0)
-    budget.reserve(0.0, 128.0)
+    turn = budget.reserve(0.0, 128.0)
     assert budget.must_wait(128.0)
-    budget.settle(0.0, 128.0, 1.0)
+    assert budget.wait(0.0, turn) == 0.0
+    budget.settle(0.0, turn, 1.0)
     assert not budget.must_wait(128.0)
-    assert budget.reserve(0.0, 128.0) == 0.0
+    assert budget.wait(0.0, budget.reserve(0.0, 128.0)) == 0.0
 
 
-def test_pages_shrink_to_what_a_second_earns_and_to_what_is_left() -> None:
-    assert Budget(max_rate=10.0).page_units(0.0) == 10.0
+def test_pages_shrink_to_a_part_of_what_a_second_earns_and_to_what_is_left() -> None:
+    assert Budget(max_rate=10.0).page_units(0.0) == 10.0 * PAGE_SECONDS
     assert Budget(max_rate=10.0, max_units=3.0).page_units(0.0) == 3.0
     assert Budget(max_rate=0.1).page_units(0.0) == 0.5
 
 
 def test_a_throttle_slows_all_down_to_a_share_of_what_was_read() -> None:
-    budget = Budget()
-    for now in range(400):
-        budget.reserve(now / 100, 10.0)
-        budget.settle(now / 100, 10.0, 10.0)
-    budget.throttled(4.0)
-    waits = [budget.reserve(4.0, 10.0) for _ in range(5)]
+    budget = throttled()
+    turns = [budget.reserve(4.0, 10.0) for _ in range(5)]
+    waits = [budget.wait(4.0, turn) for turn in turns]
     assert waits == sorted(waits)
     assert waits[0] == pytest.approx(10.0 / 700, rel=0.1)
     assert waits[4] == pytest.approx(50.0 / 700, rel=0.1)
 
 
 def test_throttles_at_the_same_moment_are_one_event() -> None:
-    budget = Budget()
-    for now in range(400):
-        budget.reserve(now / 100, 10.0)
-        budget.settle(now / 100, 10.0, 10.0)
+    budget = throttled()
     for _ in range(50):
         budget.throttled(4.0)
-    assert budget.reserve(4.0, 10.0) == pytest.approx(10.0 / 700, rel=0.1)
+    assert budget.wait(4.0, budget.reserve(4.0, 10.0)) == pytest.approx(10.0 / 700, rel=0.1)
+
+
+def throttled() -> Budget:
+    """After four seconds at 1,000 units a second."""
+    budget = Budget()
+    for now in range(400):
+        send(budget, now / 100, 10.0)
+    budget.throttled(4.0)
+    return budget
 
 
 def test_the_rate_recovers_and_never_falls_below_the_slowest() -> None:
     budget = Budget()
     for now in range(100):
         budget.throttled(now * 2.0)
-    slow = budget.reserve(200.0, SLOWEST)
-    assert 0.5 < slow <= 1.0
-    assert budget.reserve(400.0, SLOWEST) == 0.0
+    assert 0.5 < send(budget, 200.0, SLOWEST) <= 1.0
+    read(budget, begin=200.0, end=400.0)
+    assert send(budget, 400.0, SLOWEST) == 0.0
 
 
 def test_throttling_never_lifts_the_user_s_rate() -> None:
     budget = Budget(max_rate=40.0)
     budget.throttled(0.0)
-    assert budget.reserve(1_000.0, 40.0) == pytest.approx(1.0)
+    read(budget, begin=0.0, end=1_000.0)
+    assert budget.wait(1_000.0, budget.reserve(1_000.0, 40.0)) == pytest.approx(1.0, abs=0.02)
+
+
+def read(budget: Budget, begin: float, end: float) -> None:
+    """A page of half a unit every tenth of a second."""
+    for tenth in range(round(10 * begin), round(10 * end)):
+        budget.book(tenth / 10, 0.5)
+
+
+def test_what_waits_for_its_turn_is_paid_for_at_the_new_rate() -> None:
+    """Else a page that was queued at a tiny rate would hold up the pages of hours."""
+    budget = Budget(max_rate=0.01)
+    first = budget.reserve(0.0, 1.0)
+    assert budget.wait(0.0, first) == pytest.approx(100.0)
+    budget.limit_rate(0.0, 10.0)
+    second = budget.reserve(0.0, 1.0)
+    assert budget.wait(0.0, second) == pytest.approx(0.2)
+    budget.settle(1.0, first, 0.0)
+    assert budget.wait(1.0, second) == 0.0

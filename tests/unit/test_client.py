@@ -12,7 +12,9 @@ from botocore.exceptions import (
     ReadTimeoutError,
     SSLError,
 )
+from keyhop.dynamodb import client
 from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained, is_transient
+from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart, NoCredentials, NotPermitted, TableNotFound, Unreachable
 
 
@@ -40,6 +42,42 @@ def error(code: str, message: str = "", status: int = 400) -> ClientError:
             ),
             NotPermitted,
             "allow dynamodb:Scan on arn:aws:dynamodb:eu-west-1:1:table/Orders.",
+        ),
+        (
+            error(
+                "AccessDeniedException",
+                "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: "
+                "User: arn:aws:sts::1:assumed-role/R/F is not authorized to perform: kms:Decrypt "
+                "on resource: arn:aws:kms:eu-west-1:1:key/2c3d because no identity-based policy "
+                "allows the kms:Decrypt action (Service: AWSKMS; Status Code: 400; Error Code: "
+                "AccessDeniedException; Request ID: 0e35; Proxy: null)",
+            ),
+            NotPermitted,
+            "'Orders' is encrypted with a KMS key that may not be used: allow kms:Decrypt on "
+            "arn:aws:kms:eu-west-1:1:key/2c3d, which",
+        ),
+        (
+            error(
+                "AccessDeniedException",
+                "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: "
+                "The ciphertext refers to a customer master key that does not exist, does not "
+                "exist in this region, or you are not allowed to access. (Service: AWSKMS; Status "
+                "Code: 400; Error Code: AccessDeniedException; Request ID: 0e35; Proxy: null)",
+            ),
+            NotPermitted,
+            "allow kms:Decrypt on its key, which DescribeTable names as SSEDescription",
+        ),
+        (
+            error(
+                "AccessDeniedException",
+                "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: "
+                "User: arn:aws:sts::1:assumed-role/R/F is not authorized to perform: "
+                "kms:DescribeKey on this resource because the resource does not exist in this "
+                "Region, no resource-based policies allow access, or a resource-based policy "
+                "explicitly denies access",
+            ),
+            NotPermitted,
+            "'Orders' is encrypted with a KMS key that may not be used",
         ),
         (error("AccessDeniedException", "explicit deny"), NotPermitted, "explicit deny"),
         (error("UnrecognizedClientException"), NoCredentials, "not accepted"),
@@ -115,7 +153,7 @@ def test_a_loopback_client_works_without_any_configuration(monkeypatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     client = dynamodb_client(Endpoint(url="http://127.0.0.1:1"))
     with pytest.raises(EndpointConnectionError):
-        client.describe_table(TableName="Orders")
+        client.call("describe_table", TableName="Orders")
     with pytest.raises(CannotStart, match="--region"):
         dynamodb_client(Endpoint())
 
@@ -136,3 +174,61 @@ def test_the_region_of_the_environment_by_both_its_names(monkeypatch: pytest.Mon
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(CannotStart, match="is not an http"):
         dynamodb_client(Endpoint(url=url))
+
+
+def test_a_table_whose_key_dynamodb_may_not_use_is_not_waited_for() -> None:
+    key = "arn:aws:kms:eu-west-1:1:key/2c3d"
+    locked = {
+        "TableName": "Orders",
+        "TableStatus": "INACCESSIBLE_ENCRYPTION_CREDENTIALS",
+        "SSEDescription": {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key},
+    }
+    with pytest.raises(CannotStart, match=f"DynamoDB may not use {key} any more; enable"):
+        Table("Orders", locked).source()
+
+
+def test_a_role_is_assumed_and_assumed_again_when_it_ends(monkeypatch) -> None:
+    """A table of another account; botocore renews credentials some minutes before they end."""
+    for name, value in (("AWS_ACCESS_KEY_ID", "own"), ("AWS_SECRET_ACCESS_KEY", "own")):
+        monkeypatch.setenv(name, value)
+    moments = iter(("2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z"))
+    asked: list[dict] = []
+
+    def assume_role(_client, operation: str, parameters: dict) -> dict:
+        assert operation == "AssumeRole"
+        asked.append(parameters)
+        names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+        issued = {name: f"{name}{len(asked)}" for name in names}
+        return {"Credentials": {**issued, "Expiration": next(moments)}}
+
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", assume_role)
+    role = "arn:aws:iam::111122223333:role/reads-orders"
+    session = client._session(Endpoint("eu-west-1", role=role))
+    credentials = session.get_credentials()
+    assert asked == [], "not before anything is sent"
+    with pytest.raises(RuntimeError, match="still expired"):
+        credentials.get_frozen_credentials()
+    assert credentials.get_frozen_credentials().access_key == "AccessKeyId2"
+    assert credentials.get_frozen_credentials().token == "SessionToken2"
+    assert asked == 2 * [{"RoleArn": role, "RoleSessionName": "keyhop"}]
+    assert session.get_config_variable("region") == "eu-west-1"
+
+
+def test_a_role_that_may_not_be_assumed_is_named() -> None:
+    role = "arn:aws:iam::111122223333:role/reads-orders"
+    refused = error(
+        "AccessDenied",
+        f"User: arn:aws:iam::1:user/me is not authorized to perform: sts:AssumeRole on resource: "
+        f"{role}",
+    )
+    assert f"allow sts:AssumeRole on {role}." in str(explained(refused, Endpoint(role=role)))
+
+
+def test_without_credentials_of_ones_own_there_is_no_role(monkeypatch, tmp_path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(NoCredentials, match="No AWS credentials"):
+        client.connect(Endpoint("eu-west-1", role="arn:aws:iam::111122223333:role/reads"))

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
+from keyhop.cli import options as shared
 from keyhop.cli.main import COMPLETION, command, main
 from keyhop.cli.options import Options
 
@@ -23,7 +26,10 @@ def commands(group: click.Command, *names: str) -> Any:
         yield from commands(child, *names, name)
 
 
-COMMANDS = dict(commands(command))
+ALL = dict(commands(command))
+COMMANDS = {names: one for names, one in ALL.items() if isinstance(one, shared.Command)}
+"""Without help and completion, which are about the command itself."""
+FLEET = {"run", "runs", "show", "fetch"}
 
 
 def parsed(*arguments: str) -> Options:
@@ -83,17 +89,22 @@ def test_an_empty_value_is_a_value() -> None:
 @pytest.mark.parametrize("names", COMMANDS)
 def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str, ...]) -> None:
     """But those which only share a name: what they are of differs."""
-    own = {"--plan", "--output", "--resume", "--separator", "--metadata"}
+    own = {"--plan", "--output", "--resume", "--separator", "--metadata", "--logical", "--stack"}
+    own |= {"--max-cost", "--max-read-units", "--queue", "--anyway", "--dry-run", "--show-keys"}
+    own |= {"--accept"}
     for option in COMMANDS[names].params:
         for other in (one for each in COMMANDS.values() for one in each.params):
-            if option.opts == other.opts and not own & set(option.opts):
+            a_page = "html" in f"{getattr(option, 'help', '')}{getattr(other, 'help', '')}"
+            if option.opts == other.opts and not own & set(option.opts) and not a_page:
                 assert option.to_info_dict() == other.to_info_dict()
 
 
 @pytest.mark.parametrize("names", COMMANDS)
 def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, ...]) -> None:
     text = CliRunner().invoke(command, [*names, "--help"]).output
-    for said in ("Where the table is:", "--endpoint-url URL", "TABLE  name or ARN", "-h, --help"):
+    of_a_table = ("Where the table is:", "--endpoint-url URL", "TABLE  name or ARN")
+    of_a_deployment = ("Where the deployment is:", "--stack NAME", "--region NAME")
+    for said in (*(of_a_deployment if names[0] in FLEET else of_a_table), "-h, --help"):
         assert said in text
 
 
@@ -101,7 +112,7 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
     ("arguments", "says"),
     [
         (("index", "bild"), "keyhop index: No such command 'bild'. Did you mean 'build'?"),
-        (("keys", "T", "--endpoint", "x"), "Did you mean one of: '--endpoint-url'"),
+        (("keys", "T", "--endpoint", "x"), "--endpoint-url"),
         (("keys", "T", "--quiet=yes"), "keyhop keys: Option '--quiet' does not take a value"),
         (("index", "audit"), "keyhop index audit: Missing argument 'TABLE'"),
         (("index", "reconcile", "T"), "keyhop index reconcile: Missing option '--queue'"),
@@ -120,9 +131,10 @@ def test_a_wrong_input_is_told_with_the_command_and_a_suggestion(
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("keyhop ", {"keys", "index", "shards"}),
+        ("keyhop ", set(command.commands)),
+        ("keyhop --format t", {"text", "typed-json"}),
         ("keyhop index re", {"reconcile", "remove"}),
-        ("keyhop keys T --max", {"--max-read-rate", "--max-read-units"}),
+        ("keyhop keys T --max-r", {"--max-read-rate", "--max-read-units"}),
         ("keyhop keys T --method s", {"skip", "scan"}),
         ("keyhop keys T --output --method s", {"skip", "scan"}),
         ("keyhop keys ", set()),
@@ -140,13 +152,107 @@ def test_the_tab_key_completes_without_a_call(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_help_says_how_a_shell_learns_to_complete(
-    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_help_says_how_a_shell_learns_to_complete(shell: str) -> None:
+    assert f"keyhop completion {shell}" in keyhop("completion", "-h").out.decode()
+    script = keyhop("completion", shell)
+    assert (script.status, f"{COMPLETION}={shell}_complete" in script.out.decode()) == (0, True)
+
+
+def test_bash_completes_by_the_script_that_is_printed() -> None:
+    ask = (
+        'eval "$("$0" completion bash)"; COMP_WORDS=(keyhop keys Orders --format t); COMP_CWORD=4; '
+        '_keyhop_completion "$0"; echo "${COMPREPLY[@]}"'
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "keyhop"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m keyhop "$@"\n')
+        program.chmod(0o755)
+        told = subprocess.run(
+            ["bash", "-c", ask, program], capture_output=True, text=True, check=False
+        )
+    assert told.stdout.split() == ["text", "typed-json"], told.stderr
+
+
+def test_keyhop_alone_prints_its_help_and_so_does_a_group() -> None:
+    for names in ((), ("index",), ("shards",)):
+        alone, asked = keyhop(*names), keyhop(*names, "--help")
+        assert (alone.status, alone.out, alone.err) == (0, asked.out, "")
+        assert keyhop("help", *names).out == keyhop(*names, "-h").out == asked.out
+
+
+@pytest.mark.parametrize("names", ALL)
+def test_help_of_a_command_is_what_it_says_of_itself(names: tuple[str, ...]) -> None:
+    assert keyhop("help", *names).out == keyhop(*names, "--help").out
+
+
+@pytest.mark.parametrize(
+    "names", sorted({(), *(names[:end] for names in ALL for end in (1, 2)), ("index",)})
+)
+def test_help_begins_with_examples_and_fits_80_columns(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert f"{COMPLETION}=bash_source" in keyhop("--help").out.decode()
-    monkeypatch.setenv(COMPLETION, f"{shell}_source")
-    assert main([]) == 0
-    assert "keyhop" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = keyhop(*names, "--help").out.decode().splitlines()
+    assert max(map(len, lines)) <= 80
+    if names != ("help",):  # itself an example
+        assert any(line.strip().startswith("examples") for line in lines[3:6])
+
+
+def test_help_of_what_there_is_not_is_told() -> None:
+    result = keyhop("help", "index", "bild")
+    assert (result.status, result.out) == (2, b"")
+    assert "keyhop index: No such command 'bild'. Did you mean 'build'?" in result.err
+
+
+PLACE = ("--region", "eu-west-1", "--profile", "p", "--format", "jsonl", "-q")
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_what_all_commands_take_stands_before_them_or_after(
+    before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before `index`, between `index` and `build`, and after both; what stands last counts."""
+    seen: list[Options] = []
+    monkeypatch.setattr("keyhop.cli.index_actions.run", lambda options: seen.append(options) or 0)
+    words = [["index"], ["build", "T"], []]
+    words.insert(before, list(PLACE))
+    assert keyhop(*(word for group in words for word in group)).status == 0
+    (options,) = seen
+    assert (options.region, options.profile, options.format) == ("eu-west-1", "p", "typed-json")
+    assert (options.quiet, options.stack) == (True, None)
+    keyhop("--region", "a", "index", "--region", "b", "build", "T", "--region", "c")
+    keyhop("--region", "a", "index", "--region", "b", "build", "T")
+    assert [one.region for one in seen[1:]] == ["c", "b"]
+
+
+def test_what_a_command_does_not_take_is_refused_before_it_too() -> None:
+    result = keyhop("--stack", "Keyhop", "shards", "list", "T", "--metadata", "M")
+    assert result.status == 2
+    assert "keyhop shards list: No such option" in result.err
+    assert "--stack" in result.err
+
+
+def test_the_endpoint_may_be_given_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert parsed().endpoint_url == "http://127.0.0.1:1"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:2")
+    assert parsed().endpoint_url == "http://127.0.0.1:2"
+    assert parsed("--endpoint-url", "http://127.0.0.1:3").endpoint_url == "http://127.0.0.1:3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("--quie", "keys", "T"), "--quiet"),
+        (("keys", "T", "--max-read-rat", "1"), "--max-read-rate"),
+        (("index", "--reg", "x", "build", "T"), "--region"),
+    ],
+)
+def test_an_option_is_not_shortened_but_suggested(arguments: tuple[str, ...], meant: str) -> None:
+    result = keyhop(*arguments)
+    assert result.status == 2
+    assert "No such option" in result.err
+    assert meant in result.err
 
 
 def test_help_imports_nothing_that_only_commands_need() -> None:

@@ -13,7 +13,8 @@ ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 
 
 def test_the_table_is_enough() -> None:
-    assert parse({"table": "Orders"}) == Request("Orders", "keys")
+    given = {"table": "Orders"}
+    assert parse(given) == Request("Orders", "keys", given=given)
 
 
 def test_every_field_reaches_the_request() -> None:
@@ -25,13 +26,15 @@ def test_every_field_reaches_the_request() -> None:
         "maxConcurrency": 4,
         "maxReadRate": 500,
         "maxReadUnits": 1000.5,
+        "maxCost": 2.5,
         "format": "csv",
         "planOnly": False,
-        "verifyShare": 0.01,
         "logical": False,
         "resume": "run-1",
     }
-    assert set(given) == set(names_of(KeysInput)) - {"separator", "metadata"}
+    assert set(given) == set(names_of(KeysInput)) - {
+        *("separator", "metadata", "anyway", "verifyShare", "scheduled")
+    }
     assert parse(given) == Request(
         ARN,
         "keys",
@@ -41,13 +44,22 @@ def test_every_field_reaches_the_request() -> None:
         max_concurrency=4,
         max_read_rate=500,
         max_read_units=1000.5,
+        max_cost=2.5,
         format="csv",
-        verify_share=0.01,
         resume="run-1",
+        given=given,
     )
+    checked = {"table": "Orders", "verifyShare": 0.01}
+    assert parse(checked) == Request("Orders", "keys", verify_share=0.01, given=checked)
     folded = {"table": "Orders", "logical": True, "separator": "-", "metadata": "Shards"}
     fold = {"separator": "-", "metadata": "Shards"}
-    assert parse(folded) == Request("Orders", "keys", {"fold": fold}, {"logical": True, **fold})
+    assert parse(folded) == Request(
+        "Orders", "keys", {"fold": fold}, {"logical": True, **fold}, given=folded
+    )
+    anyway = {"table": "Orders", "method": "index", "anyway": True}
+    assert parse(anyway) == Request(
+        "Orders", "keys", {"anyway": True}, method="index", given=anyway
+    )
 
 
 def test_a_walk_is_no_business_of_enumerate_keys() -> None:
@@ -55,7 +67,8 @@ def test_a_walk_is_no_business_of_enumerate_keys() -> None:
     walk = asdict(Walk("build"))
     with pytest.raises(InvalidInput, match="unknown: 'walk'"):
         parse({"table": "Orders", "walk": walk})
-    assert parse_walk({"table": "Orders", "walk": walk}).options == {"walk": walk}
+    given = {"table": "Orders", "walk": walk, "lease": "arn:e"}
+    assert parse_walk(given).options == {"walk": walk, "lease": "arn:e"}
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,19 @@
 """The functions' handlers: what they pass on, count and log; their work is tested elsewhere."""
 
+import json
+import os
 from collections import Counter
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from handlers import clean_up, finish_run, plan_run, scan_segments, settings, verify_run
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeysMissing
 from keyhop.jobs.failure import RunFailed
-from keyhop.jobs.work import SliceResult
+from keyhop.jobs.model import Block, Checkpoint, Commit, Part
 from keyhop.keys.verify import Verdict
 
 from tests.unit.invocations import Context, metrics_in
@@ -32,11 +35,10 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYHOP_TABLES", '["Orders"]')
     monkeypatch.setenv("KEYHOP_WORKER_MEMORY_MB", "1769")
     monkeypatch.setenv("KEYHOP_ARCHITECTURE", "arm64")
+    monkeypatch.delenv("KEYHOP_MOST_WORKERS", raising=False)
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Keyhop")
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "enumerate-keys")
     monkeypatch.setattr(settings, "s3_client", lambda: "s3")
-    for module in (plan_run, scan_segments, finish_run, verify_run, clean_up):
-        monkeypatch.setattr(module.metrics.provider, "namespace", "Keyhop")
-        monkeypatch.setattr(module.metrics.provider, "service", "enumerate-keys")
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, result: Any) -> list:
@@ -54,21 +56,23 @@ def replaced(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, res
 
 
 @pytest.mark.parametrize("error", [None, GaveUp("throttled")])
-def test_planning_counts_what_it_has_read(
+def test_planning_counts_what_it_has_read_found_and_planned(
     monkeypatch: pytest.MonkeyPatch, capsys, error: Exception | None
 ) -> None:
-    state = {"run": "e", "plan": {"segments": 4}}
+    state = {"run": "e", "plan": {"segments": 4}, "segmentsLeft": 3}
 
-    def plan(planner, request):
+    def plan(planner, request, disbelieved):
         runs, tables = planner.deployment.runs, planner.deployment.tables
         assert (request.table, planner.execution.name, runs.bucket) == ("Orders", "e", "results")
-        assert (tables, planner.most_workers) == (["Orders"], None)
+        assert (tables, planner.most_workers) == (["Orders"], 20)
         assert (planner.worker.memory_mb, planner.worker.architecture) == (1769, "arm64")
         planner.usage.add(Usage(requests=3, read_units=1.5))
         if error is not None:
             raise error
+        planner.committed(commit_of(keys=5, ended=1))
         return state
 
+    monkeypatch.setenv("KEYHOP_MOST_WORKERS", "20")
     monkeypatch.setattr(plan_run.Planner, "plan_run", plan)
     event = {"input": {"table": "Orders"}, "execution": EXECUTION}
     if error is None:
@@ -76,49 +80,74 @@ def test_planning_counts_what_it_has_read(
     else:
         with pytest.raises(GaveUp):
             plan_run.handler(event, Context())
+    found = {"KeysFound": 5, "SegmentsDone": 1, "SegmentsPlanned": 4} if error is None else {}
+    expected = {"ReadUnits": 1.5, **found}
     counted = metrics_in(capsys.readouterr().out)
-    assert counted["ReadUnits", ""] == 1.5
-    assert counted.get(("RunsPlanned", "")) == (1 if error is None else None)
+    assert counted == {(name, ""): value for name, value in expected.items()}
 
 
 def test_a_wrong_input_fails_by_the_name_that_the_state_machine_catches() -> None:
-    with (
-        pytest.warns(UserWarning, match="No application metrics"),
-        pytest.raises(InvalidInput, match="unknown: 'tabel'"),
-    ):
+    with pytest.raises(InvalidInput, match="unknown: 'tabel'"):
         plan_run.handler({"input": {"tabel": "Orders"}, "execution": EXECUTION}, Context())
 
 
-def test_a_slice_counts_keys_units_and_throttles_by_reason(
+REASON = "TableReadKeyRangeThroughputExceeded"
+
+
+def commit_of(keys: int, ended: int) -> Commit:
+    parts = (Part("parts/g3", 9, "", 0, (Block(3, keys, 9),)),)
+    return Commit(3, 0, "a1", parts, ended, Usage(), 1.0, Checkpoint(), False)
+
+
+def test_each_commit_is_reported_at_once_by_table_and_each_unit_once(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    reason = "TableReadKeyRangeThroughputExceeded"
-    read = Usage(requests=9, read_units=4.5, retries=4, throttles=Counter({reason: 3, "": 1}))
+    plan = SimpleNamespace(table="Orders", id="e")
 
-    def scan(work, deployment, tasks, seconds, worker, usage) -> SliceResult:
-        assert (work.group, seconds, worker) == (3, 900, "request-1")
+    def scan(state, deployment, tasks, seconds, worker, usage, report):
+        assert (state["item"]["group"], seconds, worker) == (3, 900, "request-1")
         assert deployment.tables == ["Orders"]
         assert {"keys", "key_index"} <= set(tasks)
-        usage.add(read)
-        return SliceResult(True, 7, 2)
+        usage.add(Usage(requests=9, read_units=4.5, throttles=Counter({REASON: 3, "": 1})))
+        report(plan, commit_of(keys=7, ended=2))
+        printed.append(capsys.readouterr().out)
+        usage.add(Usage(requests=2, read_units=1.0, retries=1))
+        report(plan, commit_of(keys=1, ended=1))
+        report(plan, None)
+        return {"done": True, "keys": 8, "commits": 2}
 
+    printed: list[str] = []
     monkeypatch.setattr(scan_segments, "scan_segments", scan)
     told = scan_segments.handler(GROUP_STATE, Context())
-    assert told == {"done": True, "keys": 7, "commits": 2}
-    counted = metrics_in(capsys.readouterr().out)
-    assert counted["KeysFound", ""] == 7
-    assert counted["Slices", ""] == 2
-    assert counted["ReadBudget", ""] == 100
-    assert counted["Throttles", ""] == 4
-    assert counted["Throttles", reason] == 3
-    assert counted["Throttles", "Unknown"] == 1
+    assert told == {"done": True, "keys": 8, "commits": 2}
+    printed.append(capsys.readouterr().out)
+    first, second = map(metrics_in, printed)
+    assert first == {
+        ("KeysFound", ""): 7,
+        ("ReadUnits", ""): 4.5,
+        ("SegmentsDone", ""): 2,
+        ("AllowedRate", ""): 100,
+        ("Throttles", REASON): 3,
+        ("Throttles", "Unknown"): 1,
+    }
+    assert second["KeysFound", ""] == 1
+    assert second["ReadUnits", ""] == 1.0
+    lines = [json.loads(line) for text in printed for line in text.splitlines() if "_aws" in line]
+    assert {line["table"] for line in lines} == {"Orders"}
+    assert [line["run"] for line in lines if "KeysFound" in line] == ["e", "e"]
+    for line in lines:
+        (emitted,) = line["_aws"]["CloudWatchMetrics"]
+        of_all = [["service"]] if "Throttles" in line else []
+        by = ["service", "table", *(["Reason"] if "Reason" in line else [])]
+        assert [sorted(one) for one in emitted["Dimensions"]] == [*of_all, sorted(by)]
 
 
 def test_what_a_failed_slice_has_read_is_counted_too(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    def scan(*arguments) -> SliceResult:
+    def scan(*arguments, report):
         arguments[-1].add(Usage(read_units=2.0))
+        report(SimpleNamespace(table="Orders", id="e"), None)
         raise GaveUp("throttled")
 
     monkeypatch.setattr(scan_segments, "scan_segments", scan)
@@ -133,18 +162,18 @@ def test_finishing_counts_a_run_once_it_is_finished(
     event = {"state": {"run": "e"}, "execution": EXECUTION}
     again = {"run": "e", "next": "scan"}
     replaced(monkeypatch, finish_run, "finish_run", again)
-    with pytest.warns(UserWarning, match="No application metrics"):
-        assert finish_run.handler(event, Context()) == again
-    capsys.readouterr()
-    end = {"run": "e", "next": "end", "result": {"seconds": 9.5, "cost": {"total": 0.25}}}
+    assert finish_run.handler(event, Context()) == again
+    assert metrics_in(capsys.readouterr().out) == {}
+    result = {"table": "Orders", "seconds": 9.5, "cost": {"total": 0.25}}
+    end = {"run": "e", "next": "end", "result": result}
     replaced(monkeypatch, finish_run, "finish_run", end)
     assert finish_run.handler(event, Context()) == end
     counted = metrics_in(capsys.readouterr().out)
-    assert counted == {("RunsFinished", ""): 1, ("RunSeconds", ""): 9.5, ("RunDollars", ""): 0.25}
+    assert counted == {("RunSeconds", ""): 9.5, ("RunDollars", ""): 0.25}
 
 
 @pytest.mark.parametrize("missing", [0, 2])
-def test_a_check_logs_counts_and_no_examples(
+def test_a_check_counts_what_it_reads_and_tells_no_examples(
     monkeypatch: pytest.MonkeyPatch, capsys, missing: int
 ) -> None:
     verdict = Verdict(4, 0.5, 4, 9, missing, examples={"missing": [SECRET]})
@@ -159,30 +188,78 @@ def test_a_check_logs_counts_and_no_examples(
     monkeypatch.setattr(verify_run, "verify_run", check)
     if missing:
         with pytest.raises(KeysMissing):
-            verify_run.handler({"run": "e"}, Context())
+            verify_run.handler({"run": "e", "table": "Orders"}, Context())
     else:
-        assert verify_run.handler({"run": "e"}, Context()) == state
+        assert verify_run.handler({"run": "e", "table": "Orders"}, Context()) == state
     printed = capsys.readouterr()
     assert SECRET not in printed.out + printed.err
-    assert metrics_in(printed.out)["KeysMissing", ""] == missing
-    assert metrics_in(printed.out)["ReadUnits", ""] == 2
+    assert metrics_in(printed.out) == {("ReadUnits", ""): 2}
 
 
-def test_cleaning_up_fails_on_purpose_and_counts_it(
-    monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
-    replaced(monkeypatch, clean_up, "clean_up", RunFailed("Group 3 failed."))
-    event = {"state": {"run": "e"}, "execution": EXECUTION, "entered": "t1"}
-    with pytest.raises(RunFailed, match="Group 3"):
-        clean_up.handler(event, Context())
-    assert metrics_in(capsys.readouterr().out) == {("RunsFailed", ""): 1}
+def test_cleaning_up_fails_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = tokens(monkeypatch)
+    replaced(monkeypatch, clean_up, "clean_up", RunFailed("Group 3 failed. " * 9_000, "GaveUp"))
+    event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
+    assert clean_up.handler(event, Context()) == {}
+    ((how, told),) = ended
+    assert (how, told["taskToken"], told["error"]) == ("failure", "t1", "GaveUp")
+    assert told["cause"].startswith("Group 3 failed. ")
+    assert len(told["cause"]) < 32_768, "which Step Functions refuses"
 
 
 def test_a_redriven_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = tokens(monkeypatch)
     replaced(monkeypatch, clean_up, "clean_up", None)
+    event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
+    assert clean_up.handler(event, Context()) == {}
+    assert ended == [("success", {"taskToken": "t1", "output": "{}"})]
+
+
+def test_an_execution_of_an_older_definition_fails_as_it_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A deploy changes the functions at once, and definitions for new executions only."""
+    ended = tokens(monkeypatch)
+    replaced(monkeypatch, clean_up, "clean_up", RunFailed("Group 3 failed.", "GaveUp"))
     event = {"state": {"run": "e"}, "execution": EXECUTION, "entered": "t1"}
-    with pytest.warns(UserWarning, match="No application metrics"):
-        assert clean_up.handler(event, Context()) == {}
+    with pytest.raises(RunFailed, match="Group 3"):
+        clean_up.handler(event, Context())
+    assert not ended
+
+
+def tokens(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
+    """How states are ended by their tokens, from here on."""
+    ended: list[tuple[str, dict[str, str]]] = []
+
+    class States:
+        def send_task_failure(self, **told: str) -> None:
+            ended.append(("failure", told))
+
+        def send_task_success(self, **told: str) -> None:
+            ended.append(("success", told))
+
+    monkeypatch.setattr(clean_up.boto3, "client", lambda service: States())
+    return ended
+
+
+@pytest.mark.parametrize(
+    ("unreserved", "most"), [(1_000, 800), (10, 8), (1, 1), (0, 1), (None, None)]
+)
+def test_a_run_takes_no_more_workers_than_the_account_serves(
+    monkeypatch: pytest.MonkeyPatch, unreserved: int | None, most: int | None
+) -> None:
+    """A new account may have ten in all; where Lambda does not say, workers wait for their turn."""
+
+    class Lambda:
+        def get_account_settings(self) -> Any:
+            if unreserved is None:
+                raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetAccountSettings")
+            return {"AccountLimit": {"UnreservedConcurrentExecutions": unreserved}}
+
+    monkeypatch.setattr(settings.boto3, "client", lambda service: Lambda())
+    assert settings.PlanSettings.from_env(os.environ).most_workers == most
+    reserved = {**os.environ, "KEYHOP_MOST_WORKERS": "20"}
+    assert settings.PlanSettings.from_env(reserved).most_workers == 20
 
 
 def test_settings_refuse_what_the_stack_would_not_make() -> None:
@@ -193,12 +270,9 @@ def test_settings_refuse_what_the_stack_would_not_make() -> None:
         "KEYHOP_ARCHITECTURE": "x86_64",
     }
     assert settings.PlanSettings.from_env(good).worker.memory_mb == 512
-    assert settings.PlanSettings.from_env(good).most_workers is None
-    reserved = {**good, "KEYHOP_MOST_WORKERS": "20"}
-    assert settings.PlanSettings.from_env(reserved).most_workers == 20
     with pytest.raises(KeyError):
-        settings.ScanSettings.from_env({"KEYHOP_BUCKET": "b"})
+        settings.JobSettings.from_env({"KEYHOP_BUCKET": "b"})
     with pytest.raises(ValueError, match="KEYHOP_TABLES"):
-        settings.ScanSettings.from_env({**good, "KEYHOP_TABLES": '"Orders"'})
+        settings.JobSettings.from_env({**good, "KEYHOP_TABLES": '"Orders"'})
     with pytest.raises(ValueError, match="invalid literal"):
-        settings.FinishSettings.from_env({**good, "KEYHOP_WORKER_MEMORY_MB": "much"})
+        settings.WorkerSettings.from_env({**good, "KEYHOP_WORKER_MEMORY_MB": "much"})

@@ -1,13 +1,9 @@
 """The handlers of the key index: what they answer, log and count; no work of theirs."""
 
-import json
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
-from handlers import keep_index, manage_index, release_keeper, settings
+from handlers import keep_index, manage_index, settings
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Table
@@ -25,13 +21,6 @@ TABLE = Table("Orders", {"TableName": "Orders"})
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 
 
-class Hurried(Context):
-    log_stream_name = "stream"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 5_000
-
-
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
@@ -43,11 +32,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "KEYHOP_SETTLE_SECONDS": "65",
         "AWS_DEFAULT_REGION": "us-east-1",
         "POWERTOOLS_METRICS_NAMESPACE": "Keyhop",
+        "POWERTOOLS_SERVICE_NAME": "enumerate-keys",
     }.items():
         monkeypatch.setenv(name, value)
-    for module in (keep_index, manage_index):
-        monkeypatch.setattr(module.metrics.provider, "namespace", "Keyhop")
-        monkeypatch.setattr(module.metrics.provider, "service", "enumerate-keys")
 
 
 def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
@@ -55,9 +42,9 @@ def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def keeper_of(stream: str) -> tuple[str, Connection, Sentinel]:
+    def keeper_of(stream: str) -> tuple[str, Connection, Sentinel, float]:
         assert stream == STREAM
-        return "Orders", Connection(None), Sentinel.of(SPACE)  # type: ignore[arg-type]
+        return "Orders", Connection(None), Sentinel.of(SPACE), 100.0  # type: ignore[arg-type]
 
     def keep(records: Any, collections: Any, on_failure: Any) -> BatchResult:
         collections.usage.count(put=2)
@@ -121,98 +108,3 @@ def test_settings_name_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         settings.ManageSettings.from_env(
             {"KEYHOP_BUCKET": "b", "KEYHOP_TABLES": "[]", "KEYHOP_KEEPER": "k"}
         )
-
-
-class Lambda:
-    """Mappings; one that is changing is not deleted at the first call."""
-
-    def __init__(self, *tables: str, busy: int = 0) -> None:
-        self.busy = busy
-        self.mappings = {
-            table: f"arn:aws:dynamodb:us-east-1:111122223333:table/{table}/stream/x"
-            for table in tables
-        }
-
-    def get_paginator(self, name: str) -> "Lambda":
-        return self
-
-    def paginate(self, **given: str) -> "Lambda":
-        return self
-
-    def search(self, path: str) -> list[Any]:
-        return [
-            {"UUID": table, "EventSourceArn": arn, "State": "Enabled"}
-            for table, arn in self.mappings.items()
-        ]
-
-    def delete_event_source_mapping(self, UUID: str) -> None:  # noqa: N803
-        if self.busy:
-            self.busy -= 1
-        else:
-            del self.mappings[UUID]
-
-
-@pytest.fixture
-def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Where CloudFormation waits, and what it was told."""
-    told: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:
-            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/answer", told
-        server.shutdown()
-        thread.join()
-
-
-@pytest.mark.parametrize(
-    ("kind", "left"), [("Create", ["Kept", "Old"]), ("Update", ["Kept"]), ("Delete", [])]
-)
-def test_mappings_are_released(
-    monkeypatch: pytest.MonkeyPatch,
-    answers: tuple[str, list[dict[str, Any]]],
-    kind: str,
-    left: list[str],
-) -> None:
-    functions = Lambda("Kept", "Old", busy=2)
-    monkeypatch.setattr(release_keeper.boto3, "client", lambda service: functions)
-    monkeypatch.setattr(release_keeper, "PAUSE_SECONDS", 0)
-    release_keeper.handler(event_of(kind, answers[0]), Patient())
-    assert list(functions.mappings) == left
-    (told,) = answers[1]
-    assert (told["Status"], told["PhysicalResourceId"]) == ("SUCCESS", "keeper-mappings")
-
-
-def test_a_mapping_that_cannot_be_removed_is_told(
-    monkeypatch: pytest.MonkeyPatch, answers: tuple[str, list[dict[str, Any]]]
-) -> None:
-    functions = Lambda("Old", busy=1_000)
-    monkeypatch.setattr(release_keeper.boto3, "client", lambda service: functions)
-    release_keeper.handler(event_of("Delete", answers[0]), Hurried())
-    (told,) = answers[1]
-    assert told["Status"] == "FAILED"
-    assert "delete it in Lambda" in told["Reason"]
-
-
-def event_of(kind: str, url: str) -> dict[str, Any]:
-    return {
-        "RequestType": kind,
-        "ResponseURL": url,
-        "StackId": "s",
-        "RequestId": "r",
-        "LogicalResourceId": "KeeperMappings",
-        "ResourceProperties": {"Tables": ["Kept"]},
-    }
-
-
-class Patient(Context):
-    log_stream_name = "stream"

@@ -98,6 +98,7 @@ def random_world(chance: random.Random) -> World:
 
 
 @pytest.mark.parametrize("histories", [500, prove(20_000)])
+@pytest.mark.timeout(900)
 def test_random_histories_of_more_items_writers_and_keepers_end_right(histories: int) -> None:
     for seed in range(histories):
         chance = random.Random(seed)

@@ -5,9 +5,8 @@ from keyhop.dynamodb.schema import (
     GREATEST_SORT_KEY,
     KeyAttribute,
     KeySpace,
-    index_keyspace,
     indexes_of,
-    table_keyspace,
+    keyspace_of,
 )
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import from_json, to_json
@@ -43,14 +42,14 @@ def test_the_greatest_sort_keys_are_the_greatest_that_the_service_takes() -> Non
 
 
 def test_a_table_is_read_by_name_and_role_not_by_position() -> None:
-    space = table_keyspace(DESCRIPTION)
+    space = keyspace_of(DESCRIPTION)
     assert space == KeySpace((KeyAttribute("pk", "B"),), KeyAttribute("sk", "N"))
     assert space.hop_from({"pk": {"B": b"x"}}) == {"pk": {"B": b"x"}, "sk": GREATEST_SORT_KEY["N"]}
 
 
 def test_an_index_can_have_several_partition_key_attributes_and_is_never_hopped() -> None:
     (entry,) = (e for e in indexes_of(DESCRIPTION) if e["IndexName"] == "several")
-    space = index_keyspace(DESCRIPTION, entry)
+    space = keyspace_of(DESCRIPTION, entry)
     assert space == KeySpace((KeyAttribute("a", "N"), KeyAttribute("b", "B")), None)
     with pytest.raises(ValueError, match="nothing to hop over"):
         space.hop_from({"a": {"N": "1"}, "b": {"B": b""}})

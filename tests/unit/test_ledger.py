@@ -5,9 +5,23 @@ import random
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from keyhop.scan.page_size import DEEPEST_BANK, FIRST_DEPOSIT, Ledger, replay
+from keyhop.scan.page_size import (
+    DEEPEST_BANK,
+    FIRST_DEPOSIT,
+    FIRST_MARGIN,
+    ItemSize,
+    Ledger,
+    replay,
+)
 
-from testing.simulator import LedgerPolicy, PublishedPolicy, Table, optimum, simulate
+from testing.simulator import (
+    LedgerPolicy,
+    PublishedPolicy,
+    Table,
+    optimum,
+    simulate,
+    simulate_lanes,
+)
 from testing.tables import TABLES
 
 SLACK = 8.0
@@ -146,10 +160,58 @@ def test_the_bank_backs_every_page_under_way() -> None:
     assert ledger.bank == pytest.approx(banked)
 
 
-def test_only_one_trial_of_a_new_size_is_under_way() -> None:
+def test_of_a_new_size_one_page_is_under_way_and_one_more_for_each_that_was_judged() -> None:
+    """Else all lanes take up a size that one page has praised, before a second could tell."""
     ledger = Ledger.for_table(500.0)
-    ledger.settle(ledger.bet(), [4, 3], 1)
-    assert [bet.level for bet in (ledger.bet(), ledger.bet(), ledger.bet())] == [1, 0, 0]
+    ledger.level, ledger.bank = 1, 100.0
+    ledger.retry_at[2] = 1_000
+    for judged in range(5):
+        bets = [ledger.bet() for _ in range(8)]
+        assert [bet.level for bet in bets].count(1) == 1 + judged
+        ledger.settle(bets[0], [1] * bets[0].limit, 2)
+        for bet in bets[1:]:
+            ledger.abandon(bet)
+
+
+@pytest.mark.parametrize("name", ["10x500", "zipf", "audit", "mixed", "bimodal-small", "3x100K"])
+def test_many_pages_under_way_cost_hardly_more_than_few(name: str) -> None:
+    table = Table(TABLES[name].make(random.Random(7), 6_000))
+    few, many = (simulate_lanes(table, lanes, segments=60) for lanes in (8, 64))
+    assert many <= 1.01 * few
+
+
+def test_pages_that_end_with_their_segment_are_judged() -> None:
+    """A size that reads a whole segment never has all its items. It saves here, if less than a
+    smaller one, so the bank does not tell.
+    """
+    chance = random.Random(7)
+    policy = LedgerPolicy(150.0)
+    simulate(Table([[150]] * 20_000), policy)
+    assert policy.ledger.level >= 5
+    for _ in range(100):
+        simulate(Table([[150] * chance.choice([1, 1, 60]) for _ in range(20)]), policy)
+    assert policy.ledger.bet().level <= 1
+
+
+def test_lanes_that_come_later_bring_no_deposit_where_the_first_one_is_lost() -> None:
+    """Else a table on which no large page pays is charged for each of them."""
+    lost, kept = Ledger(ItemSize(500.0, 32.0), bank=1.0), Ledger(ItemSize(500.0, 32.0), bank=5.0)
+    for ledger in (lost, kept):
+        ledger.bet()  # what is held back for a page is not lost
+        ledger.serve(11)
+    assert lost.bank + lost.staked == 1.0
+    assert kept.bank + kept.staked == 5.0 + 10 * FIRST_DEPOSIT
+
+
+def test_a_margin_is_moved_less_by_each_of_many_pages_under_way() -> None:
+    """They were sized by the same margin, before any of them told: it would swing."""
+    moved = []
+    for lanes in (1, 64):
+        ledger = Ledger(ItemSize(500.0, 32.0), lanes=lanes)
+        bet = ledger.bet()
+        ledger.settle(bet, [1] * bet.limit, 2)
+        moved.append(ledger.margin - FIRST_MARGIN)
+    assert moved[1] == pytest.approx(moved[0] / 8)
 
 
 def test_a_ledger_survives_a_checkpoint() -> None:
@@ -176,3 +238,13 @@ def test_replay_counts_pages_that_lie_inside_what_was_seen(runs: list[int], limi
         keys.update(page)
         at = items.index(page[-1]) + runs[page[-1]]
     assert replay(runs, limit) == (pages, len(keys))
+
+
+def test_a_size_that_a_slow_rate_allows_is_judged_in_place_of_one_that_it_does_not() -> None:
+    """Each page shows one key: the ledger leaves the size, as it would without a rate."""
+    ledger = Ledger(ItemSize(400.0, 32.0), bank=100.0, level=5)
+    bet = ledger.bet(most_items=40)
+    assert bet.level == 2
+    assert bet.limit <= 40
+    ledger.settle(bet, [bet.limit], ledger.size.blocks(bet.limit))
+    assert ledger.level == 1

@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from tests.live.catalogue import CHECKS, Check
+from tests.live.cost import WORKER, expected
 from tests.live.deployed import Deployed, deploy_command
-from tests.live.fixtures import Fixture, fixtures
+from tests.live.fixtures import Fixture, OfOwnStack, fixtures
 from tests.live.report import Differs, Refused, Report, expect, expect_keys
 from tests.live.runs import Runs
 from tests.live.ways import AWS, LAPTOP, ways_of
@@ -112,6 +114,9 @@ class StepFunctions:
         self.redriven: list[str] = []
         self.looks = 0
 
+    def start_execution(self, **_: Any) -> None:
+        pass
+
     def redrive_execution(self, executionArn: str) -> None:  # noqa: N803
         self.redriven.append(executionArn)
 
@@ -130,9 +135,10 @@ def test_a_redrive_is_awaited_before_its_outcome_is(monkeypatch: pytest.MonkeyPa
     arn = "arn:aws:states:us-east-1:123456789012:stateMachine:Keyhop-EnumerateKeys"
     runs = Runs(Deployed(arn, "bucket", [], None), "s", FAST)  # type: ignore[arg-type]
     states = runs._states = StepFunctions()
-    runs.redrive("run")
-    assert states.redriven == [arn.replace("stateMachine", "execution") + ":run"]
-    assert runs.outcome("run")["status"] == "SUCCEEDED"
+    run = runs.start("run", {})
+    runs.redrive(run)
+    assert states.redriven == [arn.replace("stateMachine", "execution") + ":keyhop-live-s-run"]
+    assert runs.outcome(run)["status"] == "SUCCEEDED"
 
 
 def test_only_endpoints_on_this_machine_get_a_laptops_ways() -> None:
@@ -145,17 +151,54 @@ def test_only_endpoints_on_this_machine_get_a_laptops_ways() -> None:
     assert AWS.empty_page_units == 0.5
     assert AWS.keeps_tags
     assert AWS.has_table_id
-    assert AWS.can_redrive
+    assert AWS.lacks == {}
+
+
+CASES = {name: Check(f"what is {name}") for name in ("right", "different", "broken")}
 
 
 def test_a_broken_check_fails_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    report = Report()
+    report = Report(checks=CASES)
     report.check("right", lambda: "a note")
-    report.check("different", lambda: expect(False, "was seen"))
+    report.check("different", lambda: expect(False, "was seen"), "a table")
     report.check("broken", lambda: str({}["missing"]))
-    assert (report.passed, report.failed) == (1, ["different", "broken"])
-    assert report.summary() == "2 of 3 checks failed:\n  different\n  broken"
+    failed = ["different [a table]: what is different", "broken: what is broken"]
+    assert (report.passed, report.failed) == (1, failed)
+    assert report.summary() == f"2 of 3 checks failed:\n  {failed[0]}\n  {failed[1]}"
     assert "Differs: was seen" in capsys.readouterr().out
+
+
+def test_what_cannot_be_checked_is_told_by_name_with_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    checks = {**CASES, "costly": Check("what is costly", "money")}
+    report = Report({"money": "there is none"}, checks)
+    report.check("costly", lambda: pytest.fail("was looked at"))
+    report.check("costly", lambda: pytest.fail("was looked at"))
+    report.check("right", lambda: None)
+    report.skip_the_rest("not today")
+    assert report.skipped == {
+        "costly": "there is none",
+        "different": "not today",
+        "broken": "not today",
+    }
+    said = capsys.readouterr().out
+    assert said.count("skipped costly") == 1
+    assert "All 1 checks passed.\n3 were skipped:" in report.summary()
+    with pytest.raises(KeyError):
+        report.check("unknown", lambda: None)
+
+
+def test_only_what_is_asked_for_is_checked() -> None:
+    report = Report(checks=CASES, only={"right"})
+    report.check("broken", lambda: pytest.fail("was looked at"))
+    report.check("right", lambda: None)
+    report.skip_the_rest("another reason")
+    assert report.skipped == dict.fromkeys(("broken", "different"), "not among ONLY")
+
+
+def test_every_ability_that_a_check_needs_is_one_that_a_laptop_lacks() -> None:
+    assert {check.needs for check in CHECKS.values()} - {None} == LAPTOP.lacks.keys()
 
 
 def test_keys_are_compared_exactly() -> None:
@@ -187,6 +230,29 @@ def test_the_collection_that_is_larger_than_a_page_is_so() -> None:
             ]
             assert sum(sizes) > 1_050_000
             assert max(map(size_of, table.items)) <= 4096
+
+
+def test_a_stack_of_its_own_is_allowed_its_tables_and_no_others() -> None:
+    others = OfOwnStack.of("x-", "arn:aws:kms:eu-west-1:111122223333:key/k")
+    base = "x-keyhop-live-"
+    context = {entry["table"]: entry for entry in others.context()}
+    names = ("kept-off", "kept-on", "kept-small", "kept-key", "wide", "hot")
+    assert context.keys() == {base + name for name in names}
+    assert context[f"{base}kept-key"]["kmsKey"].endswith("key/k")
+    assert context[f"{base}hot"]["sharding"]["metadata"] == others.shards.name
+    assert others.shards not in others.made(stack_makes_tables=True)
+    assert others.shards in others.made(stack_makes_tables=False)
+    assert len(OfOwnStack.of("x-", None).kept) == 3
+
+
+def test_the_cost_is_told_with_all_that_is_made() -> None:
+    tables = fixtures("x-")
+    service = expected(tables, None)
+    runs = expected(tables, WORKER)
+    whole = expected(tables, WORKER, OfOwnStack.of("x-", "key"))
+    assert service.dollars < runs.dollars < whole.dollars < 0.5
+    assert whole.write_units > 180_000
+    assert "standing" in whole.text()
 
 
 def test_a_command_to_deploy_is_quoted() -> None:

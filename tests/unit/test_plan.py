@@ -10,22 +10,26 @@ from keyhop.errors import CannotStart
 from keyhop.jobs.layout import (
     Layout,
     Wishes,
-    choose_threads,
+    index_cost,
     layout_for_scan,
     layout_for_skip,
     scan_cost,
     skip_cost,
+    spread,
 )
 from keyhop.keys.task import choose_method
-from keyhop.scan.cost_simulation import Forecast, SeenCollection, forecast
 from keyhop.scan.sampling import SIZES
 from keyhop.scan.segments import group_order, is_nearly_done, segment_at
 from keyhop.scan.statistics import (
     Findings,
+    Forecast,
     Interval,
+    SeenCollection,
     SegmentSample,
     count_interval,
     findings_of,
+    findings_of_parts,
+    forecast,
     rough_keys,
 )
 
@@ -86,8 +90,9 @@ def test_what_cannot_be_hopped_is_scanned_and_refused_for_skip(
         (150, 1),
         (300, 6),
         (1_000, 20),
-        (100_000, 128),
-        (1e7, 299),
+        (40_000, 200),
+        (100_000, 500),
+        (1e7, 2_304),
         (1e10, 299_760),
     ],
 )
@@ -107,23 +112,23 @@ def test_there_are_never_more_than_a_million_segments() -> None:
 
 def test_wishes_are_followed() -> None:
     assert layout_for_skip(1e6, HOPS, Wishes(segments=3, threads=9)) == Layout(3, 3)
-    assert layout_for_scan(None, Wishes(segments=300, threads=40)) == Layout(300, 40)
+    assert layout_for_scan(None, Wishes(segments=300, threads=4)) == Layout(300, 4)
 
 
 def test_a_slow_rate_needs_few_threads() -> None:
-    assert choose_threads(Wishes(max_rate=100.0), 1_000) == 1
-    assert choose_threads(Wishes(max_rate=300.0), 1_000) == 3
-    assert choose_threads(FREE, 1_000) == 8
+    assert spread(Wishes(max_rate=100.0), 1_000).threads == 1
+    assert spread(Wishes(max_rate=300.0), 1_000).threads == 3
+    assert spread(FREE, 1_000).threads == 14
 
 
-@pytest.mark.parametrize(("size", "segments"), [(None, 128), (1e6, 1), (1e8, 23), (1e12, 861)])
+@pytest.mark.parametrize(("size", "segments"), [(None, 72), (1e6, 1), (1e8, 23), (1e12, 861)])
 def test_a_scan_is_laid_out_by_size(size: float | None, segments: int) -> None:
     assert layout_for_scan(size, FREE).segments == segments
 
 
 def test_a_check_has_enough_segments_to_draw_from() -> None:
     assert layout_for_skip(1e6, HOPS, Wishes(verify_share=0.001)).segments == 8_000
-    assert layout_for_skip(1e6, HOPS, Wishes(verify_share=1.0)).segments == 128
+    assert layout_for_skip(1e6, HOPS, Wishes(verify_share=1.0)).segments == 2_304
 
 
 def test_a_check_does_not_cut_a_small_table_into_many_segments() -> None:
@@ -203,6 +208,16 @@ def test_no_sample_no_findings_but_a_guess() -> None:
     assert rough_keys([sample(16, [1, 1]), sample(16, [])], 0) == pytest.approx(16, rel=0.06)
 
 
+def test_where_only_an_empty_segment_was_read_to_its_end_the_others_tell_what_a_key_costs() -> None:
+    looks = [sample(256, []), sample(16, [4, 1, 30], whole=False)]
+    keys = Interval(600, 500, 700)
+    found = findings_of_parts(looks, keys, 350.0, 0.004, random.Random(1))
+    assert found is not None
+    assert (found.keys, found.exact) == (keys, False)
+    assert found.skip.units_per_key < 0.3
+    assert findings_of_parts(looks[1:], keys, 350.0, 0.004, random.Random(1)) is None
+
+
 @pytest.mark.parametrize("keys", [100, 300, 3_000, 100_000, 2_000_000])
 def test_a_few_looks_tell_the_order_of_magnitude(keys: int) -> None:
     """Three keys of each size are looked at, sizes in groups, until a segment was seen whole."""
@@ -267,3 +282,11 @@ def test_a_stale_size_makes_the_scan_s_cost_a_lower_limit() -> None:
     told = scan_cost(findings(10_000), 10**9, Layout(1, 1), None)
     assert not told.at_least
     assert told.units.mean == pytest.approx(10**9 / 8192)
+
+
+def test_an_index_costs_what_its_rows_fill() -> None:
+    """10,000 rows of 100 bytes are 244.1 blocks of 4 KB."""
+    cost = index_cost(findings(10_000, 8_000, 12_000), 100, Layout(1, 1), None)
+    assert cost.units.mean == pytest.approx(0.5 * 1_000_000 / 4096 + 0.5)
+    assert cost.units.low == pytest.approx(0.5 * 800_000 / 4096 + 0.5)
+    assert cost.requests == pytest.approx(1, abs=1)

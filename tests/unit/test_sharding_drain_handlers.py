@@ -41,14 +41,28 @@ class FakeDrain:
     steps: list[DrainStep]
     asked: list[tuple[Any, int, float]]
     begun: list[bool]
+    seen: list[tuple[int, float] | None]
 
     def __init__(self, table: Any) -> None:
         pass
 
-    def step(self, key: Any, shards: int, seconds: float, *, begun: bool) -> DrainStep:
+    def step(
+        self,
+        key: Any,
+        shards: int,
+        seconds: float,
+        *,
+        begun: bool,
+        seen: tuple[int, float] | None,
+    ) -> DrainStep:
         self.asked.append((key, shards, seconds))
         self.begun.append(begun)
+        self.seen.append(seen)
         return self.steps.pop(0)
+
+
+def shards(phase: Phase) -> Shards:
+    return Shards(1, 77, readable=4, phase=phase)
 
 
 def test_a_step_of_a_drain_says_how_long_to_wait(
@@ -57,11 +71,11 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    FakeDrain.asked, FakeDrain.begun = [], []
+    FakeDrain.asked, FakeDrain.begun, FakeDrain.seen = [], [], []
     FakeDrain.steps = [
-        DrainStep(Next.WAIT, Phase.CLOSING, 1, 4, 4.2, begun=True),
-        DrainStep(Next.AGAIN, Phase.MOVING, 1, 4, moved=17, begun=True),
-        DrainStep(Next.DONE, Phase.STEADY, 1, 1, begun=True),
+        DrainStep(Next.WAIT, shards(Phase.CLOSING), 4.2, begun=True),
+        DrainStep(Next.AGAIN, shards(Phase.MOVING), moved=17, begun=True),
+        DrainStep(Next.DONE, Shards(1, 0), begun=True),
     ]
     monkeypatch.setattr(move_shards, "Drain", FakeDrain)
     request = {"table": "Audit", "key": SECRET, "shards": 1}
@@ -70,6 +84,7 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
         told.append(move_shards.handler({"request": request, "last": told[-1]}, Context()))
     del told[0]
     assert FakeDrain.begun == [False, True, True]
+    assert FakeDrain.seen == [None, (77, 5), (77, 1)]
     assert [(one["action"], one["seconds"]) for one in told] == [
         ("wait", 5),
         ("again", 1),
@@ -83,6 +98,7 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
         "readable": 4,
         "shards": 1,
         "begun": True,
+        "last_updated": 77,
     }
     assert {(key, shards) for key, shards, _ in FakeDrain.asked} == {(SECRET, 1)}
     assert SECRET not in capsys.readouterr().out + str([vars(record) for record in caplog.records])
@@ -95,8 +111,8 @@ def test_items_are_moved_for_as_long_as_the_invocation_leaves_time(
         def get_remaining_time_in_millis(self) -> int:
             return 20_000
 
-    FakeDrain.asked, FakeDrain.begun = [], []
-    FakeDrain.steps = [DrainStep(Next.AGAIN, Phase.MOVING, 1, 4)] * 2
+    FakeDrain.asked, FakeDrain.begun, FakeDrain.seen = [], [], []
+    FakeDrain.steps = [DrainStep(Next.AGAIN, shards(Phase.MOVING))] * 2
     monkeypatch.setattr(move_shards, "Drain", FakeDrain)
     request = {"table": "Audit", "key": SECRET, "shards": 1}
     event = {"request": request, "last": request}

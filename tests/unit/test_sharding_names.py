@@ -6,11 +6,13 @@ import pytest
 from boto3.dynamodb.conditions import Attr
 from hypothesis import given
 from hypothesis import strategies as st
+from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.sharding.io.items import Clause, clause_of, with_fence
-from keyhop.sharding.io.query import Query, after_token, rank_of, token_of
+from keyhop.sharding.io.items import Clause, check_expressions, clause_of, with_fence
+from keyhop.sharding.io.reader import Query, after_token, rank_of, token_of
 from keyhop.sharding.key.names import MOST_SHARDS, Names
 from keyhop.sharding.key.placement import jump, place_of
+from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import HISTORY, Shards, from_item, to_item
 
 from testing.sharding_costs import expected_candidates
@@ -255,6 +257,27 @@ def test_ranks_are_the_services_order() -> None:
 )
 def test_a_fence_joins_any_update(update: str, fenced: str) -> None:
     assert with_fence(update) == fenced
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        *("SET copied = file", "SET a=file", "SET a = if_not_exists(file, :v)"),
+        *("SET a = list_append(file,b)", "SET #f = :v", "set x = :v, y = #f"),
+    ],
+)
+def test_an_update_that_uses_the_partition_key_is_refused(update: str) -> None:
+    schema = Schema("t", KeyAttribute("file", "S"), KeyAttribute("at", "S"), Names())
+    with pytest.raises(CannotStart, match="cannot use the partition key file"):
+        check_expressions(schema, Clause(names={"#f": "file"}), update)
+
+
+@pytest.mark.parametrize(
+    "update", ["SET a = files, b = :file, c = #file, d.file = d.#f, e = my-file", "REMOVE a.file"]
+)
+def test_one_that_uses_what_is_called_nearly_so_is_not(update: str) -> None:
+    schema = Schema("t", KeyAttribute("file", "S"), KeyAttribute("at", "S"), Names())
+    check_expressions(schema, Clause(names={"#f": "file", "#file": "a"}), update)
 
 
 def test_conditions_are_texts_or_boto3s_own() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.protocol import lasts
 from keyhop.sharding.key.shards import Phase, Shards
 
 from testing.sharding_explorer import NOTHING, Mover, Reader, Rules, State, World, Writer, path_of
@@ -27,6 +28,16 @@ THREE = Shards.registered(0.0, 5.0, None, 3)
 THREE = replace(THREE, placed_by=frozenset({1, 2, 3}))
 
 GROWTH = path_of(ONE, lambda s: s.grown(2, 0.0), step, step)
+URGENT = path_of(ONE, lambda s: s.grown(2, 0.0, urgently=True), step, step)
+URGENT_OF_TWO = path_of(TWO, lambda s: s.grown(3, 0.0, urgently=True), step, step)
+URGENT_TWICE = path_of(
+    *(ONE, lambda s: s.grown(2, 0.0, urgently=True), step),
+    *(lambda s: s.grown(3, 0.0, urgently=True), step, step),
+)
+BOTH_WAYS = path_of(
+    *(ONE, lambda s: s.grown(2, 0.0), step),
+    *(lambda s: s.grown(3, 0.0, urgently=True), step, step),
+)
 MORE = path_of(TWO, lambda s: s.grown(3, 0.0), step, step)
 TWICE = path_of(ONE, lambda s: s.grown(2, 0.0), step, lambda s: s.grown(3, 0.0), step, step)
 DRAIN = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, step, step, step)
@@ -44,12 +55,12 @@ AT = {
 }
 
 
-def item_at(shard: int, *, writers=(), readers=1, movers=0, shards=3) -> World:
+def item_at(shard: int, *, writers=(), readers=1, movers=0, shards=3, gets=False) -> World:
     copies = tuple((("a",), 0) if s == shard else None for s in range(1, shards + 1))
     return World(
         State(copies, ("a",) if shard else NOTHING),
         tuple(Writer(script) for script in writers),
-        tuple(Reader(1) for _ in range(readers)),
+        tuple(Reader(1, gets=gets) for _ in range(readers)),
         tuple(Mover() for _ in range(movers)),
     )
 
@@ -62,6 +73,19 @@ SCENARIOS = {
     "growth, a put and a delete": (GROWTH, item_at(1, writers=[("put b",), ("delete",)])),
     "growth twice, new items": (TWICE, item_at(0, writers=[("put b",), ("put c",)])),
     "growth twice, old items": (TWICE, item_at(1, writers=[("put b",), ("update c",)])),
+    "urgent growth, a put moves": (URGENT, item_at(1, writers=[("put b", "put c")])),
+    "urgent growth, new items": (URGENT, item_at(0, writers=[("put b",), ("put c",)])),
+    "urgent growth, an update and a put": (URGENT, item_at(1, writers=[("update b",), ("put c",)])),
+    "urgent growth, deletes": (URGENT, item_at(1, writers=[("put b", "delete"), ("delete",)])),
+    "urgent growth, new and deleted": (URGENT, item_at(0, writers=[("put b",), ("delete",)])),
+    "urgent growth, new updates": (URGENT, item_at(0, writers=[("update b",), ("update c",)])),
+    "urgent growth of two": (URGENT_OF_TWO, item_at(1, writers=[("put b",), ("update c",)])),
+    "urgent growth twice": (URGENT_TWICE, item_at(0, writers=[("put b",), ("put c",)])),
+    "urgent growth twice, old items": (
+        URGENT_TWICE,
+        item_at(1, writers=[("put b",), ("update c",)]),
+    ),
+    "urgent growth after another": (BOTH_WAYS, item_at(0, writers=[("put b",), ("put c",)])),
     "growth of two, older places": (MORE, item_at(1, writers=[("put b",), ("update c",)])),
     "growth of two, a delete": (MORE, item_at(2, writers=[("put b", "delete")])),
     "drain, an update": (DRAIN, item_at(2, writers=[("update b", "update c")], movers=1)),
@@ -79,9 +103,32 @@ SCENARIOS = {
 }
 
 
+GETS = {
+    "urgent growth twice": (
+        URGENT_TWICE,
+        item_at(1, writers=[("put b",), ("put c",)], gets=True),
+    ),
+    "urgent growth of two": (URGENT_OF_TWO, item_at(1, writers=[("put b", "delete")], gets=True)),
+    "growth twice, two puts": (TWICE, item_at(1, writers=[("put b",), ("put c",)], gets=True)),
+    "growth twice, puts by one": (TWICE, item_at(1, writers=[("put b", "put c")], gets=True)),
+    "growth of two, a delete": (MORE, item_at(2, writers=[("put b", "delete")], gets=True)),
+    "drain": (DRAIN, item_at(2, writers=[("update b",)], movers=1, gets=True)),
+    "drain, an older place": (TO_TWO, item_at(3, writers=[("put b",)], movers=1, gets=True)),
+    "drain, growth again": (
+        DRAIN_AND_GROWTH,
+        item_at(2, writers=[("put b", "put c")], movers=1, gets=True),
+    ),
+    "drain called off": (
+        CALLED_OFF,
+        item_at(2, writers=[("update b", "put c")], movers=1, gets=True),
+    ),
+}
+
+
 LOGS = {
     "growth": (GROWTH, item_at(0, writers=[("put b",)], readers=2)),
     "growth of two": (MORE, item_at(0, writers=[("put b",)], readers=2)),
+    "urgent growth twice": (URGENT_TWICE, item_at(0, writers=[("put b",)], readers=2)),
     "drain": (DRAIN, item_at(0, writers=[("put b",)], readers=2, movers=1)),
     "drain called off": (CALLED_OFF, item_at(0, writers=[("put b",)], movers=2)),
     "drain, growth again": (DRAIN_AND_GROWTH, item_at(0, writers=[("put b",)], movers=1)),
@@ -92,6 +139,10 @@ def cases():
     for scenario, (path, world) in SCENARIOS.items():
         for placement in (CALCULATED, RANDOM):
             title = f"{scenario}: {'calculated' if placement.calculated else 'random'}"
+            yield pytest.param(path, placement, world, id=title)
+    for scenario, (path, world) in GETS.items():
+        for placement in (CALCULATED, RANDOM):
+            title = f"get, {scenario}: {'calculated' if placement.calculated else 'random'}"
             yield pytest.param(path, placement, world, id=title)
     for scenario, (path, world) in LOGS.items():
         yield pytest.param(path, LOG, world, id=f"log, {scenario}")
@@ -127,14 +178,26 @@ WITHOUT = {
     ),
     "fences": ({"fenced": False}, "drain, two updates"),
     "a check of the other place": ({"checked": False}, "growth, two writers put what is new"),
+    "holding new items back": ({"held": False}, "urgent growth, new items"),
+    "a check of the place itself, before it is told to be empty": (
+        {"targeted": False},
+        "growth, two writers put what is new",
+    ),
+    "a third look while a key grows on": ({"looks": 2}, "growth twice, two puts"),
+    "a second look in a drain": ({"looks": 1}, "drain"),
     "a condition on changes in place": ({"conditional": False}, "drain, two updates"),
+    "believing what is answered late, of a put": ({"repeated": True}, "growth twice, old items"),
+    "believing what is answered late, of a delete": (
+        {"repeated": True},
+        "growth, a delete and an update",
+    ),
 }
 
 
 @pytest.mark.parametrize("left_out", WITHOUT)
 def test_each_part_of_the_protocol_is_needed(left_out: str) -> None:
     changed, scenario = WITHOUT[left_out]
-    path, world = SCENARIOS[scenario]
+    path, world = {**SCENARIOS, **GETS}[scenario]
     rules = replace(Rules(path, CALCULATED, AT["moves twice"]), **changed)
     assert rules.explore(world)[1], "nothing goes wrong without it"
 
@@ -145,13 +208,49 @@ def test_a_log_needs_readers_that_know_the_shards_before_writers_use_them() -> N
     assert Rules(at_once, LOG, AT["moves twice"]).explore(world)[1]
 
 
+@pytest.mark.parametrize("path", [URGENT, GROWTH, URGENT_OF_TWO], ids=["1", "2", "3"])
+def test_a_log_may_use_new_shards_once_all_who_begin_to_read_know_them(
+    path: tuple[Shards, ...],
+) -> None:
+    """Who began by metadata of two phases ago began before anything was put into them."""
+    world = item_at(0, writers=[("put b",)], readers=2)
+    worlds, wrong = Rules(path, LOG, AT["moves twice"], eager=True).explore(world)
+    assert worlds > 100
+    assert wrong == []
+
+
+def test_other_items_need_all_who_write_to_know() -> None:
+    path, world = SCENARIOS["urgent growth, new items"]
+    assert Rules(path, CALCULATED, AT["moves twice"], eager=True).explore(world)[1]
+
+
+def test_how_long_a_phase_lasts() -> None:
+    settle = ONE.settle
+    assert [lasts(shards, LOG) for shards in URGENT] == [0, settle / 2, settle, settle]
+    assert [lasts(shards, CALCULATED) for shards in URGENT] == [0, settle, settle, settle]
+    assert [lasts(shards, LOG) for shards in GROWTH] == [0, settle / 2, settle, settle]
+    assert {lasts(shards, LOG) for shards in DRAIN} == {settle}
+
+
 def test_what_all_phases_lead_to() -> None:
     assert [shards.phase for shards in GROWTH] == ["steady", "announced", "opened", "steady"]
     assert [s.phase for s in DRAIN] == ["steady", "closing", "fenced", "moving", "moved", "steady"]
     assert [s.phase for s in CALLED_OFF][4:] == [
         *("halted", "reopening", "announced", "opened", "steady")
     ]
-    for path in (GROWTH, MORE, DRAIN, TO_TWO, CALLED_OFF, CALLED_OFF_EARLY, NEVER_BEGUN):
+    assert [shards.phase for shards in URGENT] == ["steady", "awaited", "widened", "steady"]
+    for path in (
+        GROWTH,
+        URGENT,
+        URGENT_TWICE,
+        BOTH_WAYS,
+        MORE,
+        DRAIN,
+        TO_TWO,
+        CALLED_OFF,
+        CALLED_OFF_EARLY,
+        NEVER_BEGUN,
+    ):
         last = path[-1]
         assert last.phase is Phase.STEADY
         assert last.number == last.writable == last.readable

@@ -8,10 +8,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from keyhop.cli import shards_actions, shards_view
+from keyhop.cli import display, shards_actions, shards_view
+from keyhop.cli.display import StatusLine
+from keyhop.cli.output import encodable
 from keyhop.cli.session import Stop
-from keyhop.cli.shards_actions import StatusLine
-from keyhop.cli.shards_command import ShardsCommand
+from keyhop.cli.shards_actions import ShardsCommand
 from keyhop.cli.shards_view import (
     escaped,
     history_chart,
@@ -23,9 +24,9 @@ from keyhop.cli.shards_view import (
 )
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import CannotStart
-from keyhop.sharding.io.items import Schema
 from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 from keyhop.sharding.manage import KeyShards
 from rich.console import Console
@@ -49,7 +50,7 @@ def test_keys_are_shown_without_what_a_terminal_would_obey() -> None:
 def test_the_table_takes_no_key_for_markup() -> None:
     one = KeyShards("[red]x[/red]", GROWN, {}, 2, "quiet")
     out = io.StringIO()
-    keys = [({"S": "[red]x[/red]"}, one), ({"S": ":smile: [/]"}, one), ({"S": NASTY}, one)]
+    keys = [replace(one, key=key) for key in ("[red]x[/red]", ":smile: [/]", NASTY)]
     table = keys_table(keys, T0 + 90_000)
     Console(file=out, width=200, markup=False, highlight=False, emoji=False).print(table)
     text = out.getvalue()
@@ -85,8 +86,8 @@ def test_every_phase_is_explained(phase: Phase) -> None:
     assert len(told) > 20
     if phase in DRAINING - {Phase.CLOSING}:
         assert "shards 3 to 5" in told
-    one = KeyShards("/f", Shards(2, T0, ((T0, 2),), 2, 5, phase), {T0 // 3600: 7_200.0}, 1, "quiet")
-    text = show_text(one, {"S": NASTY}, T0 + 3_600)
+    one = KeyShards(NASTY, Shards(2, T0, ((T0, 2),), 2, 5, phase), {T0 // 60: 120.0}, 1, "quiet")
+    text = show_text(one, T0 + 3_600)
     assert f"phase      {phase}: {told}" in text
     assert "would do   1 shard: quiet" in text
     assert "2.0 write units a second" in text
@@ -94,7 +95,7 @@ def test_every_phase_is_explained(phase: Phase) -> None:
 
 
 def test_what_programs_get() -> None:
-    told = key_json({"B": b"\xff"}, KeyShards(b"\xff", GROWN, {5: 2.0}, 2, "quiet"))
+    told = key_json(KeyShards(b"\xff", GROWN, {5: 2.0}, 2, "quiet"))
     assert told["key"] == {"B": "/w=="}
     assert (told["shards"], told["would_do"], told["traffic"]) == (8, 2, {"5": 2.0})
     assert told["history"][-1] == {"at": T0 + 86_400, "shards": 8}
@@ -122,7 +123,7 @@ def parsed(type_: str, text: str, base64: bool = False):
     table = ShardsCommand.__new__(ShardsCommand)
     table.options = argparse.Namespace(key=text, base64=base64)
     attribute = KeyAttribute("p", type_)  # type: ignore[arg-type]
-    table.schema = Schema(attribute, KeyAttribute("s", "S"), Names(attribute.type))
+    table.schema = Schema("t", attribute, KeyAttribute("s", "S"), Names(attribute.type))
     return table.key()
 
 
@@ -144,7 +145,7 @@ def test_keys_as_they_are_given() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "Missing command"),
+        (["--quiet"], "Missing command"),
         (["list"], "TABLE"),
         (["list", "T"], "--metadata"),
         (["show", "T", "--metadata", "m"], "KEY"),
@@ -163,7 +164,7 @@ def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> N
 
 def test_help_teaches() -> None:
     text = keyhop("shards", "--help").out.decode()
-    for word in ("examples:", "keyhop shards drain Audit", "--base64", "exit status", "hot"):
+    for word in ("examples", "keyhop shards drain Audit", "--base64", "exit status", "hot"):
         assert word in text
     drain = " ".join(keyhop("shards", "drain", "--help").out.decode().split())
     for word in ("--call-off", "--shards M", "four write units", "--placement"):
@@ -174,7 +175,7 @@ def test_the_teller_repeats_itself_only_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(shards_actions, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: now.seconds))
     teller = StatusLine(quiet=False)
     told = ((0.0, "a", "1"), (1.0, "a", "2"), (2.0, "b", "3"), (8.0, "b", "4"))
     for now.seconds, kind, text in told:
@@ -189,7 +190,7 @@ def test_a_chart_for_a_terminal_without_unicode(monkeypatch: pytest.MonkeyPatch)
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", ascii_only)
     assert shards_actions._bar() == "#"
-    assert shards_actions._encodable("ä") == "\\xe4"
+    assert encodable("ä") == "\\xe4"
 
 
 def test_an_interrupted_wait_ends_at_once() -> None:

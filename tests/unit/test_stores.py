@@ -47,11 +47,31 @@ def test_what_is_there_is_not_created_again(store: Store) -> None:
     assert store.read("commits/a.json") == b"third"
 
 
+def test_a_file_is_swapped_only_for_the_version_that_was_seen(store: Store) -> None:
+    assert store.look("record.json") is None
+    assert not store.swap("record.json", b"never", "another")
+    assert store.swap("record.json", b"first", None)
+    assert not store.swap("record.json", b"second", None)
+    first = store.look("record.json")
+    assert first is not None
+    assert (first.content, first.age < 5) == (b"first", True)
+    assert store.swap("record.json", b"second", first.tag)
+    assert not store.swap("record.json", b"third", first.tag)
+    assert store.read("record.json") == b"second"
+
+
 def test_what_is_not_there_is_told(store: Store) -> None:
     assert store.read("nothing") is None
     assert list(store.chunks("nothing")) == []
     assert store.sizes("parts") == {}
     store.delete("nothing")
+
+
+def test_a_piece_of_a_file_is_read_by_itself(store: Store) -> None:
+    store.replace("parts/p", bytes(range(256)))
+    assert store.span("parts/p", 10, 5) == bytes(range(10, 15))
+    assert store.span("parts/p", 250, 6) == bytes(range(250, 256))
+    assert store.span("nothing", 0, 5) is None
 
 
 def test_one_of_many_writers_creates(store: Store) -> None:
@@ -221,3 +241,23 @@ def test_no_reader_of_a_directory_trips_over_files_that_come_and_go(tmp_path: Pa
         assert set(store.sizes("commits")) <= {"commits/first", "commits/second"}
     over.set()
     writer.join()
+
+
+@pytest.mark.parametrize("operation", ["UploadPart", "CompleteMultipartUpload"])
+def test_an_upload_in_pieces_that_fails_leaves_no_pieces(s3: Any, operation: str) -> None:
+    """They would be paid for until the bucket's rule drops them; s3transfer aborts the upload."""
+    asked: list[str] = []
+
+    def ask(model: Any, **_: Any) -> None:
+        asked.append(model.name)
+        if model.name == operation:
+            error = {"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+            raise ClientError(error, operation)
+
+    s3.meta.events.register("before-call.s3", ask)
+    part = Bucket(s3, BUCKET, "runs/r/").open_part("parts/large")
+    part.write(b"x" * (bucket_module.PIECE_BYTES + 1))
+    with pytest.raises(NotPermitted):
+        part.close()
+    assert "AbortMultipartUpload" in asked
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)

@@ -1,20 +1,32 @@
 """The short way sends and understands what boto3's client does."""
 
 import json
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import botocore.session
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.awsrequest import AWSResponse, HeadersDict
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError, HTTPClientError
-from keyhop.dynamodb.client import Endpoint, dynamodb_client, is_transient
+from botocore.exceptions import ClientError, HTTPClientError, ProxyConnectionError
+from keyhop.dynamodb.client import (
+    Endpoint,
+    _usual_url,
+    dynamodb_client,
+    explained,
+    is_transient,
+)
+from keyhop.dynamodb.connections import Answer
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 from keyhop.dynamodb.throttling import ALL_REASONS, reason_names
-from keyhop.dynamodb.transport import Wire
+from keyhop.dynamodb.transport import Client
 
 URL = "http://127.0.0.1:1"
+DATE = "Sun, 22 Nov 2026 08:25:00 GMT"
 SECRETS = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret"}
 PARAMETERS = {
     "TableName": "Größe",
@@ -35,11 +47,13 @@ STARTS = [
 
 
 class Http:
-    """Keeps the request, answers with a canned response."""
+    """Keeps the request, answers with a canned response; for boto3, and for Keyhop (`ask`)."""
+
+    host = "127.0.0.1:1"
 
     def __init__(self, body: Any, status: int = 200) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.response = AWSResponse(URL, status, {"x-amzn-requestid": "id"}, None)
+        self.response = AWSResponse(URL, status, {"x-amzn-requestid": "id", "date": DATE}, None)
         self.response._content = content
         self.request: Any = None
 
@@ -47,11 +61,33 @@ class Http:
         self.request = request
         return self.response
 
+    def ask(self, request: bytes) -> Answer:
+        head, _, body = request.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = HeadersDict(dict(line.split(": ", 1) for line in lines))
+        assert headers["Content-Length"] == str(len(body))
+        self.request = SimpleNamespace(first=first, headers=headers, body=body)
+        told = b"HTTP/1.1 %d\r\nX-Amzn-RequestId: id\r\nDate: %b\r\n"
+        told %= self.response.status_code, DATE.encode()
+        return Answer(self.response.status_code, told, self.response.content)
+
+
+def client_of(http: Any, credentials: Credentials, region: str = "us-east-1") -> Client:
+    """Keyhop's client, above connections of a test."""
+    client = Client(region, lambda: SimpleNamespace(exceptions=exceptions()))
+    client.send_by(http, credentials)
+    return client
+
+
+@cache
+def exceptions() -> Any:
+    return boto3.client("dynamodb", region_name="us-east-1", **SECRETS).exceptions
+
 
 def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any, Any]:
     """What the wire and boto3's client send, and what they make of the answer."""
     ours, theirs = Http(body, status), Http(body, status)
-    wire = Wire(ours, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = client_of(ours, Credentials("AKID", "secret"))
     client = boto3.client(
         "dynamodb",
         endpoint_url=URL,
@@ -63,7 +99,7 @@ def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any
         "before-send.dynamodb.Scan", lambda request, **_: theirs.send(request)
     )
     outcomes = []
-    for scan in (wire.scan, client.scan):
+    for scan in (partial(wire.call, "scan"), client.scan):
         try:
             outcomes.append(scan(**parameters))
         except ClientError as error:
@@ -75,7 +111,8 @@ def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any
 def test_the_request_is_the_one_that_boto3_sends(start: Any) -> None:
     more = {"ExclusiveStartKey": start} if start else {}
     ours, theirs, *_ = both({"Items": []}, **PARAMETERS, **more)
-    assert (ours.method, ours.url) == (theirs.method, theirs.url)
+    assert ours.first == f"{theirs.method} / HTTP/1.1"
+    assert f"http://{ours.headers['Host']}/" == theirs.url
     assert json.loads(ours.body) == json.loads(theirs.body)
     for name in ("X-Amz-Target", "Content-Type"):
         assert as_text(ours.headers[name]) == as_text(theirs.headers[name])
@@ -91,8 +128,8 @@ def as_text(value: str | bytes) -> str:
 
 def test_a_session_token_is_sent_and_signed() -> None:
     http = Http({"Items": []})
-    wire = Wire(http, Credentials("AKID", "secret", "token"), URL, "eu-west-1", "agent")  # type: ignore[arg-type]
-    wire.scan(TableName="Orders")
+    wire = client_of(http, Credentials("AKID", "secret", "token"), "eu-west-1")
+    wire.call("scan", TableName="Orders")
     assert http.request.headers["X-Amz-Security-Token"] == "token"
     assert "x-amz-security-token" in as_text(http.request.headers["Authorization"])
 
@@ -147,26 +184,113 @@ def test_errors_have_the_code_and_status_that_boto3_gives_them(body: Any, status
     assert ours.response["ResponseMetadata"]["HTTPStatusCode"] == status
 
 
+def test_whose_clock_is_wrong_hears_the_services_time() -> None:
+    """It is in the answer's header, which boto3 hands on too."""
+    body = {
+        "__type": "com.amazon.coral.service#InvalidSignatureException",
+        "message": "Signature expired: 20261122T070500Z is now earlier than 20261122T082000Z "
+        "(20261122T082500Z - 5 min.)",
+    }
+    *_, ours, theirs = both(body, 400, **PARAMETERS)
+    headers = [one.response["ResponseMetadata"]["HTTPHeaders"]["date"] for one in (ours, theirs)]
+    assert headers == [DATE, DATE]
+    assert str(explained(ours, Endpoint())) == str(explained(theirs, Endpoint()))
+    assert "The clock of this machine is 80 minutes behind" in str(explained(ours, Endpoint()))
+
+
 @pytest.mark.parametrize("body", [b"", b'{"Items": [{"pk"', b"<html>", b"[]", {"Count": 0}])
 def test_an_answer_that_is_no_page_is_taken_for_a_broken_connection(body: Any) -> None:
-    wire = Wire(Http(body), Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = client_of(Http(body), Credentials("AKID", "secret"))
     with pytest.raises(HTTPClientError) as raised:
-        wire.scan(TableName="Orders")
+        wire.call("scan", TableName="Orders")
     assert is_transient(raised.value)
 
 
 def test_an_error_that_is_json_but_no_object() -> None:
     """boto3's own parser stumbles over it."""
     http = Http(b'"text"', 502)
-    wire = Wire(http, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = client_of(http, Credentials("AKID", "secret"))
     with pytest.raises(ClientError) as raised:
-        wire.scan(TableName="Orders")
+        wire.call("scan", TableName="Orders")
     assert raised.value.response["Error"]["Code"] == "502"
 
 
-def test_the_client_takes_the_short_way() -> None:
-    """With another botocore the connections may be out of reach; then boto3's own scan is used."""
-    assert dynamodb_client(Endpoint(url=URL))._wire is not None  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    ("url", "environment", "is_short"),
+    [
+        (URL, {}, True),
+        (URL + "/", {}, True),
+        ("http://127.0.0.1:1/behind", {}, False),
+        ("http://user:word@127.0.0.1:1", {}, False),
+        ("http://example.com", {"http_proxy": "http://127.0.0.1:2"}, False),
+        ("http://example.com", {"https_proxy": "http://127.0.0.1:2"}, True),
+        ("http://example.com", {"http_proxy": "http://127.0.0.1:2", "no_proxy": "*"}, True),
+    ],
+)
+def test_boto3_is_used_where_botocore_alone_knows_how(
+    url: str, environment: dict[str, str], is_short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in {**SECRETS, **environment}.items():
+        monkeypatch.setenv(name.upper() if name in SECRETS else name, value)
+    client = dynamodb_client(Endpoint(region="us-east-1", url=url))
+    assert (client._connections is not None) is is_short
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
+def test_the_address_is_that_of_boto3s_client(partition: str) -> None:
+    session = botocore.session.Session()
+    for region in session.get_available_regions("dynamodb", partition):
+        made = session.create_client("dynamodb", region_name=region, **SECRETS)
+        assert _usual_url(session, region) == made.meta.endpoint_url
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"AWS_USE_FIPS_ENDPOINT": "true"},
+        {"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+        {"AWS_ENDPOINT_URL": "http://127.0.0.1:3"},
+        {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:3"},
+    ],
+)
+def test_an_address_that_is_configured_is_boto3s_to_find(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    session = botocore.session.Session()
+    assert _usual_url(session, "us-east-1") is None
+    made = session.create_client("dynamodb", region_name="us-east-1", **SECRETS)
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name.upper(), value)
+    connections = dynamodb_client(Endpoint(region="us-east-1"))._connections
+    assert connections is not None
+    assert connections.host in made.meta.endpoint_url
+
+
+def test_a_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through boto3's client; nobody listens there."""
+    monkeypatch.setenv("http_proxy", URL)
+    monkeypatch.setenv("no_proxy", "")
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name.upper(), value)
+    client = dynamodb_client(Endpoint(region="us-east-1", url="http://example.com"))
+    with pytest.raises(ProxyConnectionError):
+        client.call("scan", TableName="Orders")
+
+
+def test_the_certificates_that_botocore_is_told_to_trust(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name.upper(), value)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
+    client = dynamodb_client(Endpoint(region="us-east-1", url="https://127.0.0.1:1"))
+    assert client._connections is not None
+    assert client._connections.ca_bundle == str(tmp_path / "none.pem")
 
 
 KEY = {"pk": {"B": b"\x00\xff"}, "sk": {"S": "ü"}}
@@ -203,6 +327,20 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"TableName": "T", "Key": KEY, "ReturnValues": "ALL_OLD"},
         {"Attributes": {"pk": {"B": "AP8="}, "m": {"M": {"B": {"L": [{"B": "AA=="}]}}}}},
     ),
+    (
+        "describe_table",
+        {"TableName": "T"},
+        {
+            "Table": {
+                "CreationDateTime": 1.7e9 + 0.25,
+                "ItemCount": 3,
+                "BillingModeSummary": {"LastUpdateToPayPerRequestDateTime": 1.7e9},
+                "GlobalSecondaryIndexes": [
+                    {"IndexName": "i", "ProvisionedThroughput": {"LastDecreaseDateTime": 1.6e9}}
+                ],
+            }
+        },
+    ),
 ]
 
 
@@ -210,7 +348,7 @@ def both_calls(
     operation: str, body: Any, status: int, parameters: dict[str, Any]
 ) -> tuple[Any, Any, Any, Any]:
     ours, theirs = Http(body, status), Http(body, status)
-    wire = Wire(ours, Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = client_of(ours, Credentials("AKID", "secret"))
     client = boto3.client(
         "dynamodb",
         endpoint_url=URL,
@@ -238,8 +376,9 @@ def test_other_calls_are_those_of_boto3(
     ours, theirs, understood, by_boto3 = both_calls(operation, answer, 200, parameters)
     assert json.loads(ours.body) == json.loads(theirs.body)
     assert ours.headers["X-Amz-Target"] == theirs.headers["X-Amz-Target"].decode()
-    by_boto3.pop("ResponseMetadata")
+    by_boto3["ResponseMetadata"].pop("MaxAttemptsReached")  # there, one is the most
     assert understood == by_boto3
+    assert understood["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
 def test_what_stands_in_the_way_of_a_write_is_told_as_by_boto3() -> None:
@@ -252,11 +391,21 @@ def test_what_stands_in_the_way_of_a_write_is_told_as_by_boto3() -> None:
     assert ours.response["Item"] == theirs.response["Item"]
     assert ours.response["Error"]["Code"] == theirs.response["Error"]["Code"]
     assert ours.operation_name == theirs.operation_name
+    assert type(ours).__name__ == type(theirs).__name__ == "ConditionalCheckFailedException"
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b"[]"])
 def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes) -> None:
-    wire = Wire(Http(body), Credentials("AKID", "secret"), URL, "us-east-1", "agent")  # type: ignore[arg-type]
+    wire = client_of(Http(body), Credentials("AKID", "secret"))
     with pytest.raises(HTTPClientError) as raised:
         wire.call("get_item", TableName="T", Key=KEY)
     assert is_transient(raised.value)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"Limit": "8"}, {"Limt": 8}, {"ExclusiveStartKey": {"pk": {"S": 1}}}, {"Limit": 0}]
+)
+def test_what_production_sends_unchecked_is_checked_in_these_tests(wrong: Any) -> None:
+    wire = client_of(Http({"Items": []}), Credentials("AKID", "secret"))
+    with pytest.raises(AssertionError, match=f"parameter|range|{next(iter(wrong))}"):
+        wire.call("scan", TableName="T", **wrong)

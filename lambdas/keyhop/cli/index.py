@@ -5,51 +5,46 @@ from typing import Any
 import click
 
 from keyhop.cli import options as shared
-from keyhop.cli.options import Decorator, in_section, limit, output, together
+from keyhop.cli.options import Decorator, in_section, output, together
 from keyhop.key_index.protocol import GRACE_SECONDS
-
-DEFAULT_WRITE_RATE = 1000.0
-"""Write units a second: 500 sentinels."""
 
 option = in_section("This action")
 writing = together(
+    shared.yes,
     option(
         "--sentinel SORT_KEY",
         help="the sentinels' sort key, binary as base64 (default: that of the build, else the "
         "least one)",
     ),
-    limit(
-        "--max-write-rate WRU_PER_SECOND",
-        help="hold writes under this many write units a second (default "
-        f"{DEFAULT_WRITE_RATE:g}); a sentinel costs two",
-        type=shared.rate,
-        default=DEFAULT_WRITE_RATE,
-    ),
+    shared.max_write_rate,
     shared.max_read_rate,
     shared.give_up_after,
-    output("--output DIR", help="keep the walks in DIR; such a walk can be resumed"),
+    output("--output DIR", "-o", help="keep the walks in DIR; such a walk can be resumed"),
     output("--resume", help="continue the unfinished walks in DIR"),
 )
 
 
-@click.group(no_args_is_help=False, subcommand_metavar="ACTION TABLE")
-def index() -> None:
+@click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
+@shared.everywhere
+@shared.stack
+def index(**_: Any) -> None:
     """Build, audit or remove the key index of a table.
-
-    A key index is a list of the partition keys that is always there. It holds one tiny item, a
-    sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays true
-    only while a keeper follows the table's stream: deploy one with keyIndex, see the README.
-    Without a keeper it is as true as its last audit.
 
     \b
     examples:
-      keyhop index build Orders --plan       what would it cost?
-      keyhop index build Orders              add the index, put the sentinels, audit
-      keyhop index status Orders
-      keyhop keys Orders --method index      read the keys from it
-      keyhop index audit Orders --no-repair  only look
-      keyhop index reconcile Orders --queue URL
-      keyhop index remove Orders             delete the sentinels and the index
+      keyhop index build Orders --plan            what would it cost?
+      keyhop index build Orders                   add it, put the sentinels, audit
+      keyhop index status Orders                  is it to be believed?
+      keyhop keys Orders --method index           read the keys from it
+      keyhop index audit Orders --no-repair       is it true? Only look
+      keyhop index audit Orders                   ... and repair
+      keyhop index reconcile Orders --queue URL   after failures of the keeper
+      keyhop index remove Orders                  delete sentinels and index
+
+    A key index is a list of the partition keys that is always there. It holds one tiny item, a
+    sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays true
+    only while a keeper follows the table's stream: deploy one with keyIndex (docs/key-index.md).
+    Without a keeper it is as true as its last audit.
 
     exit status: 0 done, 2 error, 3 the audit found drift, 130 interrupted, 143 terminated. Each
     command can be started again after an interruption. Reports name up to ten keys of each kind of
@@ -60,12 +55,20 @@ def index() -> None:
 def action(*options: Decorator) -> Decorator:
     """An action with these options and those of all actions."""
     command = index.command(cls=shared.Command)
-    return together(command, shared.table, *options, shared.reporting, shared.where)
+    return together(command, shared.table, *options, shared.reporting, shared.where, shared.stack)
 
 
 @action(option("--plan", help="read a small sample, and print what a build would cost"), writing)
 def build(**options: Any) -> None:
-    """Add the index, put a sentinel for each key, audit."""
+    """Add the index, put a sentinel for each key, audit.
+
+    \b
+    examples:
+      keyhop index build Orders --plan              what would it cost?
+      keyhop index build Orders                     asks, then builds
+      keyhop index build Orders -y -o walks         in a script; can be resumed
+      keyhop index build Orders --stack Keyhop      beside a deployment's keeper
+    """
 
 
 @action(
@@ -79,7 +82,13 @@ def build(**options: Any) -> None:
     writing,
 )
 def audit(**options: Any) -> None:
-    """Compare the index with the table; repair what is wrong."""
+    """Compare the index with the table; repair what is wrong.
+
+    \b
+    examples:
+      keyhop index audit Orders --no-repair         is it true? Only look
+      keyhop index audit Orders                     asks, then repairs too
+    """
 
 
 @action(
@@ -94,15 +103,29 @@ def audit(**options: Any) -> None:
     writing,
 )
 def remove(**options: Any) -> None:
-    """Delete the sentinels, then the index."""
+    """Delete the sentinels, then the index.
+
+    \b
+    examples:
+      keyhop index remove Orders                    asks, then removes
+      keyhop index remove Orders --sweep            the index is gone already
+    """
 
 
 @action()
 def status(**options: Any) -> None:
-    """Show the state of the key index, and what the last audit found."""
+    """Show the state of the key index, and what the last audit found.
+
+    \b
+    examples:
+      keyhop index status Orders                    by the record of this machine
+      keyhop index status Orders --stack Keyhop     by that of a deployment
+      keyhop index status Orders -f json | jq .auto_uses_it
+    """
 
 
 @action(
+    shared.yes,
     option("--queue URL", help="the output FailureQueueUrl of the stack", required=True),
     option(
         "--discard-old",
@@ -110,4 +133,9 @@ def status(**options: Any) -> None:
     ),
 )
 def reconcile(**options: Any) -> None:
-    """Repair what the messages in the keeper's failure queue are about."""
+    """Repair what the keeper's failure queue tells of.
+
+    \b
+    examples:
+      keyhop index reconcile Orders --queue URL     the output FailureQueueUrl
+    """

@@ -1,140 +1,260 @@
 """What `keyhop index` does: build, audit, remove, status, reconcile."""
 
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial, wraps
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from keyhop.cli.confirm import Facts, confirm, place
+from keyhop.cli.deployment import Deployment
+from keyhop.cli.display import StatusLine, check_report_path, write_report
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
-from keyhop.cli.local_runner import job_in, work
 from keyhop.cli.options import Options
-from keyhop.cli.session import Stop, connection_of, stop_on_signals
-from keyhop.cli.summary import check_report_path, write_report
-from keyhop.dynamodb.client import Connection, aws_client
+from keyhop.cli.output import is_text, put_out
+from keyhop.cli.session import Stop, connection_of, job_in, stop_on_signals, suggesting, work
+from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, IndexBusy, KeyhopError
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import check_is_begun
+from keyhop.jobs.task import noted_examples
 from keyhop.key_index.collections import Collections
+from keyhop.key_index.findings import EXAMPLES, report_of
 from keyhop.key_index.index import check_has_one, table_with_index
 from keyhop.key_index.keeper import keep
-from keyhop.key_index.life_cycle import LifeCycle, all_steps
-from keyhop.key_index.registry import Registry, local_registry
+from keyhop.key_index.keepers import OthersKeeper
+from keyhop.key_index.lease import FENCE_SECONDS, Fence, Heartbeat, command_name
+from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.local import all_steps
+from keyhop.key_index.registry import LOST
 from keyhop.key_index.report import (
+    estimate_facts,
     estimate_text,
     report_text,
     status_report,
     with_earlier_round,
 )
-from keyhop.key_index.request import Action, Audit, Build, Order, Remove, parse_walk
+from keyhop.key_index.request import Audit, Build, Order, Remove, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import WalkTask
 from keyhop.key_index.validation import check_place
 from keyhop.streams.dead_letters import DeadLetters
-from keyhop.streams.event_source import keepers_of
+
+WRITES = {
+    "build": "build the key index of ",
+    "audit": "audit, and repair, the key index of ",
+    "remove": "remove the key index of ",
+}
+STATES = {
+    "check": "checking",
+    "build": "building",
+    "audit": "auditing",
+    "remove": "removing",
+}
+"""Of each kind of walk: what is being done."""
 
 POLL_SECONDS = 2.0
 LOCAL_POLL_SECONDS = 0.2
+LOCAL_SETTLE_SECONDS = 1
 
 
-@dataclass(frozen=True, slots=True)
-class OthersKeeper:
-    """A keeper of some deployment, which the command only looks at (life_cycle.Keeper).
+def run(options: Options) -> int:
+    """One action on the key index of a table; returns its exit status."""
+    check_report_path(options.report)
+    if getattr(options, "resume", False) and options.output:
+        check_is_begun(Path(options.output))
+    with stop_on_signals("Start the same command again.") as stop:
+        return int(getattr(IndexCommand(options, stop), options.action)())
+    return stop.status
 
-    keepers: names of keepers that follow a table; None if that cannot be seen. believes_none: the
-    user knows of none then.
+
+class IndexCommand:
+    """A table with its key index; build, audit, remove, reconcile and status are the actions.
+
+    _reports: of each kind of walk, once it is done. _expected: collections, by whoever counted them
+    last.
     """
 
-    turns_stream_on: ClassVar[bool] = False
-    keepers: Callable[[Table], list[str] | None]
-    believes_none: bool = False
+    def __init__(self, options: Options, stop: Stop) -> None:
+        self.options = options
+        self.stop = stop
+        self.connection = connection_of(options)
+        with suggesting(self.connection, options.table):
+            self.table = table_with_index(self.connection, options.table)
+        self.deployment = Deployment(options, self.connection)
+        self.registry = self.deployment.registry(self.table)
+        self.name = command_name()
+        self._say = StatusLine(options.quiet).say
+        self._reports: dict[str, dict[str, Any]] = {}
+        self._journals: dict[str, Journal] = {}
+        self._expected: int | None = None
+        self._last_wait = ""
+        self._is_lost = False
 
-    def attach(self, table: Table) -> bool:
-        """Keeper.attach: there is nothing to attach."""
-        return True
-
-    def check_may_detach(self, table: Table) -> None:
-        """Keeper.check_may_detach."""
-        keepers = self.keepers(table)
-        if keepers:
-            raise CannotStart(
-                f"A keeper follows the table's stream and would put the sentinels back: "
-                f"{', '.join(keepers)}. Start the state machine RemoveKeyIndex of its deployment."
+    def build(self) -> int:
+        try:
+            state = self._run(Build, plan_only=self.options.plan)
+        except CannotStart:
+            self._tell_what_stands_in_its_way()
+            raise
+        if self.options.plan:
+            estimate = state["estimate"]
+            text = estimate_text(self.table.name, estimate)
+            del estimate["spent"]
+            estimate["seconds_of_writing"] = estimate.pop("secondsOfWriting")
+            write_report(self.options.report, estimate)
+            put_out(self.options.format, estimate, lambda: text)
+            return DONE
+        status = self._audited(state["result"], self._reports, "build", "audit")
+        if not state["result"]["audit"]["keeper"]:
+            self._say(
+                "No keeper that can be seen from here follows the table's stream, so the index is "
+                "true as of now: deploy one with keyIndex, or audit before you read it."
             )
-        if keepers is None and not self.believes_none:
+        return status
+
+    def _tell_what_stands_in_its_way(self) -> None:
+        """Of a build that was refused after a look at all collections: which of them, and where to
+        read of more. Whoever is to put them right needs their keys.
+        """
+        if "check" not in self._journals:
+            return
+        named = noted_examples(self._journals["check"])
+        for kind, keys in named.items():
+            self._say(f"  {kind:9} {'; '.join(map(str, keys[:EXAMPLES]))}")
+            if len(keys) > EXAMPLES and not self.options.report:
+                self._say(f"            and {len(keys) - EXAMPLES:,} more, which --report names")
+        if named:
+            write_report(self.options.report, {**self._reports["check"], "examples": named})
+
+    def audit(self) -> int:
+        options = self.options
+        state = self._run(Audit, grace_seconds=options.grace, repair=not options.no_repair)
+        return self._audited(state["result"], self._reports["audit"], "audit")
+
+    def _audited(self, result: Mapping[str, Any], report: Mapping[str, Any], *walks: str) -> int:
+        """report: the result. walks: those that a person is told of."""
+        audit = self._reports["audit"]
+        audit["keeper"] = result["audit"]["keeper"]
+        told = (report_text(self.table.name, self._reports[walk]) for walk in walks)
+        rows = [self._reports[walk] for walk in walks]
+        self._put_out(report, "\n".join(told), rows)
+        return DRIFT_FOUND if audit["drift"] else DONE
+
+    def _put_out(
+        self, report: Mapping[str, Any], text: str, rows: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """The result, to where it is wanted; its text is a summary, which --quiet leaves out."""
+        options = self.options
+        write_report(options.report, report)
+        if not options.quiet or not is_text(options.format):
+            put_out(options.format, report, lambda: text, rows)
+
+    def remove(self) -> int:
+        result = self._run(Remove, sweep=self.options.sweep)["result"]
+        if "skipped" in result:
             raise CannotStart(
-                "It cannot be seen from here whether a keeper follows the table's stream, which "
-                "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
-                "know of none, give --no-keeper."
+                f"Table {self.table.bare_name!r} has no key index, and none is on record here. If "
+                f"sentinels may be left in it, give --sweep: that reads each collection, for about "
+                "1.5 RRU a key."
             )
+        walked = self._reports.get("remove")
+        removed = walked or {"kind": "remove", **result}
+        told = [report_text(self.table.name, walked)] if walked else []
+        left = "no sentinel is left"
+        if elsewhere := result.get("elsewhere"):
+            left = f"{elsewhere:,} items with the marker are left, at other sort keys"
+        told.append(f"The index {INDEX} is gone, and {left}.")
+        self._put_out({**removed, "as_before": result["as_before"]}, "\n".join(told))
+        return DONE
 
-    def detach(self, table: Table) -> bool:
-        """Keeper.detach: there is nothing to detach."""
-        return True
+    def reconcile(self) -> int:
+        options, table, connection = self.options, self.table, self.connection
+        check_has_one(table)
+        act = f"put and delete sentinels of {table.name} as the queue's records call for"
+        where = place(table.arn, connection.endpoint)
+        confirm(act, lambda: where, options.yes, self.stop.event)
+        sentinel = self._sentinel(table)
+        check_place(connection, table, sentinel, self.registry.entry().place)
+        collections = Collections(connection, table.name, sentinel, stop=self.stop.event)
+        letters = DeadLetters(
+            aws_client("sqs", connection.endpoint),
+            aws_client("dynamodbstreams", connection.endpoint),
+            options.queue,
+            table.bare_name,
+        )
+        done = letters.work(
+            lambda records, on_failure: keep(records, collections, on_failure), options.discard_old
+        )
+        self._put_out(done.to_json(), done.text(table.name, f"keyhop index audit {table.name}"))
+        return DONE if done.is_clear else FAILED
 
-    def mappings(self, table: Table) -> int:
-        """Keeper.mappings."""
-        return len(self.keepers(table) or ())
+    def status(self) -> int:
+        where = self.registry.store.url("")
+        if not self.deployment.is_shared:
+            where += " (this machine alone; of a deployment: give --stack)"
+        report, text = status_report(self.table, self.deployment.evidence(self.table), where)
+        write_report(self.options.report, report)
+        put_out(self.options.format, report, lambda: text)
+        return DONE
 
-    def shares_stream(self, table: Table) -> bool:
-        """Keeper.shares_stream."""
-        return True
-
-
-@dataclass(slots=True)
-class IndexCommand:
-    """One command on the key index of one table. reports: of each kind of walk, once it is done."""
-
-    options: Options
-    stop: Stop
-    connection: Connection = field(init=False)
-    table: Table = field(init=False)
-    registry: Registry = field(init=False)
-    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _journals: dict[str, Journal] = field(default_factory=dict)
-    _last_wait: str = ""
-
-    def __post_init__(self) -> None:
-        self.connection = connection_of(self.options)
-        self.table = table_with_index(self.connection, self.options.table)
-        self.registry = local_registry(self.table)
-
-    def sentinel(self, table: Table) -> Sentinel:
+    def _sentinel(self, table: Table) -> Sentinel:
         """Where sentinels are, or are to be."""
         place = getattr(self.options, "sentinel", None)
-        known = (self.registry.setup() or {}).get("sentinel")
-        if place is None and known is not None:
-            return Sentinel.from_json(known)
-        return Sentinel.of(table.space, place)
+        known = self.registry.entry().place if place is None else None
+        return known or Sentinel.of(table.space, place)
 
-    def keepers(self, table: Table) -> list[str] | None:
-        """Keepers that follow the table; None if that cannot be seen."""
-        return keepers_of(table.stream, self.connection.endpoint)
-
-    def say(self, text: str) -> None:
-        """Tell the person, on standard error."""
-        if not self.options.quiet:
-            print(text, file=sys.stderr)
-
-    def report(self, report: Mapping[str, Any]) -> None:
-        """Write the --report, if one is wanted."""
-        if self.options.report:
-            write_report(self.options.report, report)
-
-    def run(self, action: Action) -> Mapping[str, Any]:
+    def _run(self, order: type[Order], **more: Any) -> Mapping[str, Any]:
         """The steps of an action, to their end; returns the last one's state."""
         options = self.options
-        common = (options.table, options.max_write_rate, options.max_read_rate)
-        order: Order
-        if action == "build":
-            order = Build(*common, plan_only=options.plan)
-        elif action == "audit":
-            order = Audit(*common, grace_seconds=options.grace, repair=not options.no_repair)
-        else:
-            order = Remove(*common, sweep=options.sweep)
-        return all_steps(partial(self._life_cycle, order), self._walk, self._wait)
+        asked = order(options.table, options.max_write_rate, options.max_read_rate, **more)
+        steps = partial(all_steps, partial(self._life_cycle, asked), self._walk, self._wait)
+        if asked.plan_only:
+            return steps()
+        self._check_is_ours(asked)
+        if audit := self.registry.entry().audit:
+            self._expected = audit["collections"]
+        if asked.action != "audit" or asked.repair:
+            told = partial(self._told, asked)
+            confirm(WRITES[asked.action] + self.table.name, told, options.yes, self.stop.event)
+        with Heartbeat(self.registry, self.name, self._lease_is_lost):
+            try:
+                return steps()
+            except Stopped:
+                if self._is_lost:
+                    raise IndexBusy(LOST) from None
+                raise
+            finally:
+                self._give_back()
+
+    def _told(self, order: Order) -> Facts:
+        """What is shown before an action that writes."""
+        yield from place(self.table.arn, self.connection.endpoint)
+        if (expected := self._life_cycle(order).expected()) is not None:
+            yield from estimate_facts(expected)
+
+    def _check_is_ours(self, order: Order) -> None:
+        """Raises CannotStart if a deployment keeps the index, and its record is not at hand."""
+        watch, stream = self.deployment.watch, self.table.stream
+        reads_only = order.action == "audit" and not order.repair
+        if self.deployment.is_shared or watch is None or stream is None or reads_only:
+            return
+        if keepers := watch.followers(stream):
+            raise CannotStart(
+                f"The key index of {self.table.bare_name!r} is kept by {keepers[0].function}: give "
+                f"--stack with the name of its stack, where its record and its lease are."
+            )
+
+    def _lease_is_lost(self) -> None:
+        self._is_lost = True
+        self.stop.event.set()
+
+    def _give_back(self) -> None:
+        """Whoever comes next need not wait until the lease is stale."""
+        with suppress(KeyhopError, OSError):
+            self.registry.change(self.name, lease=None)
 
     def _life_cycle(self, order: Order) -> LifeCycle:
         """The life cycle of the table, as it is now."""
@@ -143,10 +263,14 @@ class IndexCommand:
             order,
             self.connection,
             self.table,
-            self.sentinel,
+            self._sentinel,
             self.registry,
-            OthersKeeper(self.keepers, getattr(self.options, "no_keeper", False)),
+            OthersKeeper(self.deployment.watch, getattr(self.options, "no_keeper", False)),
             self._journals.__getitem__,
+            self.name,
+            self.deployment.is_alive,
+            LOCAL_SETTLE_SECONDS if self.connection.endpoint.is_loopback else FENCE_SECONDS,
+            scaling=self.deployment.scaling,
         )
 
     def _walk(self, life_cycle: LifeCycle, given: Mapping[str, Any]) -> str:
@@ -155,127 +279,32 @@ class IndexCommand:
         rounds = sum(name.startswith(kind) for name in self._journals)
         name = f"{kind}-{rounds + 1}" if rounds else kind
         path = Path(options.output) / name if options.output else None
-        tasks = {"key_index": partial(WalkTask, sentinel_of=self.sentinel)}
+        fence_of = partial(Fence, self.registry, self.name, life_cycle.settle_seconds / 4)
+        tasks = {
+            "key_index": partial(
+                WalkTask,
+                sentinel_of=lambda table: life_cycle.sentinel,
+                fence_of=lambda *_: fence_of(),
+            )
+        }
         with job_in(path, parse_walk(given), tasks, self.connection, options, self.stop) as job:
             job.prepare(may_be_finished=options.resume)
             if not job.journal.is_finished():
+                job.expected = self._expected
                 job.begin()
-                if not work(job, options):
+                if not work(job, options, STATES[kind]):
                     raise Stopped
                 job.finish()
-            report = life_cycle.report_of(kind, job.journal)
+            report = report_of(life_cycle.order.walk(kind), job.journal)
+        self._expected = report["collections"]
         self._journals[name] = job.journal
-        self.reports[kind] = with_earlier_round(report, self.reports.get(kind))
+        self._reports[kind] = with_earlier_round(report, self._reports.get(kind))
         return name
 
     def _wait(self, says: str) -> None:
         if says != self._last_wait:
-            self.say(f"{says} ...")
+            self._say(f"{says} ...")
             self._last_wait = says
         local = self.connection.endpoint.is_loopback
         if self.stop.event.wait(LOCAL_POLL_SECONDS if local else POLL_SECONDS):
             raise Stopped
-
-
-def _action(act: Callable[[IndexCommand], int]) -> Callable[[Options], int]:
-    """An action of the command line, which signals end cleanly."""
-
-    @wraps(act)
-    def run(options: Options) -> int:
-        if options.report:
-            check_report_path(options.report)
-        with stop_on_signals() as stop:
-            try:
-                return act(IndexCommand(options, stop))
-            except Stopped:
-                print("keyhop: Interrupted. Start the same command again.", file=sys.stderr)
-                return stop.status
-
-    return run
-
-
-@_action
-def build(command: IndexCommand) -> int:
-    """Add the index, put a sentinel for each key, audit; or only say what that would cost."""
-    state = command.run("build")
-    if command.options.plan:
-        estimate = state["estimate"]
-        print(estimate_text(command.table.name, estimate))
-        del estimate["spent"]
-        estimate["seconds_of_writing"] = estimate.pop("secondsOfWriting")
-        command.report(estimate)
-        return DONE
-    command.say(report_text(command.table.name, command.reports["build"]))
-    status = _audited(command, state["result"], command.reports)
-    if not state["result"]["audit"]["keeper"]:
-        command.say(
-            "No keeper that can be seen from here follows the table's stream, so the index is true "
-            "as of now: deploy one with keyIndex (README), or audit before you read it."
-        )
-    return status
-
-
-@_action
-def audit(command: IndexCommand) -> int:
-    """Compare the index with the table; repair what is wrong."""
-    result = command.run("audit")["result"]
-    return _audited(command, result, command.reports["audit"])
-
-
-def _audited(command: IndexCommand, result: Mapping[str, Any], report: Mapping[str, Any]) -> int:
-    audit = command.reports["audit"]
-    audit["keeper"] = result["audit"]["keeper"]
-    command.say(report_text(command.table.name, audit))
-    command.report(report)
-    return DRIFT_FOUND if audit["drift"] else DONE
-
-
-@_action
-def remove(command: IndexCommand) -> int:
-    """Delete the sentinels, then the index."""
-    result = command.run("remove")["result"]
-    if "skipped" in result:
-        raise CannotStart(
-            f"Table {command.table.bare_name!r} has no key index, and none is on record here. If "
-            f"sentinels may be left in it, give --sweep: that reads each collection, for about 1.5 "
-            f"RRU a key."
-        )
-    walked = command.reports.get("remove")
-    removed = walked or {"kind": "remove", **result}
-    command.report({**removed, "as_before": result["as_before"]})
-    if walked:
-        command.say(report_text(command.table.name, walked))
-    command.say(f"The index {INDEX} is gone, and no sentinel is left.")
-    return DONE
-
-
-@_action
-def reconcile(command: IndexCommand) -> int:
-    """Repair what the messages in the keeper's failure queue are about."""
-    options, table, connection = command.options, command.table, command.connection
-    check_has_one(table)
-    sentinel = command.sentinel(table)
-    check_place(connection, table, sentinel)
-    collections = Collections(connection, table.name, sentinel, stop=command.stop.event)
-    letters = DeadLetters(
-        aws_client("sqs", connection.endpoint),
-        aws_client("dynamodbstreams", connection.endpoint),
-        options.queue,
-        table.bare_name,
-    )
-    done = letters.work(
-        lambda records, on_failure: keep(records, collections, on_failure), options.discard_old
-    )
-    command.report(done.to_json())
-    command.say(done.text(table.name))
-    return DONE if done.is_clear else FAILED
-
-
-@_action
-def status(command: IndexCommand) -> int:
-    """Show the state of the key index, and what the last audit found."""
-    table = command.table
-    report, text = status_report(table, command.registry.audit(), command.keepers(table))
-    command.report(report)
-    print(text)
-    return DONE

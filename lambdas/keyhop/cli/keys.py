@@ -6,8 +6,8 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
-from keyhop.jobs.formats import FORMATS
-from keyhop.jobs.layout import DEFAULT_UNITS, MOST_THREADS
+from keyhop.jobs.layout import DEFAULT_UNITS
+from keyhop.scan.in_flight import MOST
 from keyhop.scan.segments import MOST_SEGMENTS
 
 reading = in_section("Reading")
@@ -19,12 +19,11 @@ folding = in_section("Logical keys, of a table with sharded keys")
 )
 @shared.table
 @reading("--index NAME", help="list the keys of this index instead")
+@shared.method
 @reading(
-    "--method",
-    help="skip: hop from key to key; scan: read everything; index: read the key index; auto "
-    "(default): choose, say why",
-    type=click.Choice(("auto", "skip", "scan", "index")),
-    default="auto",
+    "--anyway",
+    help="with --method index: read the key index though it is not to be believed; the report says "
+    "why it is not",
 )
 @reading("--plan", help="read a small sample only, and print what each method would cost")
 @reading(
@@ -34,12 +33,18 @@ folding = in_section("Logical keys, of a table with sharded keys")
 )
 @reading(
     "--threads N",
-    help=f"segments read at once, each by a thread (default: up to {MOST_THREADS})",
+    help="segments read at once, at most, each by a thread: as many are as make it faster "
+    f"(default: up to {MOST})",
+    type=whole(1, MOST),
+)
+@reading("--workers", "threads", type=whole(1, MOST), hidden=True)  # the former name of --threads
+@reading(
+    "--processes N",
+    help="processes that read at once, with up to --threads each (default: one for each core that "
+    "has 15 seconds to do; an index and a small table have one). Without --output they keep the "
+    "keys in a temporary directory until the end",
     type=whole(1, 256),
 )
-@click.option(
-    "--workers", "threads", type=whole(1, 256), hidden=True
-)  # the former name of --threads
 @shared.max_read_rate
 @limit(
     "--max-read-units RRU",
@@ -47,7 +52,13 @@ folding = in_section("Logical keys, of a table with sharded keys")
     f"With --plan: what the sample may cost (default {DEFAULT_UNITS:g})",
     type=shared.positive,
 )
+@limit(
+    "--max-cost DOLLARS",
+    help="the same in dollars of reads, at the prices that --plan names",
+    type=shared.positive,
+)
 @shared.give_up_after
+@shared.yes
 @folding(
     "--logical",
     help="list logical keys: /f.txt once for /f.txt_1, /f.txt_2, ... Every key that ends in the "
@@ -62,13 +73,8 @@ folding = in_section("Logical keys, of a table with sharded keys")
     "costs one read unit for each 4 KB, which are not in the summary",
 )
 @output(
-    "--format",
-    help="text (default): a key a line, binary as base64, a string with control characters as a "
-    'JSON string; jsonl: {"pk": {"S": "a"}}; csv: with a header; json: for --plan only',
-    type=click.Choice((*FORMATS, "json")),
-)
-@output(
     "--output DIR",
+    "-o",
     help="write the keys to DIR/parts and a DIR/manifest.json; such a run can be resumed",
 )
 @output("--resume", help="continue the unfinished run in DIR")
@@ -79,24 +85,26 @@ folding = in_section("Logical keys, of a table with sharded keys")
 )
 @shared.reporting
 @shared.where
+@shared.stack
 def run(**options: Any) -> None:
     """Print every distinct partition key of a table, or of an index, once.
+
+    \b
+    examples:
+      keyhop keys Orders --plan                  what would it cost?
+      keyhop keys Orders                         print the keys
+      keyhop keys Orders --format json           one object a line: {"pk": "a"}
+      keyhop keys Orders -o keys                 into files, which a crash spares
+      keyhop keys Orders -o keys --resume        ... go on after an interruption
+      keyhop keys Orders -o keys --verify 0.01   ... check 1 % by a plain Scan
+      keyhop keys Orders --max-read-rate 500     spare production
+      keyhop keys Orders --index by-day          the keys of an index
+      keyhop keys Audit --logical                /f.txt, not /f.txt_1, /f.txt_2
+      keyhop keys Audit --logical --metadata M   ... of known shards only
 
     Standard output carries keys only; the rest goes to standard error, and holds no keys but the
     examples that --verify names.
 
-    \b
-    examples:
-      keyhop keys Orders                              print the keys
-      keyhop keys Orders --plan                       first see what it would cost
-      keyhop keys Orders --output keys --format jsonl into files; add --resume to continue
-      keyhop keys Orders --max-read-rate 500          spare production
-      keyhop keys Orders --index by-day               the keys of an index
-      keyhop keys Orders --output keys --verify 0.01  check 1 % of the result by a plain Scan
-      keyhop keys Audit --logical                     /f.txt once, not /f.txt_1, /f.txt_2, ...
-      keyhop keys Audit --logical --metadata shards   ... of its shards only: /g_3 may be a key
-
-    \b
-    exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units reached,
-    130 interrupted, 143 terminated. Set KEYHOP_DEBUG=1 for stack traces.
+    exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units or --max-cost
+    reached, 130 interrupted, 143 terminated. Set KEYHOP_DEBUG=1 for stack traces.
     """

@@ -5,48 +5,93 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from click.shell_completion import shell_complete
 
 from keyhop import __version__
-from keyhop.cli import index, keys, shards
+from keyhop.cli import each, fleet, index, keys, rekey, report, shards
+from keyhop.cli import options as shared
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
 from keyhop.errors import BudgetSpent, KeyhopError
 
 COMPLETION = "_KEYHOP_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
 
 
 @click.group(
-    commands=[keys.run, index.index, shards.shards],
-    no_args_is_help=False,
+    cls=shared.Group,
+    commands=[
+        keys.run,
+        each.run,
+        index.index,
+        shards.shards,
+        report.run,
+        rekey.rekey,
+        fleet.run,
+        fleet.runs,
+        fleet.show,
+        fleet.fetch,
+    ],
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
     },
 )
-@click.version_option(__version__, message="%(prog)s %(version)s")
-def command() -> None:
+@shared.everywhere
+@shared.stack
+@click.version_option(
+    __version__, "--version", "-V", message="%(prog)s %(version)s", help="print the version"
+)
+def command(**_: Any) -> None:
     """Know and manage the partition keys of a DynamoDB table.
 
     \b
     examples:
-      keyhop keys --help           each command has its own help, with examples
       keyhop keys Orders --plan    what would it cost to list the keys of Orders?
       keyhop keys Orders           list them
+      keyhop help index build      each command has its own help, with examples
+
+    The options below may stand before a command or after it.
+    """
+
+
+@command.command("help", cls=click.Command, short_help="Show the help of a command.")
+@click.argument("names", nargs=-1, metavar="[COMMAND]...")
+def help_(names: tuple[str, ...]) -> None:
+    """Show the help of a command: keyhop help index build."""
+    with command.make_context("keyhop", [*names, "--help"]) as context:
+        command.invoke(context)
+
+
+@command.command("completion", cls=click.Command, short_help="Print what teaches a shell TAB.")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> int:
+    """Print the script by which the TAB key completes commands, options and their fixed values.
 
     \b
-    The TAB key completes commands and options after one line in the set-up of your shell:
-      eval "$(_KEYHOP_COMPLETE=bash_source keyhop)"    in ~/.bashrc; zsh_source in ~/.zshrc
-      _KEYHOP_COMPLETE=fish_source keyhop | source     in ~/.config/fish/config.fish
+    examples:
+      eval "$(keyhop completion bash)"     in ~/.bashrc
+      eval "$(keyhop completion zsh)"      in ~/.zshrc
+      keyhop completion fish | source      in ~/.config/fish/config.fish
+
+    Names of tables are not completed: each TAB would be a call to AWS, of a second or more.
     """
+    return shell_complete(command, {}, "keyhop", COMPLETION, f"{shell}_source")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     if sys.stderr is None:  # closed by the caller: messages would go to the keys otherwise
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return _run(sys.argv[1:] if arguments is None else list(arguments))
+        # What click's own `main` does, which would give Ctrl-C and closed pipes other statuses.
+        if completion := os.environ.get(COMPLETION):
+            return shell_complete(command, {}, "keyhop", COMPLETION, completion)
+        with command.make_context("keyhop", [*arguments]) as context:
+            return int(command.invoke(context) or 0)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
@@ -64,16 +109,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"keyhop: {_sentence(error)}", file=sys.stderr)
         return BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED
-
-
-def _run(arguments: list[str]) -> int:
-    """What click's own `main` does, which would give Ctrl-C and closed pipes other statuses."""
-    if completion := os.environ.get(COMPLETION):
-        from click.shell_completion import shell_complete
-
-        return shell_complete(command, {}, "keyhop", COMPLETION, completion)
-    with command.make_context("keyhop", arguments) as context:
-        return int(command.invoke(context))
 
 
 def _sentence(error: Exception) -> str:

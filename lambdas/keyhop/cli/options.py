@@ -12,18 +12,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
-from click.core import augment_usage_errors
+from click.core import ParameterSource, augment_usage_errors
 
+from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.wording import did_you_mean
+
+FORMATS = ("text", "json", "csv", "typed-json")
 
 LEAST_RATE = 0.01
 """One page of 0.5 read units every 50 seconds."""
 
 Decorator = Callable[[Any], Any]
-
-
-class Options(SimpleNamespace):
-    """What a command line says: an attribute for each option and argument, by its name."""
+Options = SimpleNamespace
+"""What a command line says: an attribute for each option and argument, by its name."""
 
 
 class Option(click.Option):
@@ -37,7 +39,21 @@ class Option(click.Option):
         self.section = section
 
 
-class Command(click.Command):
+class Argument(click.Argument):
+    """A positional argument with a help text, which click itself knows only from 8.5 on."""
+
+    section = "Positional arguments"
+
+    def __init__(self, names: list[str], help: str, **rest: Any) -> None:
+        super().__init__(names, **rest)
+        self.help = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """As of an option."""
+        return self.human_readable_name, self.help or ""
+
+
+class Sections(click.Command):
     """A command whose help has sections, and that takes no option for the value of another one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -50,23 +66,80 @@ class Command(click.Command):
         with augment_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """What index.build has checked is done by index_actions.build, which is imported now."""
-        super().invoke(ctx)
-        check: Any = self.callback
-        actions = import_module(f"{check.__module__}_actions")
-        return getattr(actions, check.__name__)(Options(**ctx.params))
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Sections in the order of their first options."""
+        """Arguments, then sections in the order of their first options."""
         sections = defaultdict(list)
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx)
-            if record is not None and isinstance(option, click.Option):
-                sections[getattr(option, "section", "Help")].append(record)
+        for one in sorted(self.get_params(ctx), key=lambda one: isinstance(one, click.Option)):
+            if record := one.get_help_record(ctx):
+                sections[getattr(one, "section", "Help")].append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Written with the options: only click 8.5 and later would write them."""
+
+
+class Group(Sections, click.Group):
+    """Commands, and options that count for each of them: before the command as after it.
+
+    Alone it prints its help.
+    """
+
+    group_class = type
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; what is given is the default of the commands below."""
+        given = super().parse_args(ctx, args or ["--help"])
+        sources = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+        values = {k: v for k, v in ctx.params.items() if ctx.get_parameter_source(k) in sources}
+        values = {**(ctx.default_map or {}), **values}
+        ctx.default_map = dict.fromkeys(self.commands, values)
+        return given
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """As click does; for a wrong name it names the nearest one (as click 8.4 and later do)."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            near = did_you_mean(name, self.commands)
+            raise click.UsageError(f"No such command {name!r}.{near}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """What is used most comes first."""
+        return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands come first."""
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+
+class Command(Sections):
+    """A command that does something: what, is told in another module."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; an option that was given before the command must be one of its own."""
+        for name in ctx.default_map or ():
+            if name not in {one.name for one in self.params}:
+                raise click.NoSuchOption(f"--{name.replace('_', '-')}", ctx=ctx)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What index.build has checked is done by index_actions.run, which is imported now."""
+        super().invoke(ctx)
+        check: Any = self.callback
+        actions = import_module(f"{check.__module__}_actions")
+        return actions.run(Options(action=check.__name__, **ctx.params))
+
+
+class Formats(click.Choice):  # type: ignore[type-arg]  # no type takes one before click 8.2
+    """How a command puts out what it found: one choice for all of them (output.put_out)."""
+
+    def convert(self, value: Any, *where: Any) -> str:
+        """The format; `jsonl` is the former name of typed-json."""
+        format_: str = super().convert("typed-json" if value == "jsonl" else value, *where)
+        return format_
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -92,8 +165,7 @@ def number(
 
     def parse(text: str) -> Any:
         with suppress(ValueError):
-            value = kind(text)
-            if fits(value):
+            if fits(value := kind(text)):
                 return value
         raise click.BadParameter(f"{text!r} is not {what}")
 
@@ -119,13 +191,27 @@ def rate(text: str) -> float:
     return value
 
 
-table = click.argument("table", help="name or ARN of the table")
+argument = partial(click.argument, cls=Argument)
+table = argument("table", help="name or ARN of the table")
 
 limit = in_section("Limits")
 max_read_rate = limit(
-    "--max-read-rate RRU_PER_SECOND",
+    "--max-read-rate RATE",
     help="hold all reads together under this many read units a second",
     type=rate,
+)
+max_write_rate = limit(
+    "--max-write-rate RATE",
+    help=f"hold writes under this many write units a second (default {DEFAULT_WRITE_RATE:g})",
+    type=rate,
+    default=DEFAULT_WRITE_RATE,
+)
+method = in_section("Reading")(
+    "--method METHOD",
+    help="skip: hop from key to key; scan: read everything; index: read the key index; auto "
+    "(default): choose, say why",
+    type=click.Choice(("auto", "skip", "scan", "index")),
+    default="auto",
 )
 give_up_after = limit(
     "--give-up-after SECONDS",
@@ -135,16 +221,42 @@ give_up_after = limit(
     default=DEFAULT_PATIENCE_SECONDS,
 )
 
+yes = in_section("Before it begins")(
+    "--yes",
+    "-y",
+    help="do not ask; without a terminal (standard input and standard error) it must be given",
+)
+
 output = in_section("Output")
-quiet = output("--quiet", help="no progress, no summary")
-reporting = together(output("--report FILE", help="write the result to FILE as JSON"), quiet)
+quiet = output("--quiet", "-q", help="no progress, no summary")
+format_ = output(
+    "--format FORMAT",
+    "-f",
+    help='text (default); json: {"pk": "a"}; typed-json: {"pk": {"S": "a"}}; csv: with a header',
+    type=Formats(FORMATS),
+)
+reporting = together(
+    format_, output("--report FILE", help="write the result to FILE as JSON"), quiet
+)
 
 place = in_section("Where the table is")
 where = together(
     place("--region NAME", help="AWS region (default: from your AWS configuration)"),
     place("--profile NAME", help="AWS profile"),
     place(
+        "--role-arn ARN",
+        help="IAM role to assume for all that is done, as one of the table's account",
+    ),
+    place(
         "--endpoint-url URL",
-        help="another endpoint, such as DynamoDB Local; on this machine it needs no credentials",
+        help="another endpoint, such as DynamoDB Local (default: AWS_ENDPOINT_URL)",
+        envvar=("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"),
     ),
 )
+stack = place(
+    "--stack NAME",
+    help="the deployment whose record of the key index counts, by its stack (default: the record "
+    "of this machine)",
+)
+everywhere = together(format_, quiet, where)
+"""What every command takes, so that it may stand before one."""

@@ -5,15 +5,15 @@ from typing import Any
 import click
 
 from keyhop.cli import options as shared
-from keyhop.cli.options import Decorator, in_section, together, whole
+from keyhop.cli.options import Decorator, argument, in_section, together, whole
 from keyhop.sharding.key.names import MOST_SHARDS
 
 option = in_section("This action")
 choosing = in_section("How writers choose shards, in a table to which nobody has written yet")
 metadata = option("--metadata NAME", help="the table's shard-metadata table", required=True)
-as_json = option("--json", help="print JSON")
+as_json = option("--json", "format", flag_value="typed-json", hidden=True)  # as it was called
 key = together(
-    click.argument("key", help="the logical key: /f.txt, not /f.txt_3"),
+    argument("key", help="the logical key: /f.txt, not /f.txt_3"),
     option("--base64", help="KEY is base64; a binary partition key needs it"),
 )
 changing = together(
@@ -23,28 +23,29 @@ changing = together(
     ),
     choosing("--append-only"),
     choosing("--separator TEXT", help="(default: _)", default="_"),
-    shared.quiet,
+    shared.yes,
 )
 some_shards = whole(1, MOST_SHARDS - 1)
 
 
-@click.group(no_args_is_help=False, subcommand_metavar="ACTION TABLE")
-def shards() -> None:
-    """Look at, add or drain the shards of a table's hot keys.
+@click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
+@shared.everywhere
+def shards(**_: Any) -> None:
+    """Look at, add, drain or recover the shards of a table's hot keys.
+
+    \b
+    examples, with M for the shard-metadata table of the table Audit:
+      keyhop shards list Audit --metadata M                  those with several
+      keyhop shards list Audit --metadata M --all -f json    all, for programs
+      keyhop shards show Audit /f.txt --metadata M           one, with a chart
+      keyhop shards show Audit AP8= --base64 --metadata M    a binary key
+      keyhop shards add Audit /f.txt --count 3 --metadata M
+      keyhop shards drain Audit /f.txt --shards 2 --metadata M
 
     A logical key of a sharded table (/f.txt) is spread over physical keys (/f.txt_1, /f.txt_2,
     ...). How many there are is in the table's shard-metadata table, an item for each logical key.
     Writers add shards by themselves when the service says that a key is hot; here you look, add
     some before a rush, and take some away after it. KEY is always the logical key.
-
-    \b
-    examples:
-      keyhop shards list Audit --metadata Audit-shards           keys with more than one shard
-      keyhop shards list Audit --metadata Audit-shards --all --json
-      keyhop shards show Audit /f.txt --metadata Audit-shards    its phase, its history as a chart
-      keyhop shards add Audit /f.txt --count 3 --metadata Audit-shards
-      keyhop shards drain Audit /f.txt --shards 2 --metadata Audit-shards
-      keyhop shards show Audit AP8= --base64 --metadata Audit-shards      a binary key
 
     exit status: 0 done, 2 error, 130 interrupted, 143 terminated. add and drain can be started
     again after an interruption: they go on with what the metadata says. Readers and writers go on
@@ -55,12 +56,19 @@ def shards() -> None:
 def action(name: str, *options: Decorator) -> Decorator:
     """An action with these options and those of all actions."""
     command = shards.command(name, cls=shared.Command)
-    return together(command, shared.table, *options, metadata, shared.where)
+    return together(
+        command, shared.table, *options, metadata, shared.format_, shared.quiet, shared.where
+    )
 
 
 @action("list", option("--all", help="also keys with one shard"), as_json)
 def list_(**options: Any) -> None:
     """List the keys with more than one shard, and how many would do.
+
+    \b
+    examples, with M for the shard-metadata table:
+      keyhop shards list Audit --metadata M              keys with several shards
+      keyhop shards list Audit --metadata M --all        all keys
 
     Reads the whole metadata table: a read unit for each 4 KB.
     """
@@ -68,7 +76,13 @@ def list_(**options: Any) -> None:
 
 @action("show", key, as_json)
 def show(**options: Any) -> None:
-    """Show one key's shard metadata, with its history as a chart."""
+    """Show one key's shard metadata, with its history as a chart.
+
+    \b
+    examples, with M for the shard-metadata table:
+      keyhop shards show Audit /f.txt --metadata M
+      keyhop shards show Audit AP8= --base64 --metadata M      a binary key
+    """
 
 
 @action(
@@ -85,6 +99,11 @@ def show(**options: Any) -> None:
 )
 def add(**options: Any) -> None:
     """Add shards to a key.
+
+    \b
+    examples, with M for the shard-metadata table:
+      keyhop shards add Audit /f.txt --count 3 --metadata M
+      keyhop shards add Audit /f.txt --metadata M -y --no-wait   in a script
 
     Readers read the new shards at once; writers use them after settle_seconds, when every reader
     knows. A key that was never written to is registered.
@@ -104,9 +123,41 @@ def add(**options: Any) -> None:
 def drain(shards: int | None, call_off: bool, **options: Any) -> None:
     """Move the items off a key's last shards, and stop reading those.
 
+    \b
+    examples, with M for the shard-metadata table:
+      keyhop shards drain Audit /f.txt --shards 2 --metadata M
+      keyhop shards drain Audit /f.txt --call-off --metadata M
+
     Each item that is moved costs four write units for each KB. Every step waits for settle_seconds,
     so a drain takes at least four times that. While it is under way the key gets no new shards; if
     it becomes hot, its writers call the drain off, as --call-off does by hand.
     """
     if (shards is None) is not call_off:
         raise click.UsageError("give either --shards M or --call-off", click.get_current_context())
+
+
+@action(
+    "recover",
+    option("--key KEY", help="this logical key only: each of 1,000 possible shards is looked at"),
+    option("--base64", help="KEY is base64; a binary partition key needs it"),
+    option(
+        "--with-gaps",
+        help="also keys of which some shards hold nothing, as ordinary keys look that end in _3",
+    ),
+    option("--plan", help="only say what would be recovered"),
+    changing,
+)
+def recover(**options: Any) -> None:
+    """Make the shard metadata anew that was deleted, from the table's keys.
+
+    \b
+    examples, with M for the shard-metadata table:
+      keyhop shards recover Audit --metadata M --plan
+      keyhop shards recover Audit --metadata M
+      keyhop shards recover Audit --metadata M --key /f.txt
+
+    A key whose metadata is gone, or knows of fewer shards than have items, gets as many as the
+    greatest number that one of its physical keys ends in. It reads the metadata table, waits for
+    settle_seconds, and lists the table's keys, as keyhop keys does and for that price. Writers and
+    readers go on meanwhile. To go on after an interruption, start it again.
+    """

@@ -1,243 +1,197 @@
-"""What `keyhop shards` does: list, show, add, drain."""
+"""What `keyhop shards` does: list, show, add, drain; recover is in shards_recover.py."""
 
-import json
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import base64
+import binascii
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
-from rich.text import Text
 
+from keyhop.cli.confirm import Facts, confirm, place
+from keyhop.cli.display import StatusLine
 from keyhop.cli.exit_status import DONE
 from keyhop.cli.options import Options
-from keyhop.cli.progress import duration
-from keyhop.cli.session import stop_on_signals
-from keyhop.cli.shards_command import ShardsCommand
+from keyhop.cli.output import UNLIMITED_WIDTH, encodable, is_text, put_out
+from keyhop.cli.session import Stop, connection_of, stop_on_signals, suggesting
+from keyhop.cli.shards_recover import Recovery
 from keyhop.cli.shards_view import (
     ASCII_BAR,
     BAR,
     escaped,
     key_json,
     keys_table,
+    moves_facts,
     phase_text,
     shards_word,
     show_text,
     shown,
+    without_traffic,
 )
-from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, write_dollars
+from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import explained
 from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.sharding.drain import Drain, DrainStep, Next
+from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.io.items import typed, untyped
-from keyhop.sharding.key.shards import DRAINING, PASSING, Phase, Shards
-from keyhop.sharding.manage import TooEarly, add_shards, list_keys
+from keyhop.sharding.key.names import DEFAULT_SEPARATOR, MOST_SHARDS
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.key.schema import schema_of
+from keyhop.sharding.key.shards import DRAINING, PASSING, Phase, Shards, from_item
+from keyhop.sharding.logical_keys import check_is_metadata
+from keyhop.sharding.manage import KeyShards, TooEarly, add_shards, list_keys, look_at_shard
 from keyhop.sharding.store.metadata import MetadataChanged
+from keyhop.sharding.store.table_item import TOTAL_KEY
+from keyhop.sharding.store.traffic import traffic_of
 from keyhop.sharding.table import ShardedTable
+from keyhop.wording import counted, duration
 
 STEP_SECONDS = 1.0
 """A drain moves items for so long before it looks whether it is to stop."""
-LINE_SECONDS = 5.0
-UNLIMITED_WIDTH = 10_000
+
+LEAST_WAIT_SECONDS = 0.05
 
 
-class StatusLine:
-    """What goes on, on standard error: a line on a terminal, else one now and then."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-        self._console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        self._status = self._console.status(Text("")) if self._console.is_terminal else None
-        self._said = ""
-        self._said_at = float("-inf")
-
-    @contextmanager
-    def at_work(self) -> Iterator["StatusLine"]:
-        """Show a line meanwhile, on a terminal."""
-        if self._status is None or self._quiet:
-            yield self
-            return
-        with self._status:
-            yield self
-
-    def now(self, kind: str, text: str) -> None:
-        """What goes on; repeated only now and then while it is of the same kind."""
-        if self._quiet:
-            return
-        if self._status is not None:
-            self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
-        elif kind != self._said or time.monotonic() - self._said_at >= LINE_SECONDS:
-            self.say(text, kind)
-
-    def say(self, text: str, kind: str = "") -> None:
-        """A line that stays; kind: what it is the first of."""
-        if not self._quiet:
-            self._said, self._said_at = kind, time.monotonic()
-            print(text, file=sys.stderr, flush=True)
+def run(options: Options) -> int:
+    """One action on the shards of a table; returns its exit status."""
+    advice = "Start the same command again to go on; keyhop shards show tells where the key stands."
+    status = StatusLine(getattr(options, "quiet", True))
+    with stop_on_signals(advice) as stop, status:
+        command = ShardsCommand(options, stop, status)
+        try:
+            return int(getattr(command, options.action)())
+        except (BotoCoreError, ClientError) as error:
+            raise explained(error, command.connection.endpoint, options.metadata) from error
+    return stop.status
 
 
-def _action(work: Callable[[ShardsCommand], int]) -> Callable[[Options], int]:
-    """A command: work on the table that its options name, until it is done or interrupted."""
+class ShardsCommand:
+    """A table with its shard metadata; list_, show, add, drain and recover are the actions."""
 
-    def run(options: Options) -> int:
-        with stop_on_signals() as stop:
-            table = ShardsCommand(options, stop)
-            try:
-                return work(table)
-            except Stopped:
-                print(
-                    "keyhop: Interrupted. Start the same command again to go on; keyhop shards "
-                    "show tells where the key stands.",
-                    file=sys.stderr,
-                )
-                return stop.status
-            except (BotoCoreError, ClientError) as error:
-                raise explained(error, table.endpoint, options.metadata) from error
+    clock: Clock = SystemClock()
 
-    return run
+    def __init__(self, options: Options, stop: Stop, status: StatusLine) -> None:
+        self.options = options
+        self.stop = stop
+        self.status = status
+        self.connection = connection_of(options)
+        with suggesting(self.connection, options.table):
+            self.table = look_up(self.connection, options.table)
+        space = self.table.space
+        separator = getattr(options, "separator", DEFAULT_SEPARATOR)
+        self.schema = schema_of(space, options.table, separator)
+        with suggesting(self.connection, options.metadata):
+            check_is_metadata(self.connection, options.metadata, space)
 
-
-@_action
-def list_(table: ShardsCommand) -> int:
-    """The keys of a table."""
-    options = table.options
-    rows = [
-        (typed(one.key), one)
-        for one in list_keys(table.to_look())
-        if options.all or _is_worth_a_look(one.shards)
-    ]
-    rows.sort(key=lambda pair: (-pair[1].shards.number, shown(pair[0])))
-    if options.json:
-        print(json.dumps([key_json(key, one) for key, one in rows], indent=2))
+    def list_(self) -> int:
+        options = self.options
+        keys = [
+            one for one in list_keys(self.to_look()) if options.all or _is_worth_a_look(one.shards)
+        ]
+        keys.sort(key=lambda one: (-one.shards.number, shown(typed(one.key))))
+        if not is_text(options.format):
+            told = [key_json(one) for one in keys]
+            put_out(options.format, told, str, list(map(without_traffic, told)))
+        elif keys:
+            console = Console(markup=False, highlight=False, emoji=False)
+            if not console.is_terminal:
+                console.width = UNLIMITED_WIDTH  # whoever reads a pipe wants the keys as a whole
+            console.print(keys_table(keys, self.clock.time()))
+        else:
+            few = "has no key with more than one shard (--all: the rest)"
+            print(f"{escaped(options.metadata)} {'is empty' if options.all else few}.")
         return DONE
-    if not rows:
-        what = (
-            "is empty" if options.all else "has no key with more than one shard (--all: the rest)"
-        )
-        print(f"{escaped(options.metadata)} {what}.")
+
+    def show(self) -> int:
+        one = self.get(self.key())
+        self._put_out(one)
         return DONE
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = UNLIMITED_WIDTH  # whoever reads a pipe wants the keys as a whole
-    console.print(keys_table(rows, table.clock.time()))
-    return DONE
 
+    def _put_out(self, one: KeyShards) -> None:
+        told = key_json(one)
+        text = partial(show_text, one, self.clock.time(), _bar())
+        put_out(self.options.format, told, text, [without_traffic(told)])
 
-def _is_worth_a_look(shards: Shards) -> bool:
-    return shards.number > 1 or shards.readable > 1 or shards.phase is not Phase.STEADY
+    def _put_out_for_programs(self, key: TypedValue) -> None:
+        """What became of a key; a person was told of it step by step."""
+        if not is_text(self.options.format):
+            self._put_out(self.get(key))
 
-
-@_action
-def show(table: ShardsCommand) -> int:
-    """One key."""
-    key = table.key()
-    one = table.get(key)
-    if table.options.json:
-        print(json.dumps(key_json(key, one), indent=2))
-        return DONE
-    print(_encodable(show_text(one, key, table.clock.time(), _bar())))
-    return DONE
-
-
-def _bar() -> str:
-    return BAR if _encodable(BAR) == BAR else ASCII_BAR
-
-
-def _encodable(text: str) -> str:
-    """Text as standard output can show it, whatever its encoding."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-@_action
-def add(table: ShardsCommand) -> int:
-    """Add shards to a key."""
-    options = table.options
-    key = table.key()
-    before = table.find(key)
-    library = table.agreed(before.shards if before else None)
-    wanted = (before.shards.number if before else 1) + options.count
-    status = StatusLine(options.quiet)
-    with status.at_work():
-        shards = _grown(table, library, key, wanted, status)
-        status.say(
+    def add(self) -> int:
+        key = self.key()
+        before = self.find(key)
+        library = self.agreed(before.shards if before else None)
+        wanted = (before.shards.number if before else 1) + self.options.count
+        self._ask(f"give {shown(key)} {shards_word(wanted)}", self._told)
+        shards = self._grown(library, key, wanted)
+        self.status.say(
             f"{shown(key)}: {shards_word(shards.number)} from now on. Readers read them at once; "
             f"writers use them after {shards.settle:g} s, when all readers know."
         )
-        if not options.no_wait:
-            _wait_for_writers(table, library, key, wanted, status)
-            status.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
-    return DONE
-
-
-def _grown(
-    table: ShardsCommand, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
-) -> Shards:
-    """The metadata once it has `wanted` shards; somebody else may have added them."""
-    while True:
-        known = library.metadata.of(key, register=True, fresh=True)
-        if known.shards.number >= wanted:
-            return known.shards
-        try:
-            return add_shards(library, untyped(key), wanted - known.shards.number).shards
-        except TooEarly as early:
-            if table.options.no_wait:
-                raise CannotStart(
-                    f"The shard count of {shown(key)} is being changed, or was within the last "
-                    f"minute: try again after that, or without --no-wait."
-                ) from early
-            if known.shards.phase not in PASSING and known.shards.phase is not Phase.STEADY:
-                raise CannotStart(
-                    f"{shown(key)} is being drained ({known.shards.phase}): let that end, or end "
-                    f"it with keyhop shards drain --call-off."
-                ) from early
-            status.now("early", f"waiting {early.seconds:.1f} s until the last change has settled")
-            table.wait(early.seconds)
-        except MetadataChanged:
-            table.wait(0)
-
-
-def _wait_for_writers(
-    table: ShardsCommand, library: ShardedTable, key: TypedValue, wanted: int, status: StatusLine
-) -> None:
-    while True:
-        known = library.metadata.of(key, fresh=True)
-        known = library.writer.throttle_tracker.pass_on(key, known)
-        if known.shards.writable >= wanted or known.shards.number < wanted:
-            return
-        left = known.shards.settle - library.metadata.known_for(known)
-        status.now("wait", f"waiting {max(0.0, left):.1f} s until writers use them")
-        table.wait(min(left, STEP_SECONDS))
-
-
-@_action
-def drain(table: ShardsCommand) -> int:
-    """Move items off a key's last shards."""
-    options = table.options
-    key = table.key()
-    before = table.get(key).shards
-    library = table.agreed(before)
-    work = Drain(library)
-    status = StatusLine(options.quiet)
-    if options.call_off:
-        return _call_off(table, work, key, before, status)
-    if before.phase not in DRAINING and before.number <= options.shards:
-        status.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
+        if not self.options.no_wait:
+            self._wait_for_writers(library, key, wanted)
+            self.status.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
+        self._put_out_for_programs(key)
         return DONE
-    if before.phase in DRAINING and before.number != options.shards:
-        raise CannotStart(
-            f"{shown(key)} is being drained to {shards_word(before.number)}: go on with --shards "
-            f"{before.number}, or end that with --call-off."
+
+    def _grown(self, library: ShardedTable, key: TypedValue, wanted: int) -> Shards:
+        """The metadata once it has `wanted` shards; somebody else may have added them."""
+        while True:
+            known = library.metadata.of(key, register=True, fresh=True)
+            if known.shards.number >= wanted:
+                return known.shards
+            try:
+                return add_shards(library, untyped(key), wanted - known.shards.number).shards
+            except TooEarly as early:
+                if known.shards.phase not in PASSING and known.shards.phase is not Phase.STEADY:
+                    raise CannotStart(
+                        f"{shown(key)} is being drained ({known.shards.phase}): let that end, or "
+                        f"end it with keyhop shards drain --call-off."
+                    ) from early
+                left = f"{early.seconds:.1f} s"
+                self.status.now("early", f"waiting {left} until the last change has settled")
+                self.wait(early.seconds)
+            except MetadataChanged:
+                self.wait(0)
+
+    def _wait_for_writers(self, library: ShardedTable, key: TypedValue, wanted: int) -> None:
+        while True:
+            known = library.metadata.of(key, fresh=True)
+            known = library.writer.throttle_tracker.pass_on(key, known)
+            if known.shards.writable >= wanted or known.shards.number < wanted:
+                return
+            left = known.shards.settle - library.metadata.known_for(known)
+            self.status.now("wait", f"waiting {max(0.0, left):.1f} s until writers use them")
+            self.wait(min(left, STEP_SECONDS))
+
+    def drain(self) -> int:
+        options, status = self.options, self.status
+        key = self.key()
+        before = self.get(key).shards
+        library = self.agreed(before)
+        work = Drain(library)
+        if options.call_off:
+            return self._call_off(work, key, before)
+        if before.phase not in DRAINING and before.number <= options.shards:
+            status.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
+            self._put_out_for_programs(key)
+            return DONE
+        if before.phase in DRAINING and before.number != options.shards:
+            raise CannotStart(
+                f"{shown(key)} is being drained to {shards_word(before.number)}: go on with "
+                f"--shards {before.number}, or end that with --call-off."
+            )
+        act = f"drain {shown(key)} to {shards_word(options.shards)}"
+        self._ask(act, lambda: self._told_of_moves(library, key, before))
+        status.say(
+            f"Draining {shown(key)} to {shards_word(options.shards)}, with {before.settle:g} s for "
+            f"each of four steps and more. Readers and writers go on."
         )
-    status.say(
-        f"Draining {shown(key)} to {shards_word(options.shards)}, with {before.settle:g} s for "
-        f"each of four steps and more. Readers and writers go on."
-    )
-    began, moved, phase, begun = table.clock.monotonic(), 0, Phase.STEADY, False
-    with status.at_work():
+        began, moved, phase, begun = self.clock.monotonic(), 0, Phase.STEADY, False
         while True:
             step = work.step(untyped(key), options.shards, STEP_SECONDS, begun=begun)
             begun = step.begun
@@ -247,50 +201,172 @@ def drain(table: ShardsCommand) -> int:
             if step.action is Next.CALLED_OFF:
                 raise GaveUp(
                     f"The drain of {shown(key)} was called off, or the key became hot: it has "
-                    f"{shards_word(step.number)} again."
+                    f"{shards_word(step.shards.number)} again."
                 )
-            if step.phase is not phase:
-                phase = step.phase
-                status.say(f"  {phase}: {_phase_of(step)}", phase)
-            line = f"  {phase}: {moved:,} items moved"
+            if step.shards.phase is not phase:
+                phase = step.shards.phase
+                status.say(f"  {phase}: {phase_text(step.shards)}", phase)
+            line = f"  {phase}: {counted(moved, 'item')} moved"
             left = step.seconds if step.action is Next.WAIT else 0.0
             while left > STEP_SECONDS:
                 status.now(phase, f"{line}; {left:.0f} s until the next step")
-                table.wait(STEP_SECONDS)
+                self.wait(STEP_SECONDS)
                 left -= STEP_SECONDS
             status.now(phase, line)
-            table.wait(left)
-    units = library.usage.write_units
-    status.say(
-        f"{shown(key)} has {shards_word(step.number)} now: {moved:,} items moved in "
-        f"{duration(table.clock.monotonic() - began)}, for {units:,.0f} WRU: "
-        f"${write_dollars(units):,.6f} (on demand, {PRICE_REGION}, {PRICE_DATE})"
-    )
-    return DONE
-
-
-def _phase_of(step: DrainStep) -> str:
-    writable = step.readable if step.phase is Phase.CLOSING else step.number
-    return phase_text(Shards(step.number, 0, (), writable, step.readable, step.phase))
-
-
-def _call_off(
-    table: ShardsCommand, work: Drain, key: TypedValue, before: Shards, status: StatusLine
-) -> int:
-    if before.phase not in DRAINING:
-        raise CannotStart(f"No drain of {shown(key)} is under way ({before.phase}).")
-    with status.at_work():
-        while True:
-            step = work.call_off(untyped(key))
-            if step.action is Next.DONE:
-                break
-            status.now("wait", f"waiting {step.seconds:.1f} s until the last step has settled")
-            table.wait(step.seconds)
-    one = table.get(key)
-    if one.shards.phase is Phase.STEADY and one.shards.number == before.number:
-        raise GaveUp(
-            f"Too late: the drain of {shown(key)} has ended, with {shards_word(before.number)}; "
-            "keyhop shards add gives it more."
+            self.wait(left)
+        units, prices = library.usage.write_units, self.connection.prices
+        status.say(
+            f"{shown(key)} has {shards_word(step.shards.number)} now: "
+            f"{counted(moved, 'item')} moved in "
+            f"{duration(self.clock.monotonic() - began)}, for {units:,.0f} WRU: "
+            f"${prices.dollars(0.0, units):,.6f} ({prices.on_demand})"
         )
-    status.say(f"{shown(key)}: {one.shards.phase}: {phase_text(one.shards)}.")
-    return DONE
+        self._put_out_for_programs(key)
+        return DONE
+
+    def _call_off(self, work: Drain, key: TypedValue, before: Shards) -> int:
+        if before.phase not in DRAINING:
+            raise CannotStart(f"No drain of {shown(key)} is under way ({before.phase}).")
+        self._ask(f"call the drain of {shown(key)} off", self._told)
+        while (step := work.call_off(untyped(key))).action is not Next.DONE:
+            left = f"{step.seconds:.1f} s"
+            self.status.now("wait", f"waiting {left} until the last step has settled")
+            self.wait(step.seconds)
+        shards = self.get(key).shards
+        if shards.phase is Phase.STEADY and shards.number == before.number:
+            raise GaveUp(
+                f"Too late: the drain of {shown(key)} has ended, with "
+                f"{shards_word(before.number)}; keyhop shards add gives it more."
+            )
+        self.status.say(f"{shown(key)}: {shards.phase}: {phase_text(shards)}.")
+        self._put_out_for_programs(key)
+        return DONE
+
+    def recover(self) -> int:
+        key = None if self.options.key is None else self.key()
+        library = self.agreed(None)
+        return Recovery(
+            *(self.options, self.stop, self.status, self.connection, self.table),
+            *(library, self.wait, key),
+        ).run()
+
+    def _ask(self, act: str, told: Callable[[], Facts]) -> None:
+        confirm(act, told, self.options.yes, self.stop.event)
+
+    def _told(self) -> Facts:
+        """What is shown before the metadata is written."""
+        yield from place(self.table.arn, self.connection.endpoint)
+        yield "writes", f"a few write units, into {escaped(self.options.metadata)} alone"
+
+    def _told_of_moves(self, library: ShardedTable, key: TypedValue, before: Shards) -> Facts:
+        """What is shown before items are moved: by the first page of the last shard."""
+        yield from place(self.table.arn, self.connection.endpoint)
+        last = max(before.number, before.readable)
+        look = look_at_shard(library, key, last)
+        yield from moves_facts(look, last - self.options.shards, self.connection.prices)
+
+    def opened(self, placement: Placement, separator: str) -> ShardedTable:
+        """The library's table, as all its users have agreed upon."""
+        return ShardedTable(
+            self.options.table,
+            metadata=self.options.metadata,
+            placement="calculated" if placement.calculated else "random",
+            hash=placement.hash,
+            append_only=placement.append_only,
+            separator=separator,
+            policy=Policy(most=MOST_SHARDS),  # what a person asks for is not the policy's to refuse
+            endpoint=self.connection.endpoint,
+            client=self.connection.client,
+            clock=self.clock,
+        )
+
+    def to_look(self) -> ShardedTable:
+        """The library's table, for the metadata of all keys only."""
+        return self.opened(Placement(True), self.schema.names.separator)
+
+    def key(self) -> dict[str, Any]:
+        """KEY, typed; raises CannotStart."""
+        text, type_ = self.options.key, self.schema.partition.type
+        content: bytes = text.encode(errors="surrogateescape")
+        if self.options.base64:
+            try:
+                content = base64.b64decode(content, validate=True)
+            except binascii.Error as error:
+                raise CannotStart(f"KEY {escaped(text)} is not base64.") from error
+        elif type_ == "B":
+            raise CannotStart("The partition key is binary: give KEY in base64, with --base64.")
+        try:
+            key = typed(content if type_ == "B" else content.decode())
+        except UnicodeDecodeError as error:
+            raise CannotStart("KEY is not UTF-8, as a string partition key must be.") from error
+        self.schema.names.physical(key, 1)
+        if content == TOTAL_KEY.encode():
+            raise CannotStart(f"{TOTAL_KEY} is no key of the table: it is about all of them.")
+        return key
+
+    def find(self, key: TypedValue) -> KeyShards | None:
+        """What the metadata says of a key, strongly consistent."""
+        requests = self.to_look().requests
+        where = {self.schema.partition.name: key}
+        item = requests.call(
+            "get_item", TableName=self.options.metadata, Key=where, ConsistentRead=True
+        ).get("Item")
+        if item is None:
+            return None
+        return KeyShards.judged(key, from_item(item), traffic_of(item), self.clock.time())
+
+    def get(self, key: TypedValue) -> KeyShards:
+        """The same; raises CannotStart if there is nothing."""
+        one = self.find(key)
+        if one is not None:
+            return one
+        hint = ""
+        parsed = self.schema.names.parsed(key)
+        if parsed is not None and self.find(parsed[0]) is not None:
+            hint = f" It is shard {parsed[1]} of {shown(parsed[0])}: give that, the logical key."
+        raise CannotStart(
+            f"{escaped(self.options.metadata)} has no shard metadata of {shown(key)}: nothing was "
+            f"written to it through the library.{hint}"
+        )
+
+    def agreed(self, shards: Shards | None) -> ShardedTable:
+        """The library's table as the key's writers have it, or else as all have agreed upon.
+
+        Raises CannotStart if nobody has agreed upon anything, and the flags do not tell either.
+        """
+        text = shards.placement if shards is not None else None
+        if text is None:
+            text = self.to_look().metadata.item.placement()
+        if text is None:
+            others = (one.shards.placement for one in list_keys(self.to_look()))
+            text = next((other for other in others if other is not None), None)
+        if text is not None:
+            try:
+                return self.opened(*Placement.parse(text))
+            except ValueError as error:
+                raise CannotStart(
+                    f"The metadata has the placement {escaped(text)!r}, which this version does "
+                    "not know."
+                ) from error
+        options = self.options
+        if options.placement is None:
+            raise CannotStart(
+                "The metadata does not say yet how writers choose shards: give --placement, and "
+                "--hash, --append-only and --separator if writers have them."
+            )
+        is_calculated = options.placement == "calculated"
+        placement = Placement(is_calculated, options.hash, options.append_only)
+        return self.opened(placement, self.schema.names.separator)
+
+    def wait(self, seconds: float) -> None:
+        """Wait; raises Stopped if the person does not want to."""
+        if self.stop.event.wait(max(LEAST_WAIT_SECONDS, seconds)):
+            raise Stopped
+
+
+def _is_worth_a_look(shards: Shards) -> bool:
+    return shards.number > 1 or shards.readable > 1 or shards.phase is not Phase.STEADY
+
+
+def _bar() -> str:
+    return BAR if encodable(BAR) == BAR else ASCII_BAR

@@ -5,17 +5,21 @@ is never applied to them.
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from keyhop.cli.progress import duration
+from keyhop.dynamodb.capacity import BLOCK_BYTES
+from keyhop.dynamodb.prices import Prices
 from keyhop.dynamodb.values import TypedValue
+from keyhop.sharding.io.items import typed
 from keyhop.sharding.key.shards import Phase, Shards
-from keyhop.sharding.manage import KeyShards
+from keyhop.sharding.manage import KeyShards, ShardLook
+from keyhop.wording import counted, duration
 
 MOST_BAR = 40
 BAR, ASCII_BAR = "\u2587", "#"
@@ -23,37 +27,52 @@ BAR, ASCII_BAR = "\u2587", "#"
 
 def shown(value: TypedValue) -> str:
     """A key for a person: binary as base64, and nothing that a terminal would obey."""
-    ((_, content),) = value.items()
-    if not isinstance(content, str):
-        return base64.b64encode(bytes(content)).decode()
-    return escaped(content)
+    return escaped(_plain(value))
+
+
+def _plain(value: TypedValue) -> str:
+    (content,) = value.values()
+    return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
 
 
 def escaped(text: str) -> str:
     """Text of others, without control characters, nor any that change the direction of text."""
-    return "".join(c if c.isprintable() else _escape(c) for c in text.replace("\\", "\\\\"))
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in text.replace("\\", "\\\\")
+    )
 
 
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+def shards_word(count: int) -> str:
+    """One shard, two shards."""
+    return counted(count, "shard")
 
 
-def moment(epoch: float) -> str:
-    """An epoch second, in UTC."""
+MOVE_UNITS = 4
+"""Write units for each KB of an item that is moved: a put and a delete, in a transaction."""
+
+
+def moves_facts(look: ShardLook, shards: int, prices: Prices) -> Iterator[tuple[str, str]]:
+    """What a drain of `shards` shards like this one will move, for a person."""
+    items = look.items * shards
+    each = MOVE_UNITS * max(1, math.ceil(look.size / max(1, look.items) / 1024))
+    units, more = items * each, "about" if look.whole else "more than"
+    yield "moves", f"{more} {items:,} items, out of {shards_word(shards)}"
+    yield "writes", f"{more} {units:,} WRU, {each} for each item"
+    yield "reads", f"{more} {look.size * shards / BLOCK_BYTES:,.0f} RRU"
+    dollars = f"{more} ${prices.dollars(0.0, units):,.4f}"
+    yield "cost", f"{dollars} ({prices.on_demand})"
+
+
+def _moment(epoch: float) -> str:
     try:
         return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):  # somebody else has written the item
         return f"epoch {epoch:.0f}"
 
 
-def lasting(seconds: float) -> str:
-    """A time span; long ones in days."""
-    return f"{seconds / 86_400:,.0f} days" if seconds >= 2 * 86_400 else duration(seconds)
-
-
-def shards_word(count: int) -> str:
-    """One shard, two shards."""
-    return f"{count:,} shard{'' if count == 1 else 's'}"
+def _ago(epoch: float, now: float) -> str:
+    return f"{duration(max(0.0, now - epoch))} ago"
 
 
 def _range(first: int, last: int) -> str:
@@ -70,6 +89,9 @@ def phase_text(shards: Shards) -> str:
         Phase.STEADY: f"nothing is being changed: new items go to {new}",
         Phase.ANNOUNCED: f"readers read {read} already; writers will use {more} when all readers "
         "know",
+        Phase.AWAITED: f"readers read {read} already; writers will use {more} when all know; new "
+        "items that belong there wait until then",
+        Phase.WIDENED: f"writers use {new} from now on; the growth ends with the next write",
         Phase.OPENED: f"writers use {new} from now on; the growth ends with the next write",
         Phase.CLOSING: f"a drain to {shards_word(shards.number)} was begun: all writers are told; "
         "nothing is moved yet",
@@ -93,28 +115,31 @@ def history_chart(shards: Shards, now: float, bar: str = BAR) -> list[str]:
     ends = [*(at for at, _ in steps[1:]), None]
     lines, day = [], ""
     for (at, count), end in zip(steps, ends, strict=True):
-        date, _, time = moment(at).partition(" ")
+        date, _, time = _moment(at).partition(" ")
         start = f"{'' if date == day else date:10} {time:8}"
         day = date
-        lasted = max(0.0, (now if end is None else end) - at)
-        for_ = f"for {lasting(lasted)}{' until now' if end is None else ''}"
+        lasted = duration(max(0.0, (now if end is None else end) - at))
         bars = bar * max(1, round(count * scale))
-        lines.append(f"{start}  {count:>{width},} {bars:<{round(most * scale)}}  {for_}")
+        until = " until now" if end is None else ""
+        lines.append(
+            f"{start}  {count:>{width},} {bars:<{round(most * scale)}}  for {lasted}{until}"
+        )
     return lines
 
 
-def show_text(one: KeyShards, key: TypedValue, now: float, bar: str = BAR) -> str:
+def show_text(one: KeyShards, now: float, bar: str = BAR) -> str:
     """All that the metadata says of a key, for a person."""
     shards = one.shards
+    changed = f"{_moment(shards.last_updated)} UTC, {_ago(shards.last_updated, now)}"
+    placement = escaped(shards.placement) if shards.placement else "not agreed upon yet"
     lines = [
-        f"{shown(key)}: {shards_word(shards.number)}",
+        f"{shown(typed(one.key))}: {shards_word(shards.number)}",
         f"  writable   {_range(1, shards.writable)}: where new items go",
         f"  readable   {_range(1, shards.readable)}: where readers look; others hold nothing",
         f"  phase      {shards.phase}: {phase_text(shards)}",
-        f"  changed    {moment(shards.last_updated)} UTC, "
-        f"{lasting(max(0.0, now - shards.last_updated))} ago",
+        f"  changed    {changed}",
         f"  settles    {shards.settle:g} s for each step of a change",
-        f"  placement  {escaped(shards.placement) if shards.placement else 'not agreed upon yet'}",
+        f"  placement  {placement}",
         f"  traffic    {_traffic_text(one.traffic)}",
     ]
     if one.would_do is not None:
@@ -124,17 +149,19 @@ def show_text(one: KeyShards, key: TypedValue, now: float, bar: str = BAR) -> st
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _traffic_text(traffic: Mapping[int, float]) -> str:
+def _traffic_text(traffic: Mapping[int, float] | None) -> str:
+    if traffic is None:
+        return "not readable: remove the attribute traffic of the key's item in the metadata table"
     if not traffic:
-        return "none was reported; writers report keys of several shards, once a minute"
-    hour, units = max(traffic.items(), key=lambda entry: entry[1])
+        return "unknown: no writer has reported any; writers report keys of several shards"
+    minute, units = max(traffic.items(), key=lambda entry: entry[1])
     return (
-        f"the busiest hour, from {moment(hour * 3600)[:16]} UTC, had {units / 3600:,.1f} write "
-        f"units a second"
+        f"the busiest minute, {_moment(minute * 60)[:16]} UTC, had {units / 60:,.1f} write units "
+        "a second"
     )
 
 
-def keys_table(rows: Sequence[tuple[TypedValue, KeyShards]], now: float) -> Table:
+def keys_table(keys: Sequence[KeyShards], now: float) -> Table:
     """The keys of a table; all cells are Text, so that no key is taken for markup."""
     table = Table(box=None, pad_edge=False)
     table.add_column("key", no_wrap=True, overflow="ellipsis")
@@ -142,27 +169,26 @@ def keys_table(rows: Sequence[tuple[TypedValue, KeyShards]], now: float) -> Tabl
     table.add_column("phase")
     table.add_column("last change (UTC)", no_wrap=True)
     table.add_column("would do", justify="right")
-    for key, one in rows:
-        changed = moment(one.shards.last_updated)
-        ago = lasting(max(0.0, now - one.shards.last_updated))
+    for one in keys:
+        shards = one.shards
         cells = (
-            shown(key),
-            f"{one.shards.number:,}",
-            one.shards.phase.value,
-            f"{changed}, {ago} ago",
+            shown(typed(one.key)),
+            f"{shards.number:,}",
+            shards.phase.value,
+            f"{_moment(shards.last_updated)}, {_ago(shards.last_updated, now)}",
             "" if one.would_do is None else f"{one.would_do:,}",
         )
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*map(Text, cells))
     return table
 
 
-def key_json(key: TypedValue, one: KeyShards) -> dict[str, Any]:
+def key_json(one: KeyShards) -> dict[str, Any]:
     """What the metadata says of a key, for programs; binary as base64."""
     shards = one.shards
-    ((type_, content),) = key.items()
-    text = content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
+    key = typed(one.key)
+    (type_,) = key
     return {
-        "key": {type_: text},
+        "key": {type_: _plain(key)},
         "shards": shards.number,
         "writable": shards.writable,
         "readable": shards.readable,
@@ -171,7 +197,14 @@ def key_json(key: TypedValue, one: KeyShards) -> dict[str, Any]:
         "history": [{"at": at, "shards": count} for at, count in shards.history],
         "settle_seconds": shards.settle,
         "placement": shards.placement,
-        "traffic": {str(hour): units for hour, units in sorted(one.traffic.items())},
+        "traffic": None
+        if one.traffic is None
+        else {str(minute): units for minute, units in sorted(one.traffic.items())},
         "would_do": one.would_do,
         "reason": one.reason,
     }
+
+
+def without_traffic(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a key in csv: its minutes would each be a column."""
+    return {name: value for name, value in told.items() if name != "traffic"}

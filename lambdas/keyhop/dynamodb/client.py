@@ -1,44 +1,32 @@
 """The one DynamoDB client of a process, and what its errors mean.
 
 The low-level client, tuned: no parameter validation (Keyhop builds the parameters), one attempt
-(Keyhop retries itself, so that it sees each throttle), a fixed user agent; and Scan, which is sent
-in great number, takes a shorter way (transport.py). The figures are in docs/benchmark.md.
+(Keyhop retries itself, so that it sees each throttle), a fixed user agent; and the many requests
+about items take a shorter way (transport.py). The figures are in docs/benchmark.md.
 """
 
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
-import boto3
 import botocore.session
+from botocore import exceptions as boto
 from botocore.config import Config
-from botocore.credentials import Credentials
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    HTTPClientError,
-    InvalidRegionError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ProfileNotFound,
-    ProxyConnectionError,
-    SSLError,
-)
-from botocore.exceptions import (
-    ConnectionError as BotoConnectionError,
-)
+from botocore.configprovider import ConfiguredEndpointProvider
+from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.regions import EndpointResolver
+from botocore.session import Session
+from botocore.utils import validate_region_name
 
-from keyhop import __version__
+from keyhop.denied import Denied, clock_text
+from keyhop.dynamodb.prices import US_EAST_1, Prices
 from keyhop.dynamodb.throttling import is_throttling
-from keyhop.dynamodb.transport import ITEM_CALLS, Wire
+from keyhop.dynamodb.transport import USER_AGENT, Client, connections_to
 from keyhop.errors import (
     AwsRefused,
     CannotStart,
@@ -50,7 +38,8 @@ from keyhop.errors import (
 )
 
 LOCAL_REGION = "us-east-1"
-_USER_AGENT = f"keyhop/{__version__}"
+CONNECT_SECONDS = 5
+READ_SECONDS = 30
 _CREDENTIAL_CODES = {
     "ExpiredToken",
     "ExpiredTokenException",
@@ -62,29 +51,38 @@ _CREDENTIAL_CODES = {
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
-_DENIED = re.compile(r"perform: (?P<action>\S+) on resource: (?P<resource>\S+)")
+_SIGNED_OUT = (boto.SSOError, boto.TokenRetrievalError)
+NO_ANSWER = (boto.ConnectionError, boto.HTTPClientError)
+NEVER_SENT = (
+    boto.EndpointConnectionError,
+    boto.ConnectTimeoutError,
+    boto.ProxyConnectionError,
+    boto.SSLError,
+)
+_KMS_DENIED = "KMS key access denied error"
+"""How DynamoDB's refusal begins when it is KMS that refuses: the table's key, and not the table.
+The text after it is the KMS client's; it names action and key, but for a key that KMS does not
+show to the caller, and in the texts of some years ago."""
 
 
 class DynamoDB(Protocol):
-    """The calls that Keyhop makes; boto3's `client("dynamodb")` has them."""
-
-    def describe_table(self, **parameters: Any) -> dict[str, Any]:
-        """DescribeTable."""
-
-    def scan(self, **parameters: Any) -> dict[str, Any]:
-        """Scan, one page."""
+    """Sends requests; `requester.send` does it with boto3's client too."""
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Any other operation, by boto3's name for it."""
+        """One request, by boto3's name for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the client talks to. None means: as the AWS configuration of the machine says."""
+    """Where the client talks to. None means: as the AWS configuration of the machine says.
+
+    role: the ARN of one to assume, by the credentials that there are, and again whenever it ends.
+    """
 
     region: str | None = None
     profile: str | None = None
     url: str | None = None
+    role: str | None = None
 
     @property
     def shown(self) -> str:
@@ -104,22 +102,35 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client, and where it talks to, for messages. clock: seconds of some clock."""
+    """A client, where it talks to, for messages, and what units cost there."""
 
     client: DynamoDB
     endpoint: Endpoint = Endpoint()
     clock: Callable[[], float] = time.monotonic
+    prices: Prices = US_EAST_1
 
 
-def connect(endpoint: Endpoint, connections: int = 16) -> Connection:
-    """A connection with a pool of `connections`; raises CannotStart or NoCredentials."""
-    client = dynamodb_client(endpoint, connections)
-    return Connection(client, replace(endpoint, region=client.region))
+def connect(
+    endpoint: Endpoint,
+    connections: int = 16,
+    own_prices: str | None = None,
+    patience: float | None = None,
+) -> Connection:
+    """A connection with a pool of `connections`; raises CannotStart or NoCredentials.
+
+    own_prices: see Prices.of. patience: see dynamodb_client.
+    """
+    client = dynamodb_client(endpoint, connections, patience=patience)
+    prices = Prices.of(client.region, own_prices)
+    return Connection(client, replace(endpoint, region=client.region), prices=prices)
 
 
-def dynamodb_client(endpoint: Endpoint, connections: int = 16) -> "Client":
+def dynamodb_client(
+    endpoint: Endpoint, connections: int = 16, *, patience: float | None = None
+) -> Client:
     """A tuned client with a pool of `connections`; make it before the threads that share it.
 
+    patience: seconds for a connection, and for an answer; None: as usual.
     A loopback endpoint needs no credentials and no region: stand-ins are used if there are none.
     Raises CannotStart or NoCredentials.
     """
@@ -127,30 +138,55 @@ def dynamodb_client(endpoint: Endpoint, connections: int = 16) -> "Client":
         raise CannotStart(f"--endpoint-url {endpoint.url} is not an http:// or https:// address.")
     try:
         session = _session(endpoint)
-        credentials = session.get_credentials()
-        extra: dict[str, Any] = {}
-        if credentials is None and endpoint.is_loopback:
-            credentials = Credentials("local", "local")
-            extra = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-        region = session.region_name or (LOCAL_REGION if endpoint.is_loopback else None)
-        client = session.client(
-            "dynamodb",
-            endpoint_url=endpoint.url,
-            region_name=region,
-            config=Config(
+        region = _region_or_stand_in(session, endpoint)
+        url = endpoint.url or _usual_url(session, region)
+
+        def make() -> Any:
+            return _client_of(
+                session,
+                "dynamodb",
+                endpoint,
+                attempts=1,
                 parameter_validation=False,
-                retries={"mode": "standard", "total_max_attempts": 1},
-                user_agent=_USER_AGENT,
+                user_agent=USER_AGENT,
                 max_pool_connections=connections,
-                connect_timeout=5,
-                read_timeout=30,
                 tcp_keepalive=True,
-            ),
-            **extra,
-        )
+                connect_timeout=patience or CONNECT_SECONDS,
+                read_timeout=patience or READ_SECONDS,
+            )
+
+        credentials = session.get_credentials()
+        if url is None or region is None or credentials is None:
+            made = make()  # it knows the address, and its first call says what is missing
+            found = Client(made.meta.region_name, lambda: made)
+            url = made.meta.endpoint_url
+        else:
+            validate_region_name(region)
+            found = Client(region, make)
+        if credentials is not None:
+            bundle = session.get_config_variable("ca_bundle")
+            times = (patience or CONNECT_SECONDS, patience or READ_SECONDS)
+            found.send_by(connections_to(url, bundle, *times), credentials)
+        return found
     except (BotoCoreError, ValueError) as error:
         raise explained(error, endpoint) from error
-    return Client(client, credentials)
+
+
+def _usual_url(session: Session, region: str | None) -> str | None:
+    """Where DynamoDB is in a region; None where anything is configured that may change it.
+
+    As boto3's client finds it, at a fraction of what it takes to make one.
+    """
+    own = ConfiguredEndpointProvider(session.full_config, session.get_scoped_config(), "dynamodb")
+    is_special = any(
+        session.get_config_variable(name)
+        for name in ("use_fips_endpoint", "use_dualstack_endpoint")
+    )
+    if region is None or is_special or own.provide():
+        return None
+    known = session.get_component("data_loader").load_data("endpoints")
+    found = EndpointResolver(known).construct_endpoint("dynamodb", region)
+    return None if found is None else f"https://{found['hostname']}"
 
 
 def _is_http(url: str) -> bool:
@@ -161,76 +197,85 @@ def _is_http(url: str) -> bool:
         return False
 
 
-class Client:
-    """boto3's client, with requests about items on the short way (wire.py)."""
-
-    def __init__(self, client: Any, credentials: Credentials | None) -> None:
-        self.region: str = client.meta.region_name
-        self._client = client
-        # The client's own connections: the one thing that botocore offers no public name for.
-        http = getattr(getattr(client, "_endpoint", None), "http_session", None)
-        self._wire = None
-        if http is not None and credentials is not None:
-            self._wire = Wire(
-                http,
-                credentials,
-                client.meta.endpoint_url,
-                client.meta.region_name,
-                _USER_AGENT,
-            )
-
-    def describe_table(self, **parameters: Any) -> dict[str, Any]:
-        """DescribeTable."""
-        description: dict[str, Any] = self._client.describe_table(**parameters)
-        return description
-
-    def scan(self, **parameters: Any) -> dict[str, Any]:
-        """Scan, one page."""
-        page: dict[str, Any] = (self._wire or self._client).scan(**parameters)
-        return page
-
-    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Any operation, by boto3's name for it."""
-        if operation == "scan":
-            return self.scan(**parameters)
-        if self._wire is not None and operation in ITEM_CALLS:
-            return self._wire.call(operation, **parameters)
-        answer: dict[str, Any] = getattr(self._client, operation)(**parameters)
-        return answer
-
-
-def aws_client(service: str, endpoint: Endpoint, attempts: int = 3) -> Any:
+def aws_client(service: str, endpoint: Endpoint, attempts: int = 3, **config: Any) -> Any:
     """A client for another service beside the table; a local table's streams are at its address.
 
+    config: what of botocore's settings is not as usual.
     Others of a local table are where the environment says (AWS_ENDPOINT_URL).
     """
-    local = endpoint.is_loopback
-    extra: dict[str, Any] = {}
-    if local:
-        extra = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-    return boto3.Session(profile_name=endpoint.profile).client(
+    return _client_of(_session(endpoint), service, endpoint, attempts, **config)
+
+
+def _client_of(
+    session: Session, service: str, endpoint: Endpoint, attempts: int, **config: Any
+) -> Any:
+    return session.create_client(
         service,
-        region_name=endpoint.region or (LOCAL_REGION if local else None),
-        endpoint_url=endpoint.url if service == "dynamodbstreams" else None,
+        region_name=_region_or_stand_in(session, endpoint),
+        endpoint_url=endpoint.url if service in ("dynamodb", "dynamodbstreams") else None,
         config=Config(
-            retries={"mode": "standard", "total_max_attempts": attempts},
-            connect_timeout=5,
-            read_timeout=30,
+            **{
+                "retries": {"mode": "standard", "total_max_attempts": attempts},
+                "connect_timeout": CONNECT_SECONDS,
+                "read_timeout": READ_SECONDS,
+                **config,
+            }
         ),
-        **extra,
     )
 
 
-def _session(endpoint: Endpoint) -> boto3.Session:
-    core = botocore.session.get_session()
+def _session(endpoint: Endpoint) -> Session:
+    if endpoint.role is not None:
+        return _session_in_role(endpoint, endpoint.role)
+    session = botocore.session.Session(profile=endpoint.profile)
     if endpoint.is_loopback:
         # Asking the EC2 metadata service for credentials costs a second on a laptop.
-        core.get_component("credential_provider").remove("iam-role")
+        session.get_component("credential_provider").remove("iam-role")
     region = endpoint.region
     if region is None and endpoint.profile is None and "AWS_DEFAULT_REGION" not in os.environ:
-        # Other SDKs and the CDK read AWS_REGION; boto3 reads AWS_DEFAULT_REGION only.
+        # Other SDKs and the CDK read AWS_REGION; botocore reads AWS_DEFAULT_REGION only.
         region = os.environ.get("AWS_REGION") or None
-    return boto3.Session(profile_name=endpoint.profile, region_name=region, botocore_session=core)
+    if region is not None:
+        session.set_config_variable("region", region)
+    if endpoint.is_loopback and session.get_credentials() is None:
+        session.set_credentials("local", "local")
+    return session
+
+
+def _region_or_stand_in(session: Session, endpoint: Endpoint) -> str | None:
+    return _region(session) or (LOCAL_REGION if endpoint.is_loopback else None)
+
+
+def _region(session: Session) -> str | None:
+    found: str | None = session.get_config_variable("region")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    """A provider of credentials, as botocore has them: those of a role, assumed when needed."""
+
+    role: str
+    own: Session
+    METHOD: ClassVar[str] = "assume-role"
+
+    def load(self) -> Any:
+        found = self.own.get_credentials()
+        if found is None:
+            raise boto.NoCredentialsError
+        name = {"RoleSessionName": "keyhop"}
+        fetcher = AssumeRoleCredentialFetcher(
+            self.own.create_client, found, self.role, extra_args=name
+        )
+        return DeferredRefreshableCredentials(fetcher.fetch_credentials, self.METHOD)
+
+
+def _session_in_role(endpoint: Endpoint, role: str) -> Session:
+    own = _session(replace(endpoint, role=None))
+    session = botocore.session.Session()
+    session.get_component("credential_provider").providers.insert(0, _Role(role, own))
+    session.set_config_variable("region", _region(own))
+    return session
 
 
 def is_transient(error: BaseException) -> bool:
@@ -238,45 +283,46 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= 500 or status in (408, 429) or is_throttling(error.response)
-    if isinstance(error, SSLError):
-        return False
-    return isinstance(error, (BotoConnectionError, HTTPClientError))
+    return isinstance(error, NO_ANSWER) and not isinstance(error, boto.SSLError)
 
 
 def may_have_been_served(error: BotoCoreError) -> bool:
     """Whether the service may have charged for a request that ended so: the answer was lost."""
-    never_arrived = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError, SSLError)
-    return isinstance(error, (BotoConnectionError, HTTPClientError)) and not isinstance(
-        error, never_arrived
-    )
+    return isinstance(error, NO_ANSWER) and not isinstance(error, NEVER_SENT)
 
 
-def explained(error: Exception, endpoint: Endpoint, table: str = "", arn: str = "") -> KeyhopError:
+def explained(
+    error: Exception, endpoint: Endpoint, table: str = "", arn: str = "", service: str = "DynamoDB"
+) -> KeyhopError:
     """The error that a user can act on, for one that boto3 raised. arn: the table's, if known."""
     if isinstance(error, KeyhopError):
         return error
     if isinstance(error, ClientError):
-        return _explained_response(error, endpoint, table, arn)
-    if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
+        return _explained_response(error, endpoint, table, arn, service)
+    if isinstance(error, (boto.NoCredentialsError, boto.PartialCredentialsError)):
         return NoCredentials(
             "No AWS credentials were found: sign in (aws sso login), choose a --profile, or set "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
-    if isinstance(error, ProfileNotFound):
+    if isinstance(error, _SIGNED_OUT):
+        return NoCredentials(
+            f"The session of AWS's single sign-on is over: sign in again{_sign_in(endpoint)}."
+        )
+    if isinstance(error, boto.ProfileNotFound):
         return CannotStart(
             f"The AWS profile {endpoint.profile!r} does not exist: see aws configure list-profiles."
         )
-    if isinstance(error, NoRegionError):
+    if isinstance(error, boto.NoRegionError):
         return CannotStart("No AWS region is set: give --region, or set AWS_REGION.")
-    if isinstance(error, InvalidRegionError):
+    if isinstance(error, boto.InvalidRegionError):
         return CannotStart(f"--region {endpoint.region} is not the name of an AWS region.")
-    if isinstance(error, (BotoConnectionError, HTTPClientError)):
-        return Unreachable(_unreachable(error, endpoint))
+    if isinstance(error, NO_ANSWER):
+        return Unreachable(_unreachable(error, endpoint, service))
     return AwsRefused(f"The AWS client failed: {_one_line(error)}")
 
 
 def _explained_response(
-    error: ClientError, endpoint: Endpoint, table: str, arn: str
+    error: ClientError, endpoint: Endpoint, table: str, arn: str, service: str
 ) -> KeyhopError:
     response = error.response
     code = response.get("Error", {}).get("Code", "")
@@ -288,36 +334,54 @@ def _explained_response(
         return TableNotFound(
             f"There is no table {table!r} at {where}: check the name, --region and --profile."
         )
+    if told := clock_text(response):
+        return AwsRefused(told)
     if code in _CREDENTIAL_CODES:
-        return NoCredentials(f"The AWS credentials were not accepted ({code}): sign in again.")
+        return NoCredentials(
+            f"The AWS credentials were not accepted ({code}): sign in again{_sign_in(endpoint)}."
+        )
     if code in ("AccessDeniedException", "AccessDenied"):
-        denied = _DENIED.search(message)
-        if denied:
+        denied = Denied.read(message)
+        if message.startswith(_KMS_DENIED):
+            action, key = "kms:Decrypt", "its key"
+            if denied is not None:
+                action, key = denied.action, denied.resource
             return NotPermitted(
-                f"Permission is missing: allow {denied['action']} on {denied['resource']}."
+                f"Table {table!r} is encrypted with a KMS key that may not be used: allow {action} "
+                f"on {key}, which DescribeTable names as SSEDescription, in the caller's policy "
+                "(for a deployment, kmsKey in its context) and in the key's own."
+                + (f" That is: {denied}" if denied is not None else "")
             )
+        if denied is not None:
+            return NotPermitted(f"Permission is missing: {denied}")
         return NotPermitted(
             f"Permission is missing: allow dynamodb:{error.operation_name} on "
             f"{arn or f'table {table!r} in {where}'}. {message}".rstrip()
         )
     if code == "ValidationException":
-        return CannotStart(f"DynamoDB did not accept the request: {message}")
-    return AwsRefused(f"DynamoDB refused the request ({code}): {message}")
+        return CannotStart(f"{service} did not accept the request: {message}")
+    return AwsRefused(f"{service} refused the request ({code}): {message}")
 
 
-def _unreachable(error: Exception, endpoint: Endpoint) -> str:
-    if isinstance(error, SSLError):
-        return f"No TLS connection to DynamoDB: {_one_line(error)}; check the certificates."
+def _sign_in(endpoint: Endpoint) -> str:
+    profile = f" --profile {endpoint.profile}" if endpoint.profile else ""
+    return f" (as by aws sso login{profile})"
+
+
+def _unreachable(error: Exception, endpoint: Endpoint, service: str) -> str:
+    if isinstance(error, boto.SSLError):
+        return f"No TLS connection to {service}: {_one_line(error)}; check the certificates."
     if isinstance(error, BotoCoreError) and may_have_been_served(error):
-        return f"The connection to DynamoDB broke, or brought no whole answer: {_one_line(error)}"
+        return f"The connection to {service} broke, or brought no whole answer: {_one_line(error)}"
     if endpoint.url:
         return f"Nothing answers at {endpoint.shown}: is it running, and is --endpoint-url right?"
-    target = (
-        error.kwargs.get("endpoint_url", "") if isinstance(error, EndpointConnectionError) else ""
+    target = isinstance(error, boto.EndpointConnectionError) and error.kwargs.get("endpoint_url")
+    region = (
+        f"--region {endpoint.region}" if endpoint.region else "the region of your configuration"
     )
     return (
-        f"DynamoDB cannot be reached{f' at {target}' if target else ''}: check the network and "
-        f"that --region {endpoint.region or ''} exists."
+        f"{service} cannot be reached{f' at {target}' if target else ''}: check the network and "
+        f"that {region} exists."
     )
 
 

@@ -14,14 +14,15 @@ GREATEST_SORT_KEY: dict[str, TypedValue] = {
     "B": {"B": b"\xff" * 1024},
 }
 
-
 MARKER = "keyhop"
 """The attribute, a number, by which a sentinel is known."""
+KEY_INDEX = "keyhop-keys"
+"""The name of the index that holds the sentinels only."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyAttribute:
-    """One attribute of a key schema."""
+    """Of a key schema."""
 
     name: str
     type: KeyType
@@ -41,11 +42,11 @@ class KeySpace:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the partition key's attributes."""
+        """Of the partition key's attributes."""
         return tuple(attribute.name for attribute in self.partition)
 
     def partition_of(self, item: Key) -> Key:
-        """The partition key of an item, or of a LastEvaluatedKey, without its other attributes."""
+        """The partition key alone, of an item or a LastEvaluatedKey."""
         return {attribute.name: item[attribute.name] for attribute in self.partition}
 
     def hop_from(self, partition: Key) -> Key:
@@ -55,20 +56,27 @@ class KeySpace:
         return {**partition, self.sort.name: GREATEST_SORT_KEY[self.sort.type]}
 
 
-def table_keyspace(description: Mapping[str, Any]) -> KeySpace:
-    """The key space of a table, from DescribeTable's `Table`."""
-    types = _types(description)
-    names = {entry["KeyType"]: entry["AttributeName"] for entry in description["KeySchema"]}
-    partition = KeyAttribute(names["HASH"], types[names["HASH"]])
-    sort = KeyAttribute(names["RANGE"], types[names["RANGE"]]) if "RANGE" in names else None
-    return KeySpace((partition,), sort)
+def keyspace_of(description: Mapping[str, Any], index: Mapping[str, Any] | None = None) -> KeySpace:
+    """From DescribeTable's `Table`: of the table, or of the index with this entry in it."""
+    # AttributeDefinitions come in no promised order and hold the indexes' attributes too.
+    types = {d["AttributeName"]: d["AttributeType"] for d in description["AttributeDefinitions"]}
+    keys: dict[str, list[KeyAttribute]] = {"HASH": [], "RANGE": []}
+    for entry in (index or description)["KeySchema"]:
+        name = entry["AttributeName"]
+        keys[entry["KeyType"]].append(KeyAttribute(name, types[name]))
+    sort = keys["RANGE"][0] if keys["RANGE"] and index is None else None
+    return KeySpace(tuple(keys["HASH"]), sort)
 
 
-def index_keyspace(description: Mapping[str, Any], entry: Mapping[str, Any]) -> KeySpace:
-    """The key space of an index, from DescribeTable's `Table` and the entry of the index in it."""
-    types = _types(description)
-    hashes = [e["AttributeName"] for e in entry["KeySchema"] if e["KeyType"] == "HASH"]
-    return KeySpace(tuple(KeyAttribute(name, types[name]) for name in hashes))
+def has_key_index(description: Mapping[str, Any]) -> bool:
+    """Whether an index has the key index's name and its shape, from DescribeTable's `Table`."""
+    (partition,) = keyspace_of(description).partition
+    keys = [(partition.name, "HASH"), (MARKER, "RANGE")]
+    return any(
+        index["IndexName"] == KEY_INDEX
+        and [(entry["AttributeName"], entry["KeyType"]) for entry in index["KeySchema"]] == keys
+        for index in description.get("GlobalSecondaryIndexes", ())
+    )
 
 
 def indexes_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -77,8 +85,3 @@ def indexes_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         *description.get("GlobalSecondaryIndexes", ()),
         *description.get("LocalSecondaryIndexes", ()),
     ]
-
-
-def _types(description: Mapping[str, Any]) -> dict[str, KeyType]:
-    # AttributeDefinitions come in no promised order and hold the indexes' attributes too.
-    return {d["AttributeName"]: d["AttributeType"] for d in description["AttributeDefinitions"]}

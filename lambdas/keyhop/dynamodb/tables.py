@@ -1,22 +1,37 @@
-"""Tables as DescribeTable tells of them, and what of a table a job reads."""
+"""Tables as DescribeTable has them, and what of a table a job reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection, explained, is_transient
 from keyhop.dynamodb.requester import error_code, send
-from keyhop.dynamodb.schema import KeySpace, index_keyspace, indexes_of, table_keyspace
+from keyhop.dynamodb.schema import KeySpace, indexes_of, keyspace_of
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, IndexNotFound
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS, repeat
+from keyhop.wording import did_you_mean
 
 READABLE = {"ACTIVE", "UPDATING"}
+LOCKED = "INACCESSIBLE_ENCRYPTION_CREDENTIALS"
 FIRST_CONTACT_ATTEMPTS = 3
 CONTROL_PATIENCE_SECONDS = 30.0
 BUSY = "ResourceInUseException"
+NOT_NOW = (BUSY, "LimitExceededException")
+"""What UpdateTable says while the table changes, or another of its indexes is built or deleted:
+DynamoDB does that to one at a time (API Reference, UpdateTable)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What has come of doing the one thing that can be done next. done: nothing is left to do.
+    says: what is under way, for a person.
+    """
+
+    done: bool
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +41,12 @@ class Source:
     identity: the table's ARN and creation; another table under the same name has another identity.
     item_count, size_bytes: as the service reports them, up to six hours old, 0 on a new table.
     attributes: what pages bring of each item beside its partition key. only: attributes that a row
-    must have to count. pairs: each page shows of each collection two items at least, if it has
-    them: what is cut off before that comes again with the next page.
+    must have to count. ignores: attributes that tell an item by which alone a collection does not
+    count; it has one such item at most. suspects: the same, of a table of which it is not known
+    whether it has such items: a first look asks for them. pairs: each page shows of each
+    collection two items at least, if it has them: what is cut off before that comes again with the
+    next page. whole: pages bring items with all their attributes. strong: pages are strongly
+    consistent, at twice the price.
     """
 
     name: str
@@ -39,12 +58,21 @@ class Source:
     size_bytes: int
     attributes: tuple[str, ...] = ()
     only: Key | None = None
+    ignores: Key | None = None
+    suspects: Key | None = None
     pairs: bool = False
+    whole: bool = False
+    strong: bool = False
 
     @property
     def mean_item_bytes(self) -> float | None:
         """Mean size of an item; None if the service reports no items."""
         return self.size_bytes / self.item_count if self.item_count and self.size_bytes else None
+
+    @property
+    def fewest_items(self) -> int:
+        """Of a page that begins with a collection: one more than may not count by itself."""
+        return 1 if self.ignores is None else 2
 
     @property
     def title(self) -> str:
@@ -66,35 +94,32 @@ class Table:
 
     @property
     def status(self) -> str:
-        """TableStatus."""
         return str(self.description.get("TableStatus", "ACTIVE"))
 
     @property
     def arn(self) -> str:
-        """Its ARN."""
         return str(self.description.get("TableArn", ""))
 
     @property
     def identity(self) -> str:
-        """Tells it from another table that had or will have its name."""
+        """Tells it from other tables that had or will have its name."""
         created = self.description.get("CreationDateTime")
         own = self.description.get("TableId") or str(created and created.timestamp())
         return f"{self.arn}#{own}"
 
     @property
     def space(self) -> KeySpace:
-        """Its keys."""
-        return table_keyspace(self.description)
+        return keyspace_of(self.description)
 
     @property
     def stream(self) -> str | None:
         """The ARN of its stream, if that is on."""
-        return self.description.get("LatestStreamArn") if self._stream_is_on else None
+        return self.description.get("LatestStreamArn") if self._stream else None
 
     @property
     def stream_view(self) -> str | None:
         """What the stream's records hold, if it is on."""
-        return self._stream.get("StreamViewType") if self._stream_is_on else None
+        return self._stream.get("StreamViewType")
 
     @property
     def throughput(self) -> dict[str, int] | None:
@@ -107,66 +132,62 @@ class Table:
         return {name: max(1, given.get(name, 1)) for name in names}
 
     def index(self, name: str) -> Mapping[str, Any] | None:
-        """The description of one of its indexes; None if there is none of that name."""
         return next((e for e in indexes_of(self.description) if e["IndexName"] == name), None)
 
     @property
     def global_indexes(self) -> tuple[str, ...]:
-        """Names of its global indexes."""
         entries = self.description.get("GlobalSecondaryIndexes", ())
         return tuple(entry["IndexName"] for entry in entries)
 
     def source(self, index: str | None = None) -> Source:
         """The table, or one of its indexes, to be read; raises IndexNotFound or CannotStart."""
+        if self.status == LOCKED:
+            key = self.description.get("SSEDescription", {}).get("KMSMasterKeyArn", "its KMS key")
+            raise CannotStart(
+                f"Table {self.bare_name!r} is {LOCKED}: DynamoDB may not use {key} any more; "
+                "enable that key, or allow DynamoDB to use it, again."
+            )
         if self.status not in READABLE:
             raise CannotStart(
                 f"Table {self.bare_name!r} is {self.status}: wait until it is ACTIVE."
             )
-        source = Source(
+        entry = None if index is None else self._readable_index(index)
+        read = entry or self.description
+        return Source(
             name=self.name,
-            index=None,
+            index=index,
             arn=self.arn,
             identity=self.identity,
-            space=self.space,
-            item_count=int(self.description.get("ItemCount", 0)),
-            size_bytes=int(self.description.get("TableSizeBytes", 0)),
+            space=keyspace_of(self.description, entry),
+            item_count=int(read.get("ItemCount", 0)),
+            size_bytes=int(read.get("IndexSizeBytes" if entry else "TableSizeBytes", 0)),
         )
-        return source if index is None else self._index_source(source, index)
 
-    def _index_source(self, source: Source, index: str) -> Source:
+    def _readable_index(self, index: str) -> Mapping[str, Any]:
         entry = self.index(index)
         if entry is None:
-            known = ", ".join(entry["IndexName"] for entry in indexes_of(self.description))
+            names = [entry["IndexName"] for entry in indexes_of(self.description)]
+            known = f"its indexes are {', '.join(names)}.{did_you_mean(index, names)}"
             raise IndexNotFound(
                 f"Table {self.bare_name!r} has no index {index!r}: "
-                + (f"its indexes are {known}." if known else "it has none.")
+                + (known if names else "it has none.")
             )
         if entry.get("Backfilling") or entry.get("IndexStatus", "ACTIVE") not in READABLE:
             raise CannotStart(f"Index {index!r} is being built: wait until it is ACTIVE.")
-        return replace(
-            source,
-            index=index,
-            space=index_keyspace(self.description, entry),
-            item_count=int(entry.get("ItemCount", 0)),
-            size_bytes=int(entry.get("IndexSizeBytes", 0)),
-        )
+        return entry
 
     @property
     def _stream(self) -> Mapping[str, Any]:
-        return self.description.get("StreamSpecification") or {}
-
-    @property
-    def _stream_is_on(self) -> bool:
-        return bool(self._stream.get("StreamEnabled"))
+        """The specification of a stream that is on, else nothing."""
+        stream = self.description.get("StreamSpecification") or {}
+        return stream if stream.get("StreamEnabled") else {}
 
 
 def look_up(
     connection: Connection, table: str, patience: float = DEFAULT_PATIENCE_SECONDS
 ) -> Table:
-    """Describe a table.
+    """Describe a table; `patience` as of `request`.
 
-    This is the first contact, so without any answer it is tried a few times only: a wrong endpoint
-    should be told at once. Throttling and 5xx are answers: they are borne for `patience` seconds.
     Raises TableNotFound, NoCredentials, NotPermitted, Unreachable and others.
     """
     return Table(table, request(connection, table, "describe_table", patience)["Table"])
@@ -179,27 +200,51 @@ def request(
     patience: float = CONTROL_PATIENCE_SECONDS,
     **parameters: Any,
 ) -> dict[str, Any]:
-    """One request about a table as a whole, repeated while that can help.
+    """One request about a table as a whole, by its name; else as `ask`."""
+    return ask(connection, table, operation, {"TableName": table, **parameters}, patience)
 
-    Raises what `explained` makes of a refusal; but that the table is busy (BUSY) as it is.
+
+def ask(
+    connection: Connection,
+    table: str,
+    operation: str,
+    parameters: Mapping[str, Any],
+    patience: float = CONTROL_PATIENCE_SECONDS,
+) -> dict[str, Any]:
+    """One request about a table as a whole, repeated while that can help. table: for messages.
+
+    Throttling and 5xx are borne for `patience` seconds. No answer at all is borne a few times only:
+    a wrong endpoint should be reported at once.
+    Raises what `explained` makes of a refusal; but one for the moment (NOT_NOW) as it is.
     """
-    clock = connection.clock
-    began = clock()
+    began = connection.clock()
 
     def is_enough(error: BaseException, attempts: int) -> bool:
         if isinstance(error, ClientError):
-            return clock() - began >= patience
+            return connection.clock() - began >= patience
         return attempts >= FIRST_CONTACT_ATTEMPTS
 
     try:
         return repeat(
-            lambda: send(connection.client, operation, {"TableName": table, **parameters}),
+            lambda: send(connection.client, operation, parameters),
             is_transient,
             first=0.1,
             longest=2.0,
             is_enough=is_enough,
         )
     except (BotoCoreError, ClientError) as error:
-        if error_code(error) == BUSY:
+        if error_code(error) in NOT_NOW:
             raise
         raise explained(error, connection.endpoint, table) from error
+
+
+def update(connection: Connection, table: str, **changes: Any) -> None:
+    """UpdateTable; where it is refused for the moment (NOT_NOW) nothing is done.
+
+    Somebody was quicker, then: who looks at the table again sees what came of it.
+    """
+    try:
+        request(connection, table, "update_table", **changes)
+    except ClientError as error:
+        if error_code(error) not in NOT_NOW:
+            raise

@@ -25,32 +25,30 @@ THROTTLING_CODES = frozenset(
     }
 )
 
+TRANSACTION_THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
+"""Codes of a cancelled transaction's items."""
+
+_LIMITS = ("ProvisionedThroughput", "KeyRangeThroughput", "AccountLimit", "MaxOnDemandThroughput")
 ALL_REASONS = tuple(
     f"{scope}{operation}{limit}Exceeded"
-    for scope, operation, limit in product(
-        ("Table", "Index"),
-        ("Read", "Write"),
-        (
-            "ProvisionedThroughput",
-            "KeyRangeThroughput",
-            "AccountLimit",
-            "MaxOnDemandThroughput",
-        ),
-    )
+    for scope, operation, limit in product(("Table", "Index"), ("Read", "Write"), _LIMITS)
 )
-"""The sixteen reason strings."""
 
 NO_REASON = "unknown"
 """What a throttling error that carries no reason is counted under."""
 
 
 def is_throttling(response: Mapping[str, Any]) -> bool:
-    """Whether an error response (`ClientError.response`) is a throttling error.
+    """Whether an error response (`ClientError.response`) is a throttling error, or a transaction
+    that was cancelled by one.
 
     Reasons count whatever the error code: the code alone is no guide (ThrottlingException carries
     reasons too, old endpoints send codes without any).
     """
-    return bool(_reasons(response)) or response.get("Error", {}).get("Code") in THROTTLING_CODES
+    if _reasons(response) or response.get("Error", {}).get("Code") in THROTTLING_CODES:
+        return True
+    cancelled = response.get("CancellationReasons") or ()
+    return any(reason.get("Code") in TRANSACTION_THROTTLED for reason in cancelled)
 
 
 def reason_names(response: Mapping[str, Any]) -> tuple[str, ...]:

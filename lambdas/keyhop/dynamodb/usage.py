@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -48,35 +49,30 @@ class Usage:
             self.throttles.update(reasons)
 
     def add(self, other: "Usage") -> None:
-        """Add another usage to this one."""
         self.count(**{name: getattr(other, name) for name in _NUMBERS})
         with self._lock:
             self.throttles.update(other.throttles)
             self.counters.update(other.counters)
 
     def copy(self) -> "Usage":
-        """As it is now."""
         with self._lock:
-            return Usage(
-                **{name: getattr(self, name) for name in _NUMBERS},
-                throttles=Counter(self.throttles),
-                counters=Counter(self.counters),
-            )
+            return self - Usage()
 
     def take(self) -> "Usage":
         """What has come together since the last `take`."""
-        taken = self.copy()
         with self._lock:
+            taken = self - Usage()
             for name in _NUMBERS:
                 setattr(self, name, getattr(self, name) - getattr(taken, name))
-            self.throttles -= taken.throttles
-            self.counters -= taken.counters
+            self.throttles.clear()
+            self.counters.clear()
         return taken
 
     def __sub__(self, before: "Usage") -> "Usage":
         """What was used since `before`, an earlier state of the same usage."""
+        numbers: dict[str, Any] = {n: getattr(self, n) - getattr(before, n) for n in _NUMBERS}
         return Usage(
-            **{name: getattr(self, name) - getattr(before, name) for name in _NUMBERS},
+            **numbers,
             throttles=self.throttles - before.throttles,
             counters=self.counters - before.counters,
         )

@@ -6,8 +6,9 @@ format.
 """
 
 import base64
-import hashlib
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any, Literal
 
@@ -18,6 +19,19 @@ Key = Mapping[str, TypedValue]
 
 _EXACT = Context(prec=38, Emin=-999, Emax=999, traps=[])
 """A number of DynamoDB has 38 digits and an exponent of up to 125."""
+MOST_DIGITS = 38
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+
+
+def is_number(text: str) -> bool:
+    """Whether it is a number that the service keeps as it is (AWS documentation)."""
+    if not _NUMBER.fullmatch(text):  # Decimal takes more: spaces, underscores, other digits
+        return False
+    number = Decimal(text)
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    if len(digits) > MOST_DIGITS:
+        return False
+    return number == 0 or -130 <= number.adjusted() <= 125
 
 
 def same_value(one: TypedValue, other: TypedValue) -> bool:
@@ -28,6 +42,11 @@ def same_value(one: TypedValue, other: TypedValue) -> bool:
     if "N" in one and "N" in other:
         return Decimal(one["N"]) == Decimal(other["N"])
     return one == other
+
+
+def has_values(item: Mapping[str, TypedValue], values: Mapping[str, TypedValue]) -> bool:
+    """Whether an item has these attributes, with these values."""
+    return all(name in item and same_value(item[name], value) for name, value in values.items())
 
 
 def canonical(value: TypedValue) -> tuple[str, str | bytes]:
@@ -41,7 +60,7 @@ def canonical(value: TypedValue) -> tuple[str, str | bytes]:
 
 
 def distinct_bytes(value: TypedValue) -> bytes:
-    """Bytes to hash: equal values have equal ones, unequal values never, also one after another."""
+    """To hash: equal values have equal bytes, unequal values never, also one after another."""
     type_, content = canonical(value)
     whole = content.encode() if isinstance(content, str) else content
     return b"%b%d:%b" % (type_.encode(), len(whole), whole)
@@ -49,32 +68,55 @@ def distinct_bytes(value: TypedValue) -> bytes:
 
 def to_json(key: Key) -> dict[str, dict[str, str]]:
     """A key as plain JSON: bytes become base64 text."""
-    return {name: _value_to_json(value) for name, value in key.items()}
+    return _converted(key, lambda content: base64.b64encode(content).decode())
 
 
 def from_json(key: Mapping[str, Mapping[str, str]]) -> dict[str, TypedValue]:
     """The inverse of `to_json`."""
-    return {name: _value_from_json(value) for name, value in key.items()}
+    return _converted(key, base64.b64decode)
 
 
-def _value_to_json(value: TypedValue) -> dict[str, str]:
+def typed_json(item: Mapping[str, Any]) -> str:
+    """Any typed values as JSON text; bytes become base64."""
+    return json.dumps(item, ensure_ascii=False, default=lambda b: base64.b64encode(b).decode())
+
+
+def with_bytes(value: Any) -> Any:
+    """With bytes for the base64 of {"B": text}, wherever it stands in an answer or an item."""
+    if isinstance(value, dict):
+        if len(value) == 1 and isinstance(value.get("B"), str):
+            return {"B": base64.b64decode(value["B"])}
+        if len(value) == 1 and _is_texts(value.get("BS")):
+            return {"BS": [base64.b64decode(text) for text in value["BS"]]}
+        return {name: with_bytes(content) for name, content in value.items()}
+    if isinstance(value, list):
+        return [with_bytes(content) for content in value]
+    return value
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def plain(value: TypedValue) -> str | int | float:
+    """A value without its type: bytes as base64 text, a number as text if no double is equal to it.
+
+    Readers of JSON take numbers as doubles: 0.1 comes back as 0.1, and 2**53 + 1 does not.
+    """
     ((type_, content),) = value.items()
-    return {type_: base64.b64encode(content).decode() if type_ == "B" else content}
+    if type_ == "B":
+        return content if isinstance(content, str) else base64.b64encode(content).decode()
+    if type_ == "S":
+        return str(content)
+    number, double = Decimal(content), float(content)
+    if Decimal(repr(double)) != number:
+        return str(content)
+    return int(number) if double.is_integer() else double
 
 
-def _value_from_json(value: Mapping[str, str]) -> TypedValue:
-    ((type_, content),) = value.items()
-    return {type_: base64.b64decode(content) if type_ == "B" else content}
-
-
-def key_text(value: TypedValue) -> str:
-    """A typed value as text that tells it from all others."""
-    ((type_, content),) = _value_to_json(value).items()
-    return f"{type_}{content}"
-
-
-def digest(value: TypedValue) -> bytes:
-    """A typed value in 16 bytes; among ten billion the chance of any two alike is below 1e-18."""
-    ((_, content),) = value.items()
-    whole = content.encode() if isinstance(content, str) else bytes(content)
-    return hashlib.blake2b(whole, digest_size=16).digest()
+def _converted(key: Key, binary: Callable[[Any], Any]) -> dict[str, Any]:
+    converted = {}
+    for name, value in key.items():
+        ((type_, content),) = value.items()
+        converted[name] = {type_: binary(content) if type_ == "B" else content}
+    return converted

@@ -2,18 +2,22 @@
 
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop import __version__
-from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
+from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.prices import Prices
+from keyhop.dynamodb.tables import Source
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
+    REQUEST_SECONDS,
     Cost,
     Layout,
     Method,
+    Pace,
     Wishes,
+    index_cost,
     layout_for_scan,
     layout_for_skip,
     published_cost,
@@ -21,18 +25,21 @@ from keyhop.jobs.layout import (
     skip_cost,
 )
 from keyhop.jobs.model import price
-from keyhop.scan.cost_simulation import Forecast
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening, Survey
 from keyhop.scan.statistics import (
     Findings,
+    Forecast,
     Interval,
-    SegmentSample,
     findings_of,
+    findings_of_parts,
     rough_interval,
     rough_keys,
 )
+
+ROW_BYTES = 100.0
+"""Of a row of an index whose rows the service has not counted yet; it does so every six hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,7 @@ class Estimate:
     spent_units: float
     spent_requests: int
     sampled: bool
+    prices: Prices
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -71,11 +79,11 @@ class Estimate:
                 "exact": self.findings.exact,
                 "sampled": self.sampled,
             },
-            "methods": {name: _cost_json(cost) for name, cost in self.costs.items()},
+            "methods": {name: _cost_json(cost, self.prices) for name, cost in self.costs.items()},
             "spent": {
                 "read_units": round(self.spent_units, 3),
                 "requests": self.spent_requests,
-                **price(self.spent_units),
+                **price(self.spent_units, self.prices),
             },
             "software_version": __version__,
         }
@@ -87,7 +95,6 @@ def estimate(
     reason: str,
     wishes: Wishes,
     allowance: float = DEFAULT_UNITS,
-    progress: Callable[[int], None] = lambda samples: None,
 ) -> Estimate:
     """Sample the table for at most `allowance` read units, and reckon what a run would cost."""
     source = reader.source
@@ -96,36 +103,29 @@ def estimate(
     survey = Survey(reader, ledger, allowance, chance)
     opening = survey.open(cautious=True)
     whole = opening.position is None
-    samples: list[SegmentSample] = []
-    by_looks: Interval | None = None
+    found: Findings | None = None
+    mean = ledger.size.mean
     if not whole:
         looks = survey.look_around()
-        rough = rough_keys(looks, source.item_count)
-        samples = survey.sample(rough, progress)
-        if survey.unfinished:
+        samples = survey.sample(rough_keys(looks, source.item_count))
+        mean = ledger.size.mean
+        if samples and not survey.unfinished:
+            found = findings_of(samples, mean, reader.latency, chance)
+        else:
             # Segments were larger than thought, and those that the allowance saw to their end are
             # the small ones: the others hold at least what was seen of them.
             seen = [*looks, *samples, *survey.unfinished]
-            rough = rough_keys(seen, source.item_count)
-            by_looks = rough_interval(seen, rough, len(opening.keys))
-        if not samples:
-            samples = [look for look in looks if look.whole][:1]
-            by_looks = by_looks or rough_interval(looks, rough, len(opening.keys))
-    mean = ledger.size.mean
-    findings = (
-        _exact(opening, reader, mean)
-        if whole
-        else findings_of(samples, mean, reader.latency, chance) or _reported(reader, opening, mean)
-    )
-    if samples and by_looks is not None:
-        findings = replace(findings, keys=by_looks)
-    scan_layout = layout_for_scan(source.size_bytes or None, wishes)
+            rough = rough_interval(seen, rough_keys(seen, source.item_count), len(opening.keys))
+            found = findings_of_parts(seen, rough, mean, reader.latency, chance)
+    findings = _exact(opening, reader, mean) if whole else found or _reported(reader, opening, mean)
+    latency = findings.latency or REQUEST_SECONDS
+    scan_layout = layout_for_scan(source.size_bytes or None, wishes, Pace(latency, PAGE_BYTES))
     layout = scan_layout
     costs = {}
     if source.space.sort is not None:
         skip_layout = Layout(1, 1)
         if not whole:
-            skip_layout = layout_for_skip(findings.keys.mean, findings.skip, wishes)
+            skip_layout = layout_for_skip(findings.keys.mean, findings.skip, wishes, Pace(latency))
         costs["skip"] = skip_cost(findings, skip_layout, wishes.max_rate)
         if method == "skip":
             layout = skip_layout
@@ -142,8 +142,19 @@ def estimate(
         costs=costs,
         spent_units=reader.usage.read_units,
         spent_requests=reader.usage.requests,
-        sampled=whole or bool(samples),
+        sampled=whole or found is not None,
+        prices=reader.connection.prices,
     )
+
+
+def by_index(found: Estimate, index: Source, reason: str, wishes: Wishes) -> Estimate:
+    """The same plan, where an index that lists the keys is read in place of the table."""
+    row_bytes = index.mean_item_bytes or ROW_BYTES
+    layout = layout_for_scan(found.findings.keys.mean * row_bytes, wishes)
+    costs = dict(found.costs)
+    compared = {name: costs.pop(name) for name in ("published",) if name in costs}
+    costs["index"] = index_cost(found.findings, row_bytes, layout, wishes.max_rate)
+    return replace(found, method="index", reason=reason, layout=layout, costs={**costs, **compared})
 
 
 def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
@@ -173,14 +184,14 @@ def _reported(reader: PageReader, opening: Opening, mean: float) -> Findings:
     )
 
 
-def _cost_json(cost: Cost) -> dict[str, Any]:
+def _cost_json(cost: Cost, prices: Prices) -> dict[str, Any]:
     return {
         "read_units": {
             "estimate": round(cost.units.mean, 1),
             "low": round(cost.units.low, 1),
             "high": _finite(cost.units.high, 1),
         },
-        "dollars": round(read_dollars(cost.units.mean), 9),
+        "dollars": round(prices.dollars(cost.units.mean), 9),
         "requests": round(cost.requests),
         "seconds": round(cost.seconds, 1),
         "at_least": cost.at_least,

@@ -2,21 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from keyhop.errors import KeyhopError
-from keyhop.jobs.costs import Worker
-from keyhop.jobs.fleet import note_progress
+from keyhop.jobs.costs import FunctionSize
+from keyhop.jobs.finish import sum_up
+from keyhop.jobs.finish_run import figures
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.runs import Execution, Runs
 from keyhop.storage.s3 import Bucket
+from keyhop.wording import counted
 
 FAILURES = "failures"
 TOLERANCE_EXCEEDED = "States.ExceedToleratedFailureThreshold"
 
-REDRIVE_TAKES = timedelta(seconds=3)
-"""From a redrive to the state that it begins at; a failure of the map takes longer."""
+OTHER = "RunFailed"
+"""The error of a run that failed by one of AWS's own (States.*, Lambda.*): those are retried."""
 
 MORE_UNITS = 2
 """What is advised after a budget was spent: so many times as much."""
@@ -40,54 +41,77 @@ OTHER_ADVICE = "Redrive the execution to go on from what is committed, or: {resu
 
 
 class RunFailed(KeyhopError):
-    """A run failed; the message says why, and what to do."""
+    """A run failed; the message says why, and what to do. error: its name, for the execution."""
+
+    def __init__(self, message: str, error: str = OTHER) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 def clean_up(
-    state: Mapping[str, Any], execution: Execution, entered: str, runs: Runs, worker: Worker
+    state: Mapping[str, Any], execution: Execution, runs: Runs, worker: FunctionSize
 ) -> None:
     """Raise RunFailed; or return, if somebody has redriven the execution that failed here.
 
-    state: run, failure, and the input by which to go on with the run. entered: when the state was
-    entered, which is the same for all attempts at it. What is committed stays, for a later start; a
+    state: run, failure, how often the execution had been redriven when it failed, and the input by
+    which to go on with the run, if there is one. What is committed stays, for a later start; a
     summary says how far it is.
     """
-    if must_fail(execution, entered):
-        raise RunFailed(_message(state, execution, runs, worker))
+    if not is_redriven(state, execution):
+        raise _failed(state, execution, runs, worker)
     store = runs.store(state["run"])
     for name in store.sizes(FAILURES):
         if (Journal(store).load(name) or {}).get("execution") == execution.id:
             store.delete(name)
 
 
-def must_fail(execution: Execution, entered: str) -> bool:
-    """Whether the state fails the run, and does not let a redriven one go on.
+def is_redriven(state: Mapping[str, Any], execution: Execution) -> bool:
+    """Whether the execution was redriven since the failure that brought it here.
 
-    A redrive begins at the state that failed: so this one was entered before the redrive, or right
-    after it. If it was entered later, then because the redriven run has failed again.
+    A redrive begins at the state that failed, and does not run those before it again: so the number
+    that was noted right after the failure is less than the present one. Executions of definitions
+    that noted none fail again, with the input to resume.
     """
-    if execution.redriven is None:
-        return True
-    since = datetime.fromisoformat(entered) - datetime.fromisoformat(execution.redriven)
-    return since > REDRIVE_TAKES
+    noted = state.get("failedAfter")
+    return noted is not None and (noted["redrives"] or 0) < execution.redrives
 
 
-def _message(state: Mapping[str, Any], execution: Execution, runs: Runs, worker: Worker) -> str:
+def _failed(
+    state: Mapping[str, Any], execution: Execution, runs: Runs, worker: FunctionSize
+) -> RunFailed:
     run = state["run"]
     try:
-        totals, plan = note_progress(runs, run, worker, execution)
+        journal, plan = runs.begun(run)
+        totals, summary = sum_up(journal, plan)
+        if not summary["finished"]:  # that a run is, only FinishRun may say
+            journal.write_summary(summary | figures(plan, totals, worker, execution))
         stands = (
-            f"{totals.ended:,} of {plan.segments:,} segments are done, with {totals.keys:,} keys."
+            f"{totals.ended:,} of {plan.segments:,} segments are done, with "
+            f"{counted(totals.keys, 'key')}{_outcomes(totals.counts)}."
         )
     except KeyhopError as error:
         stands = f"Its files cannot be summed up: {error}"
     where, name, cause = _first_cause(state["failure"], execution, runs.store(run))
+    shown, told = (OTHER, f"{name}: {cause}") if "." in name else (name, cause)
+    says = f"{where}{told} {stands}"
+    if state["again"] is None:
+        return RunFailed(says, shown)
     again = dict(state["again"])
-    if name == "BudgetSpent" and "maxReadUnits" in again:
-        again["maxReadUnits"] *= MORE_UNITS
+    if name == "BudgetSpent":
+        for limit in {"maxReadUnits", "maxWriteUnits"} & again.keys():
+            again[limit] *= MORE_UNITS
     resume = f"start again with {json.dumps(again)}"
-    advice = ADVICE.get(name, OTHER_ADVICE).format(resume=resume)
-    return f"{where}{name}: {cause} {stands} {advice}"
+    if state.get("undo") is not None:
+        says = (
+            f"{says} Once it is finished, start with {json.dumps(state['undo'])} to take it back."
+        )
+    return RunFailed(f"{says} {ADVICE.get(name, OTHER_ADVICE).format(resume=resume)}", shown)
+
+
+def _outcomes(counts: Mapping[str, int]) -> str:
+    """What became of the keys, most of them first."""
+    told = sorted(counts.items(), key=lambda entry: -entry[1])
+    return f" ({', '.join(f'{count:,} {outcome}' for outcome, count in told)})" if told else ""
 
 
 def _first_cause(

@@ -1,16 +1,16 @@
 """The end of a job: from the commits of all groups to the manifest, checked to be complete."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from threading import Event
 from typing import Any
 
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.clock import now
 from keyhop.jobs.completeness import EndedSegments
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, RunPlan, Totals, manifest
-from keyhop.jobs.task import Ended, Result, Task
-
-Figures = Callable[[Totals], Mapping[str, Any]]
+from keyhop.jobs.model import RunPlan, Totals, manifest
+from keyhop.jobs.task import Ended, Summary, Task
 
 
 def sum_up(journal: Journal, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
@@ -26,48 +26,54 @@ def sum_up(journal: Journal, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
             f"Only {totals.commits} of {listed.total()} commits follow one another, so keys are "
             f"lost: run again into another place."
         )
-    journal.check_sizes(totals.parts)
+    journal.check_sizes(part.summary() for part in totals.parts)
     finished = len(totals.finished) == plan.groups
     if finished:
         segments.check_complete()
     return totals, manifest(plan, totals, finished, now())
 
 
-def recover(journal: Journal, plan: RunPlan) -> None:
+def recover(journal: Journal, plan: RunPlan) -> Totals:
     """Before an unfinished run goes on: check what is committed, sweep what is not.
 
     Raises BrokenPromise if a commit or a part is harmed; then nothing is swept.
     """
-    parts = sum_up(journal, plan)[0].parts
-    journal.check_content(parts)
-    journal.sweep(parts)
+    totals = sum_up(journal, plan)[0]
+    journal.check_content(totals.parts)
+    journal.sweep(totals.parts)
+    return totals
 
 
 def conclude(
     journal: Journal,
     plan: RunPlan,
     task: Task,
-    check: Callable[[int], None] = lambda done: None,
-    figures: Figures = lambda totals: {},
-    index_parts: Callable[[Sequence[Part]], None] = lambda parts: None,
-) -> tuple[Totals, Result]:
-    """Write the manifest, or how far the run is; returns the totals of reading, and the result.
+    over_at: float = math.inf,
+    stop: Event | None = None,
+    figures: Callable[[Totals], Mapping[str, Any]] = lambda totals: {},
+    index_parts: Callable[[Sequence[Summary]], None] = lambda parts: None,
+) -> tuple[Totals, Summary | None]:
+    """Write the manifest, or how far the run is; returns the totals of reading, and the summary.
 
-    check: may raise what ends the task's finish before its time: then the run stays unfinished.
+    None for a summary: all is read, but the task needs another call to finish; see `Ended`.
     figures: what the summary has on top. index_parts: gets the parts that count, before there is a
     manifest, which is the last to be written. May be called again; the first manifest stays.
     """
     totals, summary = sum_up(journal, plan)
     if not summary["finished"]:
-        journal.write_summary(summary | dict(figures(totals)))
-        return totals, Result(summary, totals.parts)
+        summary |= figures(totals)
+        journal.write_summary(summary)
+        return totals, summary
     # No slice can be committed any more, so what no commit names now, none ever will.
     journal.sweep(totals.parts)
-    result = task.finish(Ended(journal, plan, totals, summary, check))
-    index_parts(result.parts)
-    written = journal.manifest()
+    written: Summary | None = journal.manifest()
     if written is None:
-        written = {**result.summary, **figures(totals)}
+        result = task.finish(Ended(journal, plan, totals, summary, over_at, stop or Event()))
+        if result is None:
+            return totals, None
+        index_parts(result["parts"])
+        written = {**result, **figures(totals)}
         journal.write_summary(written)
+    journal.check_sizes(written["parts"])
     journal.forget_progress()
-    return totals, Result(written, result.parts)
+    return totals, written

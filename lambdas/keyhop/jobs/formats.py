@@ -1,8 +1,9 @@
-"""Keys as bytes: text, jsonl and csv.
+"""Keys as bytes: text, json, jsonl and csv.
 
 text   one key a line: strings and numbers as they are, binary as base64. A string that no line can
        carry (control characters, line separators) or that begins with a double quote is written as
        a JSON string; so every line has one meaning, and no key can send escape codes to a terminal.
+json   one object a line: {"pk": "a"}; binary as base64, a number as text if no double equals it
 jsonl  one object a line in DynamoDB's typed form: {"pk": {"S": "a"}}; control characters escaped
 csv    quoted as in RFC 4180, with a header; binary as base64.
 
@@ -15,14 +16,21 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal
 
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Key, TypedValue, from_json, to_json
+from keyhop.dynamodb.values import Key, TypedValue, from_json, plain, to_json
 
-Format = Literal["text", "jsonl", "csv"]
-FORMATS: tuple[Format, ...] = ("text", "jsonl", "csv")
-SUFFIX: dict[Format, str] = {"text": "txt", "jsonl": "jsonl", "csv": "csv"}
+Format = Literal["text", "json", "jsonl", "csv"]
+FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
+SUFFIX: dict[Format, str] = {"text": "txt", "json": "jsonl", "jsonl": "jsonl", "csv": "csv"}
+
+FIRST = "first"
+"""Beside a row's key: attributes of the collection's first item, as JSON text of typed values."""
+
+BUCKET = "bucket"
+"""Of a row: the number of the bucket that it belongs to (RunPlan.buckets)."""
 
 _NOT_PLAIN = re.compile(r'^"|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]')
 _ESCAPED_BY_US = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -38,29 +46,37 @@ class Encoder:
 
     def header(self) -> bytes:
         """What comes before the first key of a file; empty but for csv."""
-        return _csv_row(self._names).encode() if self.format == "csv" else b""
+        return csv_row(self._names).encode() if self.format == "csv" else b""
 
     def encode(self, keys: Iterable[Key]) -> bytes:
         """The lines of `keys`, each ended by a line feed."""
         if self.format == "text":
             lines = ("\t".join(_text(key[name]) for name in self._names) + "\n" for key in keys)
         elif self.format == "jsonl":
-            lines = (_json(to_json(key)) + "\n" for key in keys)
+            lines = (json_text(to_json(key)) + "\n" for key in keys)
+        elif self.format == "json":
+            names = self._names
+            lines = (json_text({n: plain(key[n]) for n in names}) + "\n" for key in keys)
         else:
-            lines = (_csv_row(_plain(key[name]) for name in self._names) for key in keys)
+            lines = (csv_row(_plain(key[name]) for name in self._names) for key in keys)
         return "".join(lines).encode()
 
-    def decode(self, content: bytes) -> Iterator[Key]:
-        """The keys in lines that `encode` made, without a header."""
+    def decode(self, content: bytes, skip: int = 0) -> Iterator[Key]:
+        """The keys in lines that `encode` made, without a header; from key number `skip` on."""
         text = io.StringIO(content.decode(), newline="")
+        lines = islice(text, skip, None)
         if self.format == "jsonl":
-            for line in text:
+            for line in lines:
                 yield from_json(json.loads(line))
             return
+        rows: Iterator[list[str]]
         if self.format == "csv":
-            rows: Iterator[list[str]] = csv.reader(text)
+            rows = islice(csv.reader(text), skip, None)  # a field may hold line breaks
+        elif self.format == "json":
+            objects = (json.loads(line, parse_int=str, parse_float=str) for line in lines)
+            rows = ([found[name] for name in self._names] for found in objects)
         else:
-            rows = ([_untext(field) for field in line[:-1].split("\t")] for line in text)
+            rows = ([_untext(field) for field in line[:-1].split("\t")] for line in lines)
         for row in rows:
             yield {
                 attribute.name: {attribute.type: _content(attribute.type, field)}
@@ -74,15 +90,15 @@ def _plain(value: TypedValue) -> str:
 
 
 def _text(value: TypedValue) -> str:
-    plain = _plain(value)
-    if "S" in value and _NOT_PLAIN.search(plain):
-        return _json(plain)
-    return plain
+    text = _plain(value)
+    if "S" in value and _NOT_PLAIN.search(text):
+        return json_text(text)
+    return text
 
 
-def _json(content: object) -> str:
+def json_text(content: object, indent: int | None = None) -> str:
     """JSON whose strings hold no control characters, nor any that change the direction of text."""
-    text = json.dumps(content, ensure_ascii=False)
+    text = json.dumps(content, ensure_ascii=False, indent=indent)
     return _ESCAPED_BY_US.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -94,7 +110,8 @@ def _content(type_: str, field: str) -> str | bytes:
     return base64.b64decode(field) if type_ == "B" else field
 
 
-def _csv_row(fields: Iterable[str]) -> str:
+def csv_row(fields: Iterable[object]) -> str:
+    """One row of CSV, as RFC 4180 quotes it."""
     # Written with CRLF, so that fields with either of the two are quoted (Python before 3.13 would
     # not quote a lone CR); the row itself ends as the other formats do.
     row = io.StringIO()

@@ -1,18 +1,16 @@
-"""How a run is shared out among the workers of a fleet. Pure.
+"""How a run is shared out: among the workers of a fleet, or the processes of one machine. Pure.
 
-A worker is one process with MOST_THREADS threads. It works one group of segments at a time, of as
+A worker is one process. It works one group of segments at a time, of as
 many as there are. Read units a second are shared by how many workers run at once; read units in all
 are shared by group, and what some groups leave over is shared out again.
 """
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
-from keyhop.jobs.formats import Format
-from keyhop.jobs.layout import MOST_THREADS, REQUESTS_PER_SECOND, Layout, Wishes
+from keyhop.jobs.layout import CPU_SECONDS, PROCESS_SECONDS, Layout, Wishes
 from keyhop.jobs.request import Request
 from keyhop.scan.page_size import FIRST_DEPOSIT, Ledger
 from keyhop.scan.segments import MOST_SEGMENTS
@@ -21,7 +19,7 @@ ASSUMED_RATE = 12_000.0
 """Read units a second that a new on-demand table serves; a fleet is made no larger for more."""
 
 SEGMENTS_PER_GROUP = 32
-"""Keeps Step Functions' part of the price to a few hundredths."""
+"""Keeps Step Functions' part of the price to a few hundredths; a worker reads no more at once."""
 
 CHECKED_BYTES = 256e6
 CHECKED_SECONDS = 30.0
@@ -35,8 +33,24 @@ items, its first page may cost as much as the largest item of all, of 400 KB."""
 MORE_IF_STUCK = 4.0
 """If no group could do anything with its share, fewer groups get larger ones."""
 
+SHARE_OF_ACCOUNT = 0.8
+"""The rest is for keepers, for FinishRun, and for what else runs in the account."""
+
 LEAST_WORKER_RATE = 4.0
 """Read units a second that a worker should have: an item of 400 KB costs 50 read units."""
+
+
+def most_processes(cores: int, max_rate: float | None, max_units: float | None) -> int:
+    """Processes of a run on one machine, if there is enough to do for them: one for each core.
+
+    No more than it takes to read as fast as is allowed, or as a new table serves, and to spend
+    `max_units` in as long as a process should have to do.
+    """
+    of_one = UNITS_PER_BLOCK / CPU_SECONDS
+    needed = [(max_rate or ASSUMED_RATE) / of_one]
+    if max_units is not None:
+        needed.append(max_units / (of_one * PROCESS_SECONDS))
+    return max(1, min(cores, *map(math.ceil, needed)))
 
 
 def segments_to_check(size_bytes: int, max_rate: float | None) -> int:
@@ -47,68 +61,55 @@ def segments_to_check(size_bytes: int, max_rate: float | None) -> int:
     return min(MOST_SEGMENTS, math.ceil(size_bytes / most_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """How a run is spread: segments by groups, and how many groups are worked at once."""
+def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wishes:
+    """What a layout has to know.
 
-    segments: int
-    groups: int
-    at_once: int
-
-
-@dataclass(frozen=True, slots=True)
-class ManyWorkers:
-    """How a run is spread over workers; see plan.Spread.
-
-    one_worker: where only that can know all keys.
-    A layout's `threads` are threads of all processes together.
+    size_bytes: of what is read. one_worker: where only that can know all keys.
     """
+    rate = request.max_read_rate
+    most = math.ceil((rate or ASSUMED_RATE) / UNITS_PER_BLOCK * CPU_SECONDS)
+    return Wishes(
+        segments=request.segments,
+        threads=SEGMENTS_PER_GROUP,
+        max_rate=rate,
+        verify_share=request.verify_share,
+        processes=1 if one_worker else request.max_concurrency,
+        most_processes=most,
+        least_segments=segments_to_check(size_bytes, rate),
+    )
 
-    gzip: bool = True
-    format: Format = "jsonl"
 
-    def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
-        """What a layout has to know of a fleet."""
-        rate = request.max_read_rate
-        in_flight = math.ceil((rate or ASSUMED_RATE) / (UNITS_PER_BLOCK * REQUESTS_PER_SECOND))
-        most = request.max_concurrency
-        threads = None if most is None else MOST_THREADS * most
-        if one_worker:
-            in_flight, threads = MOST_THREADS, None
-        return Wishes(
-            request.segments,
-            threads,
-            rate,
-            request.verify_share,
-            max(MOST_THREADS, in_flight),
-            segments_to_check(size_bytes, rate),
-        )
+def groups_of_layout(layout: Layout, one_worker: bool) -> tuple[int, int]:
+    """How many groups its segments make, and how many of those are worked at once."""
+    if one_worker:
+        return 1, 1
+    at_once = min(layout.processes, layout.segments)
+    groups = layout.groups or max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), at_once)
+    return groups, at_once
 
-    def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
-        """The groups of a layout."""
-        if one_worker:
-            return Fleet(layout.segments, 1, 1)
-        at_once = math.ceil(layout.threads / MOST_THREADS)
-        groups = max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), min(at_once, layout.segments))
-        return Fleet(layout.segments, groups, min(at_once, groups))
 
-    def learnt(self, ledger: Ledger) -> Mapping[str, Any]:
-        """All that was learnt, and credit as for one process."""
-        state = ledger.to_json()
-        return {**state, "bank": min(state["bank"], FIRST_DEPOSIT * MOST_THREADS)}
+def learnt_for_each(ledger: Ledger) -> Mapping[str, Any]:
+    """What each group begins with: all that a first look has learnt, and no more credit than it."""
+    state = ledger.to_json()
+    return {**state, "bank": min(state["bank"], FIRST_DEPOSIT)}
 
 
 def workers_at_once(wanted: int, max_rate: float | None, most: int | None) -> int:
     """How many workers to run at once of those `wanted`.
 
     Each share of `max_rate` must pay for the largest page that a table can force on a worker, one
-    item of 400 KB, in a few seconds. most: what the deployment's reserved concurrency allows.
+    item of 400 KB, in a few seconds. most: what a reservation, or the account, allows.
     """
     if max_rate is not None:
         wanted = min(wanted, int(max_rate / LEAST_WORKER_RATE))
     if most is not None:
         wanted = min(wanted, most)
     return max(1, wanted)
+
+
+def most_of_account(unreserved: int) -> int:
+    """Workers at once of a run, of the executions that functions without a reservation share."""
+    return max(1, int(SHARE_OF_ACCOUNT * unreserved))
 
 
 def allowances(
@@ -125,3 +126,21 @@ def allowances(
         return {}
     served = waiting[: max(1, int(left / least))]
     return {group: spent.get(group, 0.0) + left / len(served) for group in served}
+
+
+def shared_again(
+    left: float,
+    spent: Mapping[int, float],
+    groups: Iterable[int],
+    least: float,
+    is_stuck: bool,
+    served: int,
+) -> tuple[dict[int, float], float]:
+    """What groups that need more than their share may spend, out of what others left over; and the
+    `least` of that. None is named if nothing can be done with what is left.
+
+    is_stuck: with the shares before this, of `served` groups, nothing could be read.
+    """
+    least *= MORE_IF_STUCK if is_stuck else 1.0
+    shares = allowances(left, spent, groups, least)
+    return ({} if is_stuck and served == 1 else shares), least

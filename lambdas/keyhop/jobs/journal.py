@@ -1,12 +1,14 @@
 """A run's files in a store: how they are named, made, and read back."""
 
+import gzip
 import hashlib
+import io
 import json
 import re
 import uuid
 import zlib
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -14,18 +16,19 @@ from typing import Any
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.jobs.dedup import KnownKeys
-from keyhop.jobs.formats import SUFFIX, Encoder
+from keyhop.jobs.formats import BUCKET, SUFFIX, Encoder
 from keyhop.jobs.model import Block, Commit, Part, RunPlan
-from keyhop.storage.store import PartFile, Store
+from keyhop.storage.store import CHUNK_BYTES, PartFile, Store
 
+_HARMED = (zlib.error, gzip.BadGzipFile, EOFError, ValueError, LookupError, AttributeError)
 PLAN = "run.json"
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 MOST_WAITING_BYTES = 4 << 20
-COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s\d{6,}\.json")
-PART_NAME = re.compile(
-    r"(parts/g\d{5,}-s\d{6,}|[a-z]+/\d{6,})-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?"
-)
+MOST_WAITING_FOR_BUCKETS = 32 << 20
+"""So that a bucket's pieces are not too small to be read by themselves."""
+COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s(?P<slice>\d{6,})\.json")
+PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?")
 GZIP = 31
 """zlib's window for one gzip member."""
 
@@ -39,8 +42,12 @@ class Journal:
     def __init__(self, store: Store) -> None:
         self.store = store
 
+    def within(self, folder: str) -> "Journal":
+        """The files of another run, in a folder of this one's."""
+        return Journal(self.store.within(folder))
+
     def plan(self) -> RunPlan | None:
-        """The plan of the run in this store; None if none was begun."""
+        """None if no run was begun in this store."""
         state = self.load(PLAN)
         try:
             return RunPlan.from_json(state) if state is not None else None
@@ -48,7 +55,7 @@ class Journal:
             raise RunConflict(f"{PLAN} is there, but is not the plan of a run.") from error
 
     def begin(self, plan: RunPlan) -> bool:
-        """Write the plan; False if another run was begun here first."""
+        """False if another run was begun here first."""
         return self.keep_first(PLAN, plan.to_json())
 
     def manifest(self) -> dict[str, Any] | None:
@@ -57,7 +64,6 @@ class Journal:
         return dict(state) if state and state["finished"] else None
 
     def is_finished(self) -> bool:
-        """Whether the run in this store has come to its end."""
         return self.manifest() is not None
 
     def write_summary(self, summary: dict[str, Any]) -> None:
@@ -69,11 +75,9 @@ class Journal:
         self.keep(MANIFEST if summary["finished"] else PROGRESS, summary)
 
     def forget_progress(self) -> None:
-        """Remove the summary of the run when it was not finished."""
         self.store.delete(PROGRESS)
 
     def commits(self, group: int) -> Iterator[Commit]:
-        """The commits of a group, in order."""
         number = 0
         while (commit := self.commit_of(group, number)) is not None:
             yield commit
@@ -114,16 +118,27 @@ class Journal:
     def new_part(self, plan: RunPlan, group: int, number: int) -> "PartSink":
         """Where the keys of one attempt at a slice go."""
         attempt = uuid.uuid4().hex[:12]
-        return self.new_file(plan, f"parts/g{group:05}-s{number:06}-{attempt}", attempt)
-
-    def new_file(self, plan: RunPlan, stem: str, attempt: str) -> "PartSink":
-        """Where keys go that are written as the run's are; stem: the name without its endings."""
-        name = f"{stem}.{SUFFIX[plan.format]}"
+        name = f"parts/g{group:05}-s{number:06}-{attempt}.{SUFFIX[plan.format]}"
         encoder = Encoder(plan.format, plan.space)
         if not plan.gzip:
-            return PartSink(self.store, name, attempt, encoder)
+            return PartSink(self.store, name, attempt, encoder, in_buckets=plan.buckets > 0)
         packed = zlib.compressobj(wbits=GZIP)
         return PartSink(self.store, f"{name}.gz", attempt, encoder, packed)
+
+    def piece(self, plan: RunPlan, part: Part, offset: int, size: int) -> Iterator[Key]:
+        """The rows of a block that begins there, in a part that is not compressed.
+
+        Raises BrokenPromise if there are none; that they are those that were committed is not
+        checked, as only a whole part can be.
+        """
+        encoder = Encoder(plan.format, plan.space)
+        content = self.store.span(part.name, offset, size)
+        if content is None or len(content) != size:
+            raise _broken(part.name)
+        try:
+            yield from encoder.decode(content)
+        except _HARMED as error:
+            raise _broken(part.name) from error
 
     def keys(
         self, plan: RunPlan, part: Part, segments: Container[int] | None = None
@@ -133,57 +148,81 @@ class Journal:
         Raises BrokenPromise, at the end at the latest, if the part is not as it was committed.
         """
         encoder = Encoder(plan.format, plan.space)
-        chunks = self._checked(part)
-        lines = _Lines(_unpacked(chunks) if plan.gzip else chunks)
+        lines = self._lines(plan, part)
         try:
-            lines.take(part.header)
+            lines.read(part.header)
             for block in part.blocks:
-                content = lines.take(block.size)
+                content = lines.read(block.size)
                 if segments is None or block.segment in segments:
                     for key in encoder.decode(content):
                         yield block.segment, key
-            lines.finish()
-        except (zlib.error, ValueError, LookupError, AttributeError) as error:
-            raise _broken(part) from error
+            if lines.read(1):
+                raise _broken(part.name)
+        except _HARMED as error:
+            raise _broken(part.name) from error
+
+    def unpacked(self, plan: RunPlan, part: Part) -> Iterator[bytes]:
+        """A part's lines, bit by bit; raises BrokenPromise, as `keys` does."""
+        lines = self._lines(plan, part)
+        try:
+            while chunk := lines.read(CHUNK_BYTES):
+                yield chunk
+        except _HARMED as error:
+            raise _broken(part.name) from error
+
+    def _lines(self, plan: RunPlan, part: Part) -> Any:
+        file: Any = io.BufferedReader(_Bytes(self.content(part)), CHUNK_BYTES)
+        return gzip.GzipFile(fileobj=file) if plan.gzip else file
 
     def commit_files(self) -> Counter[int]:
         """How many commits each group has, whether or not they follow one another."""
         names = map(COMMIT_NAME.fullmatch, self.store.sizes("commits"))
         return Counter(int(name["group"]) for name in names if name)
 
-    def check_sizes(self, parts: Iterable[Part], folder: str = "parts") -> None:
-        """Raises BrokenPromise unless all `parts` are there, each of the size it was committed."""
-        sizes = self.store.sizes(folder)
+    def check_sizes(self, parts: Iterable[Mapping[str, Any]]) -> None:
+        """Raises BrokenPromise unless all `parts` of a manifest are there, in their sizes."""
+        sizes: dict[str, dict[str, int]] = {}
         for part in parts:
-            if sizes.get(part.name) != part.size:
-                raise _broken(part)
+            folder = part["name"].rpartition("/")[0]
+            if folder not in sizes:
+                sizes[folder] = self.store.sizes(folder)
+            if sizes[folder].get(part["name"]) != part["size"]:
+                raise _broken(part["name"])
 
     def check_content(self, parts: list[Part]) -> None:
         """Raises BrokenPromise unless all `parts` hold what was committed; reads them all."""
         for part in parts:
-            for _ in self._checked(part):
+            for _ in self.content(part):
                 pass
 
-    def sweep(self, parts: Iterable[Part], folder: str = "parts") -> int:
+    def sweep(self, parts: Iterable[Part]) -> int:
         """Delete the parts that are not among `parts`; returns how many there were."""
         kept = {part.name for part in parts}
         stray = [
             name
-            for name in self.store.sizes(folder)
+            for name in self.store.sizes("parts")
             if PART_NAME.fullmatch(name) and name not in kept
         ]
         for name in stray:
             self.store.delete(name)
         return len(stray)
 
-    def _checked(self, part: Part) -> Iterator[bytes]:
+    def forget_run(self) -> None:
+        """Delete the run; one that is killed meanwhile is still a run, which had read less."""
+        for folder in ("commits", "parts"):
+            for name in sorted(self.store.sizes(folder), reverse=True):
+                self.store.delete(name)
+        self.forget_progress()
+        self.store.delete(PLAN)
+
+    def content(self, part: Part) -> Iterator[bytes]:
         """A part's bytes; raises BrokenPromise at their end if they are not what was committed."""
         digest = hashlib.sha256()
         for chunk in self.store.chunks(part.name):
             digest.update(chunk)
             yield chunk
         if digest.hexdigest() != part.sha256:
-            raise _broken(part)
+            raise _broken(part.name)
 
     def keep(self, name: str, state: Any) -> None:
         """Write a JSON file, over an earlier one."""
@@ -210,11 +249,17 @@ class PartSink:
     Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
     memory: of keys met before, which are left out.
     Once a write has failed, so does all that follows: what the file holds then is not known.
-    packed: a compressor for the whole file, if it is to be one.
+    packed: a compressor for the whole file, if it is to be one. in_buckets: see RunPlan.
     """
 
     def __init__(
-        self, store: Store, name: str, attempt: str, encoder: Encoder, packed: Any = None
+        self,
+        store: Store,
+        name: str,
+        attempt: str,
+        encoder: Encoder,
+        packed: Any = None,
+        in_buckets: bool = False,
     ) -> None:
         self.attempt = attempt
         self.memory: KnownKeys | None = None
@@ -222,13 +267,14 @@ class PartSink:
         self._name = name
         self._encoder = encoder
         self._packed = packed
+        self._in_buckets = in_buckets
+        self._most_waiting = MOST_WAITING_FOR_BUCKETS if in_buckets else MOST_WAITING_BYTES
         self._file: PartFile | None = None
         self._sha256 = hashlib.sha256()
         self._size = 0
         self._header = b""
         self._blocks: list[Block] = []
-        self._gathered: dict[int, list[bytes]] = {}
-        self._counts: dict[int, int] = {}
+        self._gathered: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
         self._waiting = 0
         self._failure: BaseException | None = None
 
@@ -236,14 +282,19 @@ class PartSink:
         """Take keys in; only those not seen before, if the sink has a memory."""
         if self.memory is not None:
             keys = self.memory.new_among(keys)
-        if keys:
-            lines = self._encoder.encode(keys)
-            self._gathered.setdefault(segment, []).append(lines)
-            self._counts[segment] = self._counts.get(segment, 0) + len(keys)
-            self._waiting += len(lines)
-            if self._waiting >= MOST_WAITING_BYTES:
-                self._flush()
+        if self._in_buckets:
+            for bucket, rows in _by_bucket(keys).items():
+                self._gather(bucket, rows)
+        elif keys:
+            self._gather(segment, keys)
+        if self._waiting >= self._most_waiting:
+            self._flush()
         return len(keys)
+
+    def _gather(self, place: int, keys: Sequence[Key]) -> None:
+        lines = self._encoder.encode(keys)
+        self._gathered[place].append((lines, len(keys)))
+        self._waiting += len(lines)
 
     def close(self) -> tuple[Part, ...]:
         """The part, safely written; empty if there was no key."""
@@ -263,12 +314,11 @@ class PartSink:
                 self._file = self._store.open_part(self._name)
                 self._header = self._encoder.header()
                 self._append(self._header)
-            for segment, lines in self._gathered.items():
-                block = b"".join(lines)
+            for segment, pieces in self._gathered.items():
+                block = b"".join(lines for lines, _ in pieces)
                 self._append(block)
-                self._blocks.append(Block(segment, self._counts[segment], len(block)))
+                self._blocks.append(Block(segment, sum(n for _, n in pieces), len(block)))
         self._gathered.clear()
-        self._counts.clear()
         self._waiting = 0
 
     @contextmanager
@@ -291,42 +341,33 @@ class PartSink:
         self._size += len(content)
 
 
-class _Lines:
-    """Pieces of any size, taken apart into blocks of known size."""
+def _by_bucket(rows: Sequence[Key]) -> dict[int, list[Key]]:
+    found: dict[int, list[Key]] = defaultdict(list)
+    for row in rows:
+        found[int(row[BUCKET]["N"])].append(row)
+    return found
+
+
+class _Bytes(io.RawIOBase):
+    """Pieces of any size, as a file."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._waiting = bytearray()
+        self._waiting = b""
 
-    def take(self, size: int) -> bytes:
-        """The next `size` bytes; raises ValueError if there are fewer."""
-        while len(self._waiting) < size:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                raise ValueError("the file ends too early")
-            self._waiting += chunk
-        taken = bytes(self._waiting[:size])
-        del self._waiting[:size]
-        return taken
+    def readable(self) -> bool:
+        return True
 
-    def finish(self) -> None:
-        """Raises ValueError unless everything has been taken."""
-        if self._waiting or any(self._chunks):
-            raise ValueError("the file is too long")
+    def readinto(self, buffer: Any) -> int:
+        self._waiting = self._waiting or next(self._chunks, b"")
+        taken, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
 
 
-def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(wbits=GZIP)
-    for chunk in chunks:
-        yield unpacker.decompress(chunk)
-    if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("the gzip file is not whole")
-
-
-def _broken(part: Part) -> BrokenPromise:
+def _broken(part: str) -> BrokenPromise:
     return BrokenPromise(
-        f"{part.name} is not as it was committed, so its keys may be lost: run again into another "
-        f"place."
+        f"{part} is not as it was committed, so its keys may be lost: run again into another place."
     )
 
 

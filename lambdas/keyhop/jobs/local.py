@@ -1,42 +1,74 @@
-"""A job in this process: the same plan, work and finish as a fleet's, over files of one's own."""
+"""A job on this machine: the same plan, work and finish as a fleet's, over files of one's own.
+
+It is worked in this process, or, where that pays, in several (processes.py), each of which works a
+group of the run. What needs one process has one: keys that can turn up twice (needs_memory), and
+tasks that do something about each page.
+"""
 
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING, Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import RunConflict
-from keyhop.jobs import work
+from keyhop.errors import BudgetSpent, RunConflict
+from keyhop.jobs.ceiling import Ahead, ahead, of_the_rest
 from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.finish import conclude, recover
-from keyhop.jobs.first_look import Start
+from keyhop.jobs.first_look import first_look
+from keyhop.jobs.groups import learnt_for_each, most_processes, workers_at_once
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import choose_threads
-from keyhop.jobs.model import Part, RunPlan, Totals
-from keyhop.jobs.plan import OneProcess, Place, chosen, look_and_begin, resumed
+from keyhop.jobs.layout import Wishes
+from keyhop.jobs.model import Commit, Part, RunPlan, Totals, needs_memory
+from keyhop.jobs.plan import Place, begin, resumed
 from keyhop.jobs.request import Request
-from keyhop.jobs.slice import Sink
-from keyhop.jobs.task import Result, Task, TaskPlan, Tasks
-from keyhop.jobs.worker import GroupWorker, Output, Progress
+from keyhop.jobs.spawn import StartProcess, cores
+from keyhop.jobs.task import Summary, Task, TaskPlan, Tasks, note_examples
+from keyhop.jobs.worker import CALM_SLICES, GroupWorker, Output
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
+from keyhop.scan.sampling import Opening
 from keyhop.storage.local import Directory
-from keyhop.storage.memory import Memory
+from keyhop.storage.store import Memory
 
-SPREAD = OneProcess()
+if TYPE_CHECKING:
+    from keyhop.jobs.processes import GroupProcesses
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """What a run in several processes needs. start: starts one. wanted: how many; None for as many
+    as pay. aside: a place for the files of a run that is to have none: commits are files.
+    """
+
+    start: StartProcess
+    wanted: int | None
+    aside: Callable[[], Journal]
+    cores: int = field(default_factory=cores)
+
+    @property
+    def most(self) -> int:
+        """How many there can be."""
+        return self.wanted or self.cores
 
 
 @dataclass(slots=True)
 class LocalJob:
     """One run: a new one, or that which the journal holds.
 
-    patience: seconds of nothing but failures. reader, plan, threads, progress: once it is planned.
+    patience: seconds of nothing but failures. reader, plan, group: once it is planned. expected:
+    how many keys there are, roughly, if anybody knows. approve: is told what will be read (see
+    ceiling.ahead), before anything is written down; what it raises ends the job. several: None for
+    this process alone.
     """
 
     request: Request
@@ -46,14 +78,18 @@ class LocalJob:
     stop: Event = field(default_factory=Event)
     patience: float = DEFAULT_PATIENCE_SECONDS
     place: Place = field(default_factory=lambda: Place("this process", "The run"))
+    usage: Usage = field(default_factory=Usage)
+    expected: float | None = None
+    approve: Callable[[Ahead], None] = lambda _: None
+    several: Several | None = None
     task: Task = field(init=False)
     reader: PageReader = field(init=False)
     plan: RunPlan = field(init=False)
-    threads: int = field(init=False)
-    progress: Progress = field(init=False)
+    group: "GroupWorker | GroupProcesses" = field(init=False)
     _task_plan: TaskPlan = field(init=False)
     _begun: RunPlan | None = None
-    _start: Start | None = None
+    _began: float = 0.0
+    _opening: Opening | None = None
 
     def prepare(self, table: Table | None = None, may_be_finished: bool = False) -> None:
         """Find the run to go on with, or plan a new one as far as its task; reads nothing yet.
@@ -63,7 +99,8 @@ class LocalJob:
         begun = self.journal.plan()
         table = table or look_up(self.connection, self.request.table, self.patience)
         if begun is None:
-            self.task, self._task_plan = chosen(self.tasks, self.request, table, self.connection)
+            self.task = self.tasks[self.request.task](self.connection, self.request.options)
+            self._task_plan = self.task.plan(self.task.reads(table), self.request)
             source = self._task_plan.source
         else:
             self.task, source = resumed(
@@ -78,9 +115,32 @@ class LocalJob:
             )
         budget = Budget(self.request.max_read_rate, self.request.max_read_units)
         self.reader = PageReader(
-            self.connection, source, budget, patience=self.patience, stop=self.stop
+            self.connection,
+            source,
+            budget,
+            patience=self.patience,
+            stop=self.stop,
+            usage=self.usage,
         )
         self._begun = begun
+
+    def anew(self, why: str) -> "LocalJob":
+        """Another job in the same place, by hopping, after one that is not to be believed.
+
+        What that has read counts, in the usage and in the budget.
+        """
+        self.journal.forget_run()
+        most = self.request.max_read_units
+        left = None if most is None else most - self.usage.read_units
+        if left is not None and left <= 0:
+            raise BudgetSpent(
+                f"{why} Nothing is left of the read units to find the keys without it."
+            )
+        request = replace(self.request, method="skip", max_read_units=left)
+        job = replace(self, request=request)
+        job.prepare()
+        job._task_plan = replace(job._task_plan, reason=why)
+        return job
 
     @property
     def how(self) -> tuple[str, str]:
@@ -88,72 +148,121 @@ class LocalJob:
         plan = self._begun or self._task_plan
         return plan.method, plan.reason
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether the plan is written down."""
-        return hasattr(self, "plan")
-
     def begin(self) -> None:
         """Take a first look and write the plan down; or check what an unfinished run has left."""
+        request, reader, self._began = self.request, self.reader, time.monotonic()
+        wishes = Wishes(
+            request.segments, request.threads, request.max_read_rate, request.verify_share
+        )
+        ledger = None
         if self._begun is None:
-            self.plan, start = look_and_begin(
-                self.journal, self.request, self.reader, self.task, self._task_plan, SPREAD
+            self._task_plan = self.task.look(reader, self._task_plan)
+            method = self._task_plan.method
+            start = first_look(
+                reader, self._task_plan, self._in_processes(wishes), self.task.visits
             )
-            self._start = start
-            self.threads = start.layout.threads
+            self.approve(partial(ahead, reader, method, wishes, start.units, 1.0))
+            layout = start.layout
+            groups = 1 if self.task.visits else min(layout.processes, layout.segments)
+            is_kept = groups > 1 or layout.buckets > 0  # in files, whatever becomes of them
+            if is_kept and self.several and isinstance(self.journal.store, Memory):
+                self.journal = self.several.aside()
+            self.plan = begin(
+                self.journal,
+                request,
+                reader,
+                self._task_plan,
+                start,
+                groups=groups,
+                at_once=groups,
+                format=request.format or "text",
+                ledger=None if groups == 1 else learnt_for_each(start.ledger),
+            )
+            ledger, self._opening = start.ledger, start.opening
+            self.expected = self.expected or start.keys
         else:
-            recover(self.journal, self._begun)
+            rest = of_the_rest(self._begun, recover(self.journal, self._begun))
+            self.approve(partial(ahead, reader, self._begun.method, wishes, *rest))
             self.plan = self._begun
-            wishes = SPREAD.wishes(self.request, 0, False)
-            self.threads = choose_threads(wishes, self.plan.segments)
-        self.progress = Progress(self.plan.segments)
-        self.task.start(self.reader)
+        if self.several is not None and self.plan.groups > 1:
+            at_once = min(self.several.most, self.plan.groups)
+            from keyhop.jobs.processes import GroupProcesses  # small runs begin without
+
+            self.group = GroupProcesses(
+                self.journal, self.plan, reader, self.several.start, at_once, wishes.most_in_flight
+            )
+        else:
+            pages = self.task.pages(self.journal, self.plan, reader, ledger)
+            self.group = GroupWorker(self.journal, self.plan, 0, pages, wishes.most_in_flight)
+        self.task.start(reader)
+
+    @property
+    def processes(self) -> int:
+        """Those that work the run at once."""
+        return 1 if isinstance(self.group, GroupWorker) else self.group.at_once
+
+    def _in_processes(self, wishes: Wishes) -> Wishes:
+        """The same, of a run that several processes may work."""
+        plan, request = self._task_plan, self.request
+        needs_one = self.task.visits or needs_memory(plan.method, plan.source.index)
+        if needs_one or self.several is None:
+            return wishes
+        if (wanted := self.several.wanted) is not None:
+            wanted = workers_at_once(wanted, request.max_read_rate, None)
+            return replace(wishes, processes=wanted)
+        most = most_processes(self.several.cores, request.max_read_rate, request.max_read_units)
+        return replace(wishes, most_processes=most)
 
     def work(
         self,
         idle: Callable[[], None] = lambda: None,
-        copy: Sink | None = None,
+        say: Callable[[str], None] = lambda text: None,
         output: Output | None = None,
+        committed: Callable[[Commit], None] = lambda commit: None,
     ) -> bool:
         """Go on until all is read, or the job is told to stop; returns whether all is read.
 
-        idle: called a few times a second. copy, output: see GroupWorker.
+        idle: called a few times a second. output: see GroupWorker; for one process. committed: is
+        told each commit. say: see GroupProcesses.
         """
-        group = GroupWorker(
-            self.journal,
-            self.plan,
-            0,
-            self.reader,
-            self.task,
-            self.threads,
-            self.progress,
-            idle,
-            copy,
-            output,
-        )
+        group = self.group
+        group.idle, group.committed = idle, committed
+        if not isinstance(group, GroupWorker):
+            group.say = say
+            return group.run()
+        group.output = output
         if isinstance(self.journal.store, Memory):
             # Nothing is committed that anybody could go on from: one slice is enough, and no memory
             # is spent on keys.
-            group.first_slice_seconds = group.longest_slice_seconds = math.inf
+            group.slices = math.inf, math.inf
             group.output = output or Dropped()
         elif self.task.visits:
-            # As a fleet's: a visit may wait, and one that the end of a slice cuts off is made
-            # again, but what it has put right by then is not counted again.
-            group.first_slice_seconds = work.FIRST_SLICE_SECONDS
-            group.longest_slice_seconds = work.LONGEST_SLICE_SECONDS
+            # A visit may wait, and one that the end of a slice cuts off is made again, but what it
+            # has put right by then is not counted again.
+            group.slices = CALM_SLICES
         try:
-            return group.run(self._start)
+            return group.run(self._opening)
         finally:
-            if self.task.examples:
-                self.journal.keep(f"{work.NOTES}/g0.json", self.task.examples)
+            note_examples(self.journal, self.task, "g0")
 
-    def finish(self) -> tuple[Totals, Result]:
+    def finish(self) -> tuple[Totals, Summary]:
         """Sum up, and write the manifest if all is read; raises BrokenPromise, Stopped."""
-        return conclude(self.journal, self.plan, self.task, self._check_not_stopped)
-
-    def _check_not_stopped(self, done: int) -> None:
-        if self.stop.is_set():
+        totals, summary = conclude(
+            self.journal, self.plan, self.task, stop=self.stop, figures=self._figures
+        )
+        if summary is None:
             raise Stopped
+        return totals, summary
+
+    def _figures(self, totals: Totals) -> dict[str, Any]:
+        """Of a run whose slices were worked several at once, seconds are not the sum of theirs."""
+        if self.processes == 1:
+            return {}
+        seconds = time.monotonic() - self._began
+        if self._begun is not None:
+            before = self.plan.planning_seconds
+            seconds = before + (totals.seconds - before) / self.processes
+        return {"seconds": round(seconds, 3)}
 
 
 @dataclass(slots=True)
@@ -170,9 +279,13 @@ class Dropped:
         return ()
 
 
-def nowhere() -> Journal:
-    """The files of a run that cannot be resumed."""
-    return Journal(Memory())
+def check_is_begun(path: Path) -> None:
+    """Raises RunConflict if nothing was ever begun there; of what was killed at once, a lock is."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        raise RunConflict(
+            f"{path} holds no run that --resume could continue: check the directory, or leave "
+            "--resume out."
+        )
 
 
 def opened(path: Path, resume: bool) -> Journal:

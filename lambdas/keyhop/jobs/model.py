@@ -1,26 +1,19 @@
 """What a run writes down: its plan, a commit for each slice, the manifest. Pure; shapes of JSON.
 
-    run.json                        the plan; created once, so a place holds one run
-    parts/<group>-<slice>-<attempt> keys; they count only if a commit names them
-    commits/<group>-<slice>.json    created once: what a slice did, and where it stopped
-    progress.json                   the summary of a run that is not finished
-    manifest.json                   the summary of a finished one: there is none before
-
-A slice is *committed* by the creation of its commit. A slice that is run again, run twice at once,
-or killed, creates none or loses the race for it; then its parts do not count and the winner's
-checkpoint holds. So every key that was found is in exactly one part that counts.
+docs/architecture.md lists a run's files. A slice is *committed* by the creation of its commit. A
+slice that is run again, run twice at once, or killed, creates none or loses the race for it; then
+its parts do not count and the winner's checkpoint holds. So every key that was found is in exactly
+one part that counts.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, Self
 
-from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
-
 from keyhop import __version__
-from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars
+from keyhop.dynamodb.prices import US_EAST_1, Prices
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BrokenPromise
@@ -38,12 +31,13 @@ class Record:
     __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
-        state: dict[str, Any] = _CONVERTER.unstructure(self)
+        state: dict[str, Any] = _converter().unstructure(self)
         return state
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Self:
-        return _CONVERTER.structure(state, cls)
+        found: Self = _converter().structure(state, cls)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +47,9 @@ class RunPlan(Record):
     planning, planning_seconds: what the first look at the table cost. at_once: groups that are
     worked at the same time. gzip: whether parts are compressed. begun_by: what began the run, so
     that it knows its own run again. ledger: what the first look taught; None for nothing. task,
-    options: what is done with pages, and that task's own settings (task.py).
+    options: what is done with pages, and that task's own settings (task.py). prices: at which the
+    run is reckoned, whoever sums it up. buckets: if rows say which of so many they belong to
+    (formats.BUCKET), a part's blocks hold those of a bucket, and not of a segment; 0 for none.
     """
 
     id: str
@@ -75,9 +71,11 @@ class RunPlan(Record):
     ledger: Mapping[str, Any] | None = None
     task: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    prices: Prices = US_EAST_1
+    buckets: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        state: dict[str, Any] = _CONVERTER.unstructure(self)
+        state: dict[str, Any] = _converter().unstructure(self)
         return {"layout": LAYOUT_VERSION, "software_version": __version__, **state}
 
     @classmethod
@@ -95,12 +93,24 @@ class RunPlan(Record):
         if state["layout"] == 2:
             options = {name: value for name, value in state.items() if name not in _OWN_FIELDS}
             state = {**state, "options": options}
-        return _CONVERTER.structure(state, cls)
+        found: Self = _converter().structure(state, cls)
+        return found
 
     @property
     def needs_memory(self) -> bool:
-        """Whether a key can turn up twice: in an index, unless it holds one row for each key."""
-        return self.index is not None and self.method != "index"
+        """Whether one worker must know all keys, as one can turn up twice."""
+        return needs_memory(self.method, self.index)
+
+    def spent(self, usage: Usage) -> float:
+        """What of a usage counts against the units that a start may spend: of a list nothing is
+        read, so there it is what is written.
+        """
+        return usage.write_units if self.method == "listed" else usage.read_units
+
+    @property
+    def limit(self) -> str:
+        """The field of an input that limits these."""
+        return "maxWriteUnits" if self.method == "listed" else "maxReadUnits"
 
     @property
     def title(self) -> str:
@@ -110,6 +120,13 @@ class RunPlan(Record):
     def group_size(self, group: int) -> int:
         """How many segments a group has."""
         return len(range(group, self.segments, self.groups))
+
+
+def needs_memory(method: Method, index: str | None) -> bool:
+    """Whether a key can turn up twice: in parts whose keys are mapped, and in an index, unless it
+    has one row for each key.
+    """
+    return method == "parts" or (index is not None and method != "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +148,8 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Neighbouring lines of a part that belong to one segment. size: in bytes. In JSON it is three
-    numbers.
+    """Neighbouring lines of a part that belong to one segment, or bucket (RunPlan.buckets). size:
+    in bytes. In JSON it is three numbers.
     """
 
     segment: int
@@ -163,7 +180,8 @@ class Part(Record):
 @dataclass(frozen=True, slots=True)
 class Commit(Record):
     """What one slice did. ended: how many segments it finished. finished: so the group is.
-    checkpoint: holds the keys at which open segments stopped.
+    checkpoint: holds the keys at which open segments stopped. counts: what a task has counted with
+    the keys, so that each counts once.
 
     worker: the process that worked it, by a name that tells it from others.
     """
@@ -178,6 +196,7 @@ class Commit(Record):
     checkpoint: Checkpoint
     finished: bool
     worker: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def keys(self) -> int:
@@ -187,10 +206,11 @@ class Commit(Record):
 
 @dataclass(slots=True)
 class Totals:
-    """What all commits of a run come to, the planning included."""
+    """What all commits of a run come to, the planning included. spent: see RunPlan."""
 
     segments: list[int]
     usage: Usage
+    spent: Callable[[Usage], float]
     keys: int = 0
     ended: int = 0
     seconds: float = 0.0
@@ -199,27 +219,35 @@ class Totals:
     workers: set[str] = field(default_factory=set)
     spent_by_group: dict[int, float] = field(default_factory=dict)
     finished: set[int] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, plan: RunPlan, commits: Iterable[Commit]) -> "Totals":
         """Add up; memory grows with the segments and the parts, not with the keys."""
-        totals = cls([0] * plan.segments, plan.planning.copy(), seconds=plan.planning_seconds)
+        counted = plan.planning.copy()
+        places = max(plan.segments, plan.buckets)
+        totals = cls([0] * places, counted, plan.spent, seconds=plan.planning_seconds)
         for commit in commits:
-            totals.commits += 1
-            totals.keys += commit.keys
-            totals.ended += commit.ended
-            totals.seconds += commit.seconds
-            totals.usage.add(commit.usage)
-            totals.parts.extend(commit.parts)
-            totals.workers.add(commit.worker)
-            spent = totals.spent_by_group.get(commit.group, 0.0)
-            totals.spent_by_group[commit.group] = spent + commit.usage.read_units
-            if commit.finished:
-                totals.finished.add(commit.group)
-            for part in commit.parts:
-                for block in part.blocks:
-                    totals.segments[block.segment] += block.keys
+            totals.add(commit)
         return totals
+
+    def add(self, commit: Commit) -> None:
+        """Take one more in."""
+        self.commits += 1
+        self.keys += commit.keys
+        self.ended += commit.ended
+        self.seconds += commit.seconds
+        self.usage.add(commit.usage)
+        self.counts.update(commit.counts)
+        self.parts.extend(commit.parts)
+        self.workers.add(commit.worker)
+        spent = self.spent_by_group.get(commit.group, 0.0)
+        self.spent_by_group[commit.group] = spent + self.spent(commit.usage)
+        if commit.finished:
+            self.finished.add(commit.group)
+        for part in commit.parts:
+            for block in part.blocks:
+                self.segments[block.segment] += block.keys
 
 
 def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> dict[str, Any]:
@@ -233,8 +261,9 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
         "reason": plan.reason,
         "format": plan.format,
         "keys": totals.keys,
+        **({"counts": dict(sorted(totals.counts.items()))} if totals.counts else {}),
         **usage_json(totals.usage),
-        **price(totals.usage.read_units),
+        **price(totals.usage.read_units, plan.prices),
         "seconds": round(totals.seconds, 3),
         "started": plan.started,
         "ended": ended_at,
@@ -251,24 +280,29 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
     }
 
 
-def price(read_units: float) -> dict[str, Any]:
+def price(read_units: float, prices: Prices) -> dict[str, Any]:
     """What read units cost on demand, with the date of the price."""
     return {
-        "dollars": round(read_dollars(read_units), 9),
-        "price": f"on-demand reads, {PRICE_REGION}, {PRICE_DATE}",
+        "dollars": round(prices.dollars(read_units), 9),
+        "price": f"on-demand reads, {prices.whose}",
     }
 
 
 NO_PROGRESS = "no_progress"
 """The counter of pages that brought a walk no further."""
 
+LEFT_OUT = "left_out"
+"""The counter of collections that hold nothing that counts; it is named only if there are any."""
+
 
 def usage_json(usage: Usage) -> dict[str, Any]:
     """A usage as plain JSON, under the names that commits, manifests and reports use."""
     counters: dict[str, float] = {
-        name: n for name, n in sorted(usage.counters.items()) if name != NO_PROGRESS
+        name: n for name, n in sorted(usage.counters.items()) if name not in (NO_PROGRESS, LEFT_OUT)
     }
-    if usage.write_units:
+    left_out = usage.counters[LEFT_OUT]
+    written = {"write_units": round(usage.write_units, 3)} if usage.write_units else {}
+    if counters and written:
         counters["write_units"] = usage.write_units
     return {
         "requests": usage.requests,
@@ -277,6 +311,8 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "no_progress_hops": usage.counters[NO_PROGRESS],
         "retries": usage.retries,
         "throttles": dict(sorted(usage.throttles.items())),
+        **({LEFT_OUT: left_out} if left_out else {}),
+        **written,
         **({"index_walk": counters} if counters else {}),
     }
 
@@ -284,9 +320,11 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 def usage_of(state: Mapping[str, Any]) -> Usage:
     """The inverse of `usage_json`, from any record that has its names among others."""
     counters: Counter[str] = Counter(state.get("index_walk", {}))
-    write_units = float(counters.pop("write_units", 0.0))
+    write_units = float(counters.pop("write_units", state.get("write_units", 0.0)))
     if state["no_progress_hops"]:
         counters[NO_PROGRESS] = state["no_progress_hops"]
+    if LEFT_OUT in state:
+        counters[LEFT_OUT] = state[LEFT_OUT]
     return Usage(
         requests=state["requests"],
         items=state["items_read"],
@@ -298,7 +336,12 @@ def usage_of(state: Mapping[str, Any]) -> Usage:
     )
 
 
-def _converter() -> Converter:
+@cache
+def _converter() -> Any:
+    """Made when something is written down or read: so a command begins sooner."""
+    from cattrs import Converter
+    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
     converter = Converter(detailed_validation=False)
     converter.register_unstructure_hook(Usage, usage_json)
     converter.register_structure_hook(Usage, lambda state, _: usage_of(state))
@@ -311,8 +354,13 @@ def _converter() -> Converter:
     # As commits have always been written.
     tally = override(rename="tally")
     rounded = override(unstruct_hook=lambda seconds: round(seconds, 3))
+    if_any = override(omit_if_default=True)
     converter.register_unstructure_hook(
-        Commit, make_dict_unstructure_fn(Commit, converter, usage=tally, seconds=rounded)
+        RunPlan, make_dict_unstructure_fn(RunPlan, converter, buckets=if_any)
+    )
+    converter.register_unstructure_hook(
+        Commit,
+        make_dict_unstructure_fn(Commit, converter, usage=tally, seconds=rounded, counts=if_any),
     )
     converter.register_structure_hook(
         Commit, make_dict_structure_fn(Commit, converter, usage=tally)
@@ -320,5 +368,4 @@ def _converter() -> Converter:
     return converter
 
 
-_CONVERTER = _converter()
 _OWN_FIELDS = {*RunPlan.__dataclass_fields__, "layout", "software_version"}

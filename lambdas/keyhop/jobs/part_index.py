@@ -8,26 +8,26 @@ links/parts.txt  one s3:// address a line: what Hive's SymlinkTextInputFormat re
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from keyhop.jobs.model import Part
 from keyhop.storage.s3 import Bucket
 
 PARTS = "parts.json"
 LINKS = "links/parts.txt"
 
 
-def write_part_index(store: Bucket, parts: Iterable[Part]) -> None:
-    """Write both lists; they are the same whenever they are written again."""
-    named = sorted(parts, key=lambda part: part.name)
+def write_part_index(store: Bucket, parts: Iterable[Mapping[str, Any]]) -> None:
+    """Write both lists of a manifest's parts; they are the same whenever they are written again."""
+    named = sorted(parts, key=lambda part: part["name"])
     items = [
         {
             "bucket": store.bucket,
-            "key": store.prefix + part.name,
-            "keys": part.keys,
-            "size": part.size,
+            "key": store.prefix + part["name"],
+            "keys": part["keys"],
+            "size": part["size"],
         }
         for part in named
     ]
     store.replace(PARTS, json.dumps(items).encode())
-    store.replace(LINKS, "".join(f"{store.url(part.name)}\n" for part in named).encode())
+    store.replace(LINKS, "".join(f"{store.url(part['name'])}\n" for part in named).encode())

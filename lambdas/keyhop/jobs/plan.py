@@ -1,149 +1,57 @@
 """The beginning of a job: what to read, how it is spread, and the plan that is written down."""
 
-import math
-import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Source, Table
-from keyhop.errors import RunConflict
+from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.jobs.clock import now
-from keyhop.jobs.first_look import Start, prepare
-from keyhop.jobs.formats import Format
-from keyhop.jobs.groups import Fleet
+from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import Layout, Wishes
 from keyhop.jobs.model import RunPlan, Totals, manifest
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task, TaskPlan, Tasks
-from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 
 
-class Spread(Protocol):
-    """How a run is spread: over one process, or over the workers of a fleet (groups.py)."""
-
-    @property
-    def gzip(self) -> bool:
-        """Whether parts are compressed."""
-
-    @property
-    def format(self) -> Format:
-        """How keys are written, if nothing else is asked for."""
-
-    def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
-        """What the layout has to know. size_bytes: of what is read."""
-
-    def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
-        """The groups of a layout."""
-
-    def learnt(self, ledger: Ledger) -> Mapping[str, Any] | None:
-        """What of a first look each group begins with."""
-
-
-@dataclass(frozen=True, slots=True)
-class OneProcess:
-    """All segments are one group, worked by the threads of this process."""
-
-    gzip: bool = False
-    format: Format = "text"
-
-    def wishes(self, request: Request, size_bytes: int, one_worker: bool) -> Wishes:
-        return Wishes(
-            request.segments, request.threads, request.max_read_rate, request.verify_share
-        )
-
-    def fleet(self, layout: Layout, one_worker: bool) -> Fleet:
-        return Fleet(layout.segments, 1, 1)
-
-    def learnt(self, ledger: Ledger) -> None:
-        """Spread.learnt: the process goes on with the ledger itself."""
-
-
-def chosen(
-    tasks: Tasks, request: Request, table: Table, connection: Connection
-) -> tuple[Task, TaskPlan]:
-    """The task of a request, and what it will read; raises CannotStart and its kin."""
-    task = tasks[request.task](connection, request.options)
-    return task, task.plan(table, request)
-
-
-def needs_memory(plan: TaskPlan) -> bool:
-    """Whether one worker must see all keys: those of an index that has several rows for a key."""
-    return plan.source.index is not None and plan.method != "index"
-
-
-def look_and_begin(
+def begin(
     journal: Journal,
-    request: Request,
-    reader: PageReader,
-    task: Task,
-    plan: TaskPlan,
-    spread: Spread,
-    most: float = math.inf,
-    check: Callable[[Start], None] = lambda start: None,
-    **own: Any,
-) -> tuple[RunPlan, Start]:
-    """Look at the table, for `most` read units at most, and write down what the run will do.
-
-    check: may raise what ends it after the look. own: further fields of the plan. Raises
-    RunConflict if another run was begun in the same place meanwhile.
-    """
-    began = time.monotonic()
-    wishes = spread.wishes(request, plan.source.size_bytes, needs_memory(plan))
-    start = prepare(reader, plan.method, wishes, most)
-    if task.visits:
-        start = replace(start, opening=None)  # what the look has shown has not been visited
-    check(start)
-    begun = run_plan(request, reader, plan, start, spread, time.monotonic() - began, **own)
-    begin(journal, begun)
-    return begun, start
-
-
-def run_plan(
     request: Request,
     reader: PageReader,
     plan: TaskPlan,
     start: Start,
-    spread: Spread,
-    seconds: float,
-    **own: Any,
+    **spread: Any,
 ) -> RunPlan:
-    """What the run will do. seconds: how long the first look took. own: further fields."""
-    source = plan.source
-    fleet = spread.fleet(start.layout, needs_memory(plan))
-    fields: dict[str, Any] = {
-        "id": uuid.uuid4().hex,
-        "table": source.name,
-        "index": source.index,
-        "identity": source.identity,
-        "space": source.space,
-        "method": plan.method,
-        "reason": plan.reason,
-        "segments": fleet.segments,
-        "groups": fleet.groups,
-        "at_once": fleet.at_once,
-        "gzip": spread.gzip,
-        "format": request.format or spread.format,
-        "started": now(),
-        "planning": reader.usage.copy(),
-        "planning_seconds": seconds,
-        "ledger": spread.learnt(start.ledger),
-        "task": request.task,
-        "options": plan.options,
-    }
-    return RunPlan(**{**fields, **own})
+    """Write down what the run will do; raises RunConflict if another was begun here meanwhile.
 
-
-def begin(journal: Journal, plan: RunPlan) -> None:
-    """Write down what the run will do; raises RunConflict."""
-    if not journal.begin(plan):
+    spread: the run's groups and format, and what else of its plan is not usual.
+    """
+    source = reader.source
+    is_as_planned = source.ignores == plan.source.ignores
+    begun = RunPlan(
+        table=source.name,
+        index=source.index,
+        identity=source.identity,
+        space=source.space,
+        method=plan.method,
+        reason=plan.reason,
+        segments=start.layout.segments,
+        buckets=start.layout.buckets,
+        started=now(),
+        planning_seconds=start.seconds,
+        task=request.task,
+        prices=reader.connection.prices,
+        options=plan.options if is_as_planned else plan.if_seen or plan.options,
+        **{"id": uuid.uuid4().hex, "planning": reader.usage.copy(), **spread},
+    )
+    if not journal.begin(begun):
         raise RunConflict("Another run was begun in the same place at the same moment.")
-    journal.write_summary(manifest(plan, Totals.of(plan, ()), False, now()))
+    journal.write_summary(manifest(begun, Totals.of(begun, ()), False, now()))
+    return begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +86,12 @@ def resumed(
             f"{place.run} lists the keys of {what}, not of index {request.index}: leave "
             f"{place.prefix}index out."
         )
-    check_can_be_verified(plan.index, request)
+    if plan.index is not None and request.verify_share is not None:
+        raise InvalidInput(
+            "verifyShare does not work for an index: that is read through by plain Scans anyway."
+        )
     task = tasks[plan.task](connection, plan.options)
-    source = task.view(table.source(plan.index))
+    source = task.view(task.reads(table).source(plan.index))
     if journal.is_finished() and not may_be_finished:
         raise RunConflict(
             f"{place.where} holds a finished run of {plan.title}: use its keys, or begin another "
@@ -195,12 +106,16 @@ def resumed(
     return task, source
 
 
-def check_can_be_verified(index: str | None, request: Request) -> None:
-    """Raises InvalidInput if the keys of an index are to be verified."""
-    if index is not None and request.verify_share is not None:
-        raise InvalidInput(
-            "verifyShare does not work for an index: that is read through by plain Scans anyway."
+def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Task, Source]:
+    """The task of a run, and what it reads; raises BrokenPromise if the table was replaced."""
+    task = tasks[plan.task](connection, plan.options)
+    source = task.view(look_up(connection, plan.table).source(plan.index))
+    if (plan.identity, plan.space) != (source.identity, source.space):
+        raise BrokenPromise(
+            f"{plan.title} is not the table that the run was begun with, {plan.identity}, but "
+            f"{source.identity}: start a new run."
         )
+    return task, source
 
 
 def _check_same_settings(

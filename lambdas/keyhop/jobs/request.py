@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.checks import InvalidInput
+from keyhop.checks import InvalidInput, Must, number, one_of, text, whole
+from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.prices import LEAST_COST
 from keyhop.jobs.formats import Format
+from keyhop.jobs.layout import MOST_CONCURRENCY
 
 TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 INDEX_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
@@ -18,13 +21,28 @@ RUN_ID = re.compile(r"(?!\.+$)[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{
 would be a way out of a run's place."""
 
 
+LEAST_RATE = 1.0
+"""Read units a second: two pages of 0.5."""
+
+A_TABLE = Must(text(TABLE_NAME, TABLE_ARN), "the name or the ARN of a table")
+A_RUN = Must(text(RUN_ID), "the id of a run")
+A_METHOD = Must(one_of("auto", "skip", "scan", "index"), '"auto", "skip", "scan" or "index"')
+A_READ_RATE = Must(number(LEAST_RATE), f"a number of read units a second, at least {LEAST_RATE:g}")
+READ_UNITS = Must(number(UNITS_PER_BLOCK), f"a number of read units, at least {UNITS_PER_BLOCK:g}")
+DOLLARS = Must(number(LEAST_COST), f"a number of dollars, at least {LEAST_COST:g}")
+WORKERS = Must(whole(1, MOST_CONCURRENCY), f"a whole number from 1 to {MOST_CONCURRENCY:,}", int)
+"""What fields of inputs must be (checks.py)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A job for a task. max_read_rate: read units a second of all workers together.
 
     resume: the run to go on with. options: the task's own, as plain JSON. wanted: those of them
     that were asked for by name, which a run that goes on must have been begun with. threads: of one
-    process. max_concurrency: workers of a fleet at once.
+    process. max_concurrency: workers of a fleet at once. is_part: of something larger, which is
+    what a person starts again if this fails. max_cost: dollars, of all that it costs. given: the
+    input as it was, for advice. named_by: the field of the input that names the table.
     """
 
     table: str
@@ -38,10 +56,15 @@ class Request:
     max_concurrency: int | None = None
     max_read_rate: float | None = None
     max_read_units: float | None = None
+    max_write_units: float | None = None
+    max_cost: float | None = None
     format: Format | None = None
     plan_only: bool = False
     verify_share: float | None = None
     resume: str | None = None
+    is_part: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
+    named_by: str = "table"
 
 
 def allowed(table: str, tables: list[str]) -> str:
@@ -61,7 +84,7 @@ def allowed(table: str, tables: list[str]) -> str:
     if not matches:
         raise InvalidInput(
             f"table {table!r} is not one of the tables of this deployment ({', '.join(tables)}): "
-            f'add it to "tables" in cdk.json and deploy again.'
+            f'add it to "tables" in keyhop.json and deploy again.'
         )
     return matches[0]
 

@@ -1,15 +1,10 @@
 """Where runs are kept: one by one in directories, or all of a deployment's in a bucket.
 
-runs/<run>/                      a run's files, as in model.py; the run is named like the execution
-                                 that began it
-runs/<run>/groups/<execution>-<round>.json   the items of one distributed map
-runs/<run>/levels/<map>/<slot>.json          how many workers share the rate (fleet_rate.py)
-runs/<run>/failures/g<group>.json            why a group failed, written by the state machine
-runs/<run>/notes/g<group>-<worker>.json      what a task's worker has met
-runs/<run>/parts.json, links/parts.txt       the parts that count (part_index.py)
-runs/<run>/verify.json                       what the check has found
+A run of a deployment is in runs/<run>/, and named like the execution that began it; its files are
+listed in docs/architecture.md.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,15 +17,18 @@ from keyhop.jobs.model import RunPlan
 from keyhop.jobs.request import RUN_ID, allowed, table_region
 from keyhop.storage.s3 import Bucket
 
+LONGEST_ID = 80
+"""Of a run (request.RUN_ID)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution of the state machine, by its context object. redriven: when it last was."""
+    """An execution of the state machine, by its context object. redrives: how often it was."""
 
     id: str
     name: str
     started: str
-    redriven: str | None = None
+    redrives: int = 0
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Execution":
@@ -38,7 +36,15 @@ class Execution:
         name = context["Name"]
         if not RUN_ID.fullmatch(name):
             raise InvalidInput(f"{name!r} cannot be the name of a run: give the execution another.")
-        return cls(context["Id"], name, context["StartTime"], context.get("RedriveTime"))
+        return cls(context["Id"], name, context["StartTime"], context.get("RedriveCount") or 0)
+
+    def run(self, suffix: str) -> str:
+        """The name of another run of it than the last one: an id like any other."""
+        name = f"{self.name}{suffix}"
+        if len(name) <= LONGEST_ID:
+            return name
+        mark = f"-{hashlib.sha256(self.name.encode()).hexdigest()[:8]}{suffix}"
+        return f"{self.name[: LONGEST_ID - len(mark)]}{mark}"
 
     @property
     def key(self) -> str:
@@ -75,11 +81,16 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What the functions of a deployment share: its runs, and the tables that it may touch."""
+    """What the functions of a deployment share: its runs, and the tables that it may touch.
+
+    prices: the deployment's own, as Prices.of takes them.
+    """
 
     runs: Runs
     tables: list[str]
+    prices: str = ""
 
     def connect(self, table: str, connections: int) -> Connection:
         """A connection for one of the tables; raises InvalidInput for another."""
-        return connect(Endpoint(region=table_region(allowed(table, self.tables))), connections)
+        region = table_region(allowed(table, self.tables))
+        return connect(Endpoint(region=region), connections, self.prices)

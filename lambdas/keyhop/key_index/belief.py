@@ -1,61 +1,192 @@
-"""Whether to list the keys from the key index, and what to read then."""
+"""Whether the key index may be believed, by evidence that is looked at when it is to be read.
+
+`why_not` is the one decision: `auto` and `status` print its reason. What is unknown is no evidence:
+then the keys are found by hopping, which is always right.
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keyhop.dynamodb.tables import Source, Table
-from keyhop.key_index.index import check_has_one, is_ready, status_of
-from keyhop.key_index.registry import Registry
+from keyhop.errors import CannotStart
+from keyhop.key_index.index import check_has_one, is_anothers, status_of
+from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, Sentinel
+from keyhop.streams.event_source import Follower, Watch
 
 AUDIT_COUNTS_DAYS = 30
 """An older audit says too little about today's table."""
 
+MOST_LAG_SECONDS = 60.0
+"""What a list that took a minute to read may lack anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What can be seen of an index at one moment; None: it cannot be seen.
+
+    index: its status. sentinel: where sentinels are to be, as configured (None: wherever they are).
+    is_listed: the deployment still knows the table as one with a key index. stream: the ARN of the
+    table's stream, if that is on. keepers: those that follow it. lag_seconds: how far they were
+    behind lately. failures: messages about records that they gave up on.
+    """
+
+    index: str | None
+    entry: Entry
+    sentinel: Mapping[str, Any] | None
+    is_listed: bool
+    stream: str | None
+    keepers: tuple[Follower, ...] | None
+    lag_seconds: float | None
+    failures: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What follows from the evidence. source: the index to be read; None: it is not to be read.
+
+    why: why so; empty where there is no index. doubt: why an index that is read all the same is not
+    to be believed. token: of an index that is believed, what has to be the same at the end.
+    """
+
+    source: Source | None
+    why: str
+    doubt: str | None = None
+    token: int | None = None
+
 
 def choose_source(
-    table: Table,
-    method: str,
-    registry_of: Callable[[Table], Registry],
-    place: str | None = None,
-) -> tuple[Source | None, str]:
-    """The key index to be read for `method`, "index" or "auto", and why; or None, and why not.
+    table: Table, method: str, anyway: bool, evidence: Callable[[], Evidence]
+) -> Belief:
+    """Whether the key index is read for `method`, "index" or "auto".
 
-    `auto` takes the key index if it is ACTIVE and its last audit on record found no drift. The
-    reason is empty where there is no index. place: the sentinels' sort key, if it is set (else: as
-    in the registry). Raises CannotStart, IndexNotFound if the index is asked for and cannot be
-    read.
+    anyway: also if it is not to be believed. Raises IndexNotFound, CannotStart if the index is
+    asked for, and is not to be read.
     """
-    if method != "index" and table.index(INDEX) is None:
-        return None, ""
-    registry = registry_of(table)
-    audit = registry.audit()
     if method == "index":
         check_has_one(table)
-        reason = "asked for"
-    else:
-        why = why_not(audit) if is_ready(table) else f"it is {status_of(table)}"
-        if why is not None:
-            return None, why
-        assert audit is not None
-        reason = f"the key index is ACTIVE, and its audit of {audit['ended']} found no drift"
-    setup = registry.setup()
-    sentinel = Sentinel.of(table.space, place)
-    if setup is not None and "sentinel" in setup and place is None:
-        sentinel = Sentinel.from_json(setup["sentinel"])
-    return replace(table.source(INDEX), only=sentinel.key_of({})), reason
+    elif table.index(INDEX) is None:
+        return Belief(None, "")
+    elif is_anothers(table):
+        return Belief(None, f"what is called {INDEX} has another shape, so it is not Keyhop's")
+    seen = evidence()
+    doubt = why_not(seen)
+    if method == "auto" and doubt is not None:
+        return Belief(None, doubt)
+    if doubt is not None and not anyway:
+        raise CannotStart(
+            f"The key index of {table.bare_name!r} is not to be believed: {doubt}. Method auto "
+            f'finds the keys without it; --anyway, or "anyway": true, reads it all the same.'
+        )
+    sentinel = seen.entry.place
+    if sentinel is None:
+        configured = seen.sentinel
+        sentinel = (
+            Sentinel.of(table.space) if configured is None else Sentinel.from_json(configured)
+        )
+    source = replace(table.source(INDEX), only=sentinel.item_of({}))
+    if doubt is not None or seen.entry.audit is None:
+        return Belief(source, f"asked for anyway, though {doubt}", doubt)
+    audit = seen.entry.audit
+    found = "found no drift"
+    if drift := audit["drift"]:
+        found = f"found drift ({drift:,}), of which a second look at the end found nothing left"
+    why = f"the key index is kept, and its audit of {audit['ended']} {found}"
+    return Belief(source, why, token=seen.entry.begun)
 
 
-def why_not(audit: Mapping[str, Any] | None, now: datetime | None = None) -> str | None:
-    """Why the index is not to be relied on without being asked for; None if it is."""
+def gather(
+    table: Table,
+    entry: Entry,
+    watch: Watch | None,
+    sentinel: Mapping[str, Any] | None = None,
+    is_listed: bool = True,
+) -> Evidence:
+    """Look at all that counts. watch: None where there can be no keeper."""
+    stream = table.stream
+    keepers: tuple[Follower, ...] | None = ()
+    lags: list[float | None] = []
+    failures: list[int | None] = []
+    if stream is not None and watch is not None:
+        keepers = watch.followers(stream)
+        for keeper in keepers or ():
+            lags.append(watch.lag_seconds(keeper.function))
+            failures.append(watch.failures(keeper.queue))
+    return Evidence(
+        status_of(table),
+        entry,
+        sentinel,
+        is_listed,
+        stream,
+        keepers,
+        None if None in lags else max((lag for lag in lags if lag is not None), default=0.0),
+        None if None in failures else sum(count for count in failures if count is not None),
+    )
+
+
+def why_not(seen: Evidence, now: datetime | None = None) -> str | None:
+    """Why the index is not to be read; None if it may be believed."""
+    entry, audit = seen.entry, seen.entry.audit
+    if seen.index != "ACTIVE":
+        return "there is none" if seen.index is None else f"it is {seen.index}"
+    if not seen.is_listed:
+        return "the table is not among those with keyIndex any more"
+    if entry.lease is not None and entry.lease.action != "audit":
+        return (
+            f"its {entry.lease.action}, begun {entry.lease.since} by {entry.lease.holder}, has not "
+            f"come to its end"
+        )
     if audit is None:
         return "no audit of it is on record here"
+    if seen.sentinel is not None and Sentinel.from_json(seen.sentinel) != entry.place:
+        return "its sentinels have another sort key than is configured now"
+    return _why_not_audit(audit, now or datetime.now(UTC)) or _why_not_kept(seen, audit)
+
+
+def _why_not_audit(audit: Mapping[str, Any], now: datetime) -> str | None:
+    when = audit["ended"]
     if not audit.get("keeper"):
-        return f"no keeper followed the table at its last audit, of {audit['ended']}"
-    if audit["drift"]:
-        return f"its last audit, of {audit['ended']}, found drift"
-    age = (now or datetime.now(UTC)) - datetime.fromisoformat(audit["ended"])
-    if age > timedelta(days=AUDIT_COUNTS_DAYS):
-        return f"its last audit, of {audit['ended']}, is more than {AUDIT_COUNTS_DAYS} days old"
+        return f"no keeper followed the table at its last audit, of {when}"
+    if audit.get("remaining", audit["drift"]):
+        return f"its last audit, of {when}, found drift"
+    if now - datetime.fromisoformat(when) > timedelta(days=AUDIT_COUNTS_DAYS):
+        return f"its last audit, of {when}, is more than {AUDIT_COUNTS_DAYS} days old"
     return None
+
+
+def _why_not_kept(seen: Evidence, audit: Mapping[str, Any]) -> str | None:
+    """Whether the keeper that followed the table at the audit has followed it ever since."""
+    if seen.stream is None:
+        return "the table's stream is off, so no keeper can follow it"
+    if seen.stream != audit.get("stream"):
+        return f"the table has another stream than at its last audit, of {audit['ended']}"
+    if seen.keepers is None:
+        return "it cannot be seen whether a keeper follows the table"
+    if not seen.keepers:
+        return "no keeper follows the table's stream"
+    for keeper in seen.keepers:
+        if keeper.state != "Enabled":
+            return f"the keeper's event source mapping is {keeper.state}"
+        if keeper.problem:
+            return f"the keeper cannot follow the stream: {keeper.problem}"
+    if kept_by(seen.keepers) != audit.get("kept_by"):
+        return f"the keeper's mapping was changed since its last audit, of {audit['ended']}"
+    if seen.lag_seconds is None:
+        return "it cannot be seen how far the keeper is behind"
+    if seen.lag_seconds > MOST_LAG_SECONDS:
+        return f"the keeper is {seen.lag_seconds:,.0f} seconds behind"
+    if seen.failures is None:
+        return "it cannot be seen whether records wait in the keeper's failure queue"
+    if seen.failures:
+        return f"{seen.failures:,} messages wait in the keeper's failure queue"
+    return None
+
+
+def kept_by(keepers: tuple[Follower, ...]) -> dict[str, str]:
+    """The keepers' mappings as an audit notes them: when each was changed last.
+
+    One that was disabled for a while has lost what the stream forgot meanwhile.
+    """
+    return {keeper.uuid: keeper.modified for keeper in keepers}

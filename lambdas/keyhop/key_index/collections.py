@@ -1,44 +1,37 @@
 """Single item collections: the only place that writes to a user's table, and only sentinels.
 
 Every read is strongly consistent. A write is conditional: a sentinel is put only where no item is,
-and deleted only if it carries the marker. All calls are retried while that can help, and counted.
+and deleted only if it carries the marker, with its value. All calls are retried while that can
+help, and counted.
 """
 
-from collections.abc import Iterable, Mapping
-from threading import Event, Lock
+from collections.abc import Iterable
+from threading import Event
 from typing import Any
-
-from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import CONDITION_FAILED, Requester, error_code, units_of
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import GaveUp
-from keyhop.key_index.protocol import Seen
-from keyhop.key_index.sentinel import MARKER, Sentinel
-from keyhop.retries import DEFAULT_PATIENCE_SECONDS, FIRST_SECONDS
+from keyhop.key_index.lease import Fence
+from keyhop.key_index.protocol import Place, Seen
+from keyhop.key_index.sentinel import MARK, MARKER, Sentinel
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls, Written
 from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import pause
 
-LONGEST_BACKOFF_SECONDS = 5.0
 LOOK_ITEMS = 2
-MOST_KEYS_AT_ONCE = 100
-"""Of one BatchGetItem (AWS documentation)."""
-
-REFUSED_WRITE_UNITS = 1.0
-"""A conditional write that fails costs as much as the item that stands in its way (AWS
-documentation); the answer does not tell."""
+LARGE_ITEM_BYTES = 8192
+"""Of the table's mean item: a look at two such items costs four read units or more, and one that
+asks for a single item first, one unit more than it saves at worst."""
 
 
-class Collections:
+class Collections(ItemCalls):
     """The item collections of one table; for any number of threads at once.
 
-    usage: counts also `put`, `deleted`, and `occupied`: places that a user's item holds.
-    writes: limits write units a second. patience: seconds of nothing but failures, until GaveUp.
-    ends_at: a moment of the connection's clock after which no call is begun (GaveUp). over: set
-    when the slice that the calls belong to is over; then no call is begun (Stopped).
+    usage: counts also `writes`, `put`, `deleted`, and `occupied`: places that a user's item holds.
+    item_bytes: mean size of the table's items, as far as it is known. fence: lets writes pass
+    (IndexBusy); None for the keeper, which needs no lease. The others are those of ItemCalls.
     """
 
     def __init__(
@@ -47,79 +40,69 @@ class Collections:
         table: str,
         sentinel: Sentinel,
         *,
+        item_bytes: float | None = None,
         writes: Budget | None = None,
         patience: float = DEFAULT_PATIENCE_SECONDS,
         ends_at: float | None = None,
         stop: Event | None = None,
+        fence: Fence | None = None,
     ) -> None:
-        self.sentinel = sentinel
-        self.usage = Usage()
-        self.stop = stop or Event()
-        self.over: Event | None = None
-        self._ends_at = ends_at
-        self._table = table
-        self._writes = writes or Budget()
-        self._clock = connection.clock
-        self._lock = Lock()
-        self._requester = Requester(
-            connection.client,
+        super().__init__(
+            connection,
             table,
-            usage=self.usage,
-            endpoint=connection.endpoint,
+            writes=writes,
             patience=patience,
-            longest_wait=LONGEST_BACKOFF_SECONDS,
-            pause=self.pause,
-            on_throttle=self._on_throttle,
-            clock=self._clock,
+            ends_at=ends_at,
+            stop=stop,
+            check=(lambda: None) if fence is None else fence.check,
         )
+        self.sentinel = sentinel
+        self.is_fenced = fence is not None
+        self._items_are_large = (item_bytes or 0.0) >= LARGE_ITEM_BYTES
         self._names = {
             "#p": sentinel.partition.name,
             "#s": sentinel.sort.name,
             "#m": MARKER,
         }
 
-    def read(self, partition: Key) -> bool:
-        """Whether the collection has its sentinel."""
-        item = self._get(partition)
-        return item is not None and self.sentinel.is_one(item)
-
-    def is_occupied(self, partition: Key) -> bool:
-        """Whether an item that is no sentinel has the sentinel's key."""
-        item = self._get(partition)
-        return item is not None and not self.sentinel.is_one(item)
+    def read(self, partition: Key) -> Place:
+        """What is where the collection's sentinel goes."""
+        place = self._place(self._get(partition))
+        self.usage.count(occupied=place is Place.OCCUPIED)
+        return place
 
     def read_many(self, partitions: Iterable[Key]) -> list[Key]:
-        """Those of distinct partition keys whose collection has its sentinel."""
+        """Those of distinct partition keys whose collection has its sentinel, or can have none."""
         wanted = list(partitions)
         found: list[Key] = []
         for at in range(0, len(wanted), MOST_KEYS_AT_ONCE):
             keys = [self.sentinel.key_of(key) for key in wanted[at : at + MOST_KEYS_AT_ONCE]]
-            found += self._read_batch(keys)
+            items = self._read_batch(keys, self._projection())
+            self.usage.count(occupied=sum(self._place(item) is Place.OCCUPIED for item in items))
+            name = self.sentinel.partition.name
+            found += [{name: item[name]} for item in items]
         return found
 
     def look(self, partition: Key) -> Seen:
-        """The collection's first two items."""
-        answer = self._read(
-            "query",
-            KeyConditionExpression="#p = :p",
-            ExpressionAttributeValues={":p": partition[self.sentinel.partition.name]},
-            Limit=LOOK_ITEMS,
-            Select="SPECIFIC_ATTRIBUTES",  # as IAM demands it
-        )
-        return Seen.of([self.sentinel.is_one(item) for item in answer["Items"]])
+        """The collection's first two items; or, where items are large, the first one if that is an
+        item of a user: then it is not told whether the sentinel comes after it.
+        """
+        if self._items_are_large and self._first(partition, 1) == [False]:
+            return Seen(items=True, sentinel=None)
+        return Seen.of(self._first(partition, LOOK_ITEMS))
 
     def put(self, partition: Key) -> bool:
         """Put the sentinel if nothing has its key; False if a user's item has it."""
-        refused = self._write(
+        written = self._put_or_delete(
             "put_item",
             Item=self.sentinel.item_of(partition),
             ConditionExpression="attribute_not_exists(#p)",
             ExpressionAttributeNames={"#p": self._names["#p"]},
         )
-        if refused is None:
+        if written.refused is None:
             self.usage.count(put=1)
             return True
-        item = refused.response.get("Item")
+        item = written.old
         if item is None or self.sentinel.is_one(item):
             return True
         self.usage.count(occupied=1)
@@ -127,110 +110,54 @@ class Collections:
 
     def delete(self, partition: Key) -> None:
         """Delete the sentinel if it carries the marker."""
-        refused = self._write(
+        written = self._put_or_delete(
             "delete_item",
             Key=self.sentinel.key_of(partition),
-            ConditionExpression="attribute_type(#m, :n)",
+            ConditionExpression="#m = :mark",
             ExpressionAttributeNames={"#m": MARKER},
-            ExpressionAttributeValues={":n": {"S": "N"}},
+            ExpressionAttributeValues={":mark": MARK},
         )
-        if refused is None:
+        if written.refused is None:
             self.usage.count(deleted=1)
 
-    def limit_writes(self, max_rate: float) -> None:
-        """From now on, hold the writes under `max_rate` write units a second."""
-        with self._lock:
-            self._writes.limit_rate(self._clock(), max_rate)
+    def _first(self, partition: Key, items: int) -> list[bool]:
+        """Of the first items of a collection, whether each is the sentinel."""
+        answer = self._read(
+            "query",
+            **self._projection(),
+            KeyConditionExpression="#p = :p",
+            ExpressionAttributeValues={":p": partition[self.sentinel.partition.name]},
+            Limit=items,
+            Select="SPECIFIC_ATTRIBUTES",  # as IAM demands it
+        )
+        return [self.sentinel.is_one(item) for item in answer["Items"]]
 
-    def pause(self, seconds: float) -> None:
-        """Wait; raises Stopped as soon as the run is to stop, or the slice is over; GaveUp."""
-        if self._ends_at is not None and self._clock() + seconds >= self._ends_at:
-            raise GaveUp("There was no time left.")
-        pause(self.stop, self.over, seconds)
+    def _place(self, item: Key | None) -> Place:
+        if item is None:
+            return Place.FREE
+        return Place.SENTINEL if self.sentinel.is_one(item) else Place.OCCUPIED
 
     def _get(self, partition: Key) -> Key | None:
-        answer = self._read("get_item", Key=self.sentinel.key_of(partition))
+        answer = self._read("get_item", **self._projection(), Key=self.sentinel.key_of(partition))
         item: Key | None = answer.get("Item")
         return item
 
     def _projection(self) -> dict[str, Any]:
         return {
-            "ConsistentRead": True,
             "ProjectionExpression": ", ".join(self._names),
             "ExpressionAttributeNames": self._names,
         }
 
-    def _read(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        self.pause(0)
-        # A strongly consistent read costs one unit at least.
-        return self._requester.call(
+    def _put_or_delete(self, operation: str, **parameters: Any) -> Written:
+        written = self._write(
             operation,
-            1.0,
+            SENTINEL_WRITE_UNITS,
             TableName=self._table,
-            ReturnConsumedCapacity="TOTAL",
-            **self._projection(),
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
             **parameters,
         )
-
-    def _read_batch(self, keys: list[Key]) -> list[Key]:
-        found: list[Key] = []
-        waiting: dict[str, Any] = {self._table: {"Keys": keys, **self._projection()}}
-        pauses = 0
-        began = self._clock()
-        while waiting:
-            self.pause(0)
-            answer = self._requester.call(
-                "batch_get_item", RequestItems=waiting, ReturnConsumedCapacity="TOTAL"
-            )
-            left = answer.get("UnprocessedKeys") or {}
-            # DynamoDB Local charges nothing for an item that is not there; the service does.
-            least = _count_keys(waiting) - _count_keys(left)
-            self.usage.count(read_units=max(0.0, least - units_of(answer)))
-            for items in answer["Responses"].values():
-                found += [
-                    {self.sentinel.partition.name: item[self.sentinel.partition.name]}
-                    for item in items
-                    if self.sentinel.is_one(item)
-                ]
-            waiting = left
-            if waiting:  # the service's other way to throttle
-                self.usage.count(retries=1)
-                self.pause(min(LONGEST_BACKOFF_SECONDS, FIRST_SECONDS * 2**pauses))
-                pauses += 1
-                if self._clock() - began > self._requester.patience.seconds:
-                    raise GaveUp(f"Table {self._table!r} has no room for reads.")
-        return found
-
-    def _write(self, operation: str, **parameters: Any) -> ClientError | None:
-        """None if it was written; else the error that tells what stands there instead."""
-        with self._lock:
-            delay = self._writes.reserve(self._clock(), SENTINEL_WRITE_UNITS)
-        units = 0.0
-        try:
-            self.pause(delay)
-            answer = self._requester.call(
-                operation,
-                TableName=self._table,
-                ReturnConsumedCapacity="TOTAL",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **parameters,
-            )
-            units = units_of(answer)
-            self.usage.count(writes=1)
-            return None
-        except ClientError as error:
-            if error_code(error) != CONDITION_FAILED:
-                raise
-            units = REFUSED_WRITE_UNITS
-            self.usage.count(requests=1, writes=1, write_units=units)
-            return error
-        finally:
-            with self._lock:
-                self._writes.settle(self._clock(), SENTINEL_WRITE_UNITS, units)
-
-    def _on_throttle(self) -> None:
-        with self._lock:
-            self._writes.throttled(self._clock())
+        self.usage.count(writes=1)
+        return written
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
@@ -247,7 +174,3 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "retries": usage.retries,
         "throttles": dict(sorted(usage.throttles.items())),
     }
-
-
-def _count_keys(requested: Mapping[str, Any]) -> int:
-    return sum(len(table["Keys"]) for table in requested.values())

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
@@ -10,12 +9,13 @@ from keyhop.dynamodb.tables import Source, Table
 from keyhop.jobs.request import allowed, table_name
 from keyhop.jobs.runs import Deployment
 from keyhop.jobs.task import Options
-from keyhop.key_index.belief import choose_source
-from keyhop.key_index.registry import Registry, folder_of
+from keyhop.key_index.belief import Belief, Evidence, choose_source, gather
+from keyhop.key_index.index import Sentinels, sentinels_of
+from keyhop.key_index.lease import FENCE_SECONDS, Fence
+from keyhop.key_index.registry import Entry, Registry, bucket_registry
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.key_index.task import WalkTask
-from keyhop.storage.s3 import Bucket
-from keyhop.streams.event_source import Mappings
+from keyhop.streams.event_source import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,14 @@ class KeyIndexes:
     """The key indexes of a deployment.
 
     places: for each of its tables with keyIndex, as the context names it, the sentinels' sort key,
-    None for the least one.
+    None for the least one. watch: sees the keeper; None where it is not looked at. settle_seconds:
+    longer than the keeper, or a walker, can be at work after it was told to end.
     """
 
     deployment: Deployment
     places: Mapping[str, str | None]
+    watch: Watch | None = None
+    settle_seconds: float = FENCE_SECONDS
 
     def checked(self, table: str) -> str:
         """The table as requests name it; raises InvalidInput for one without keyIndex."""
@@ -38,57 +41,63 @@ class KeyIndexes:
             raise InvalidInput(
                 f"Table {table!r} has no keyIndex in this deployment (those that have: {listed}): "
                 f'write {{"table": "{table_name(table)}", "keyIndex": true}} into "tables" in '
-                f"cdk.json and deploy again."
+                f"keyhop.json and deploy again."
             ) from error
 
-    def registry(self, table: Table) -> Registry:
+    def registry(self, table: Table | Source) -> Registry:
         """Where what is known about a table's key index is written down."""
         runs = self.deployment.runs
-        store = Bucket(runs.s3, runs.bucket, f"key-index/{folder_of(table)}/")
-        return Registry(store, table.identity)
+        return bucket_registry(runs.s3, runs.bucket, table)
 
     def sentinel(self, table: Table) -> Sentinel:
         """The sentinels of a table; raises CannotStart if it can have none."""
-        return Sentinel.of(table.space, self.places.get(table.name))
+        return Sentinel.of(table.space, self._place(table))
 
-    def believe(
-        self, connection: Connection, table: Table, method: str
-    ) -> tuple[Source | None, str]:
+    def _listed(self, table: Table) -> str | None:
+        """What `places` calls a table, however it was asked for: by its ARN, or by its name, which
+        is of the deployment's own account and region; None if it is not among them.
+        """
+        by_name = () if table.arn in self.deployment.tables else (table.bare_name,)
+        return next((name for name in (table.arn, *by_name) if name in self.places), None)
+
+    def _place(self, table: Table) -> str | None:
+        name = self._listed(table)
+        return None if name is None else self.places[name]
+
+    def kept_sentinel(self, table: Table) -> Sentinel:
+        """Where the table's sentinels are; without a record, as `sentinel` says.
+
+        What is configured says only where a new index has them: a keeper, or a walk, that followed
+        it would put a second sentinel into each collection of an index that is there already.
+        Raises what reading the record can raise, rather than guess.
+        """
+        return self.registry(table).known().place or self.sentinel(table)
+
+    def believe(self, table: Table, method: str, anyway: bool) -> Belief:
         """Whether the keys are read from the index; see keys/task.py."""
-        return choose_source(table, method, self.registry, self.places.get(table.name))
+        is_listed = self._listed(table) is not None
+        sentinel = self.sentinel(table).to_json() if is_listed else None
+
+        def evidence() -> Evidence:
+            return gather(table, self._entry(table), self.watch, sentinel, is_listed)
+
+        return choose_source(table, method, anyway, evidence)
+
+    def sentinels_of(self, table: Table) -> Sentinels | None:
+        """What tells the sentinels of a table; see keys/task.py."""
+        return sentinels_of(table, self._entry(table), self._place(table))
+
+    def _entry(self, table: Table) -> Entry:
+        """Without any keyIndex a deployment has no registry, and no right to look for one."""
+        return self.registry(table).entry() if self.places else Entry(table.identity)
 
     def task(self, connection: Connection, options: Options) -> WalkTask:
         """The task of a run that walks over one of the tables."""
-        return WalkTask(connection, options, self._checked_sentinel)
+        return WalkTask(connection, options, self._checked_sentinel, self._fence)
+
+    def _fence(self, source: Source, holder: str) -> Fence:
+        return Fence(self.registry(source), holder, self.settle_seconds / 4)
 
     def _checked_sentinel(self, table: Table) -> Sentinel:
         self.checked(table.name)
-        return self.sentinel(table)
-
-
-@dataclass(frozen=True, slots=True)
-class MappedKeeper:
-    """The keeper function of a deployment, by its event source mappings (life_cycle.Keeper)."""
-
-    turns_stream_on: ClassVar[bool] = True
-    mappings_of: Mappings
-
-    def attach(self, table: Table) -> bool:
-        return table.stream is not None and self.mappings_of.attach(table.stream)
-
-    def check_may_detach(self, table: Table) -> None:
-        """Keeper.check_may_detach: its mappings are ours."""
-
-    def detach(self, table: Table) -> bool:
-        return self.mappings_of.detach(_stream_of(table))
-
-    def shares_stream(self, table: Table) -> bool:
-        return table.stream is not None and bool(self.mappings_of.others(table.stream))
-
-    def mappings(self, table: Table) -> int:
-        return len(self.mappings_of.of_table(_stream_of(table)))
-
-
-def _stream_of(table: Table) -> str:
-    """The table's stream, or an ARN like it: mappings to streams of yesterday go as well."""
-    return table.stream or f"{table.arn}/stream/none"
+        return self.kept_sentinel(table)

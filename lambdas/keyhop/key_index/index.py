@@ -10,30 +10,31 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import error_code
-from keyhop.dynamodb.tables import BUSY, Table, look_up, request
-from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.key_index.sentinel import INDEX, MARKER
+from keyhop.dynamodb.schema import has_key_index, indexes_of
+from keyhop.dynamodb.tables import BUSY, Step, Table, look_up, request, update
+from keyhop.dynamodb.values import Key
+from keyhop.errors import AwsRefused, CannotStart, IndexNotFound
+from keyhop.key_index.registry import Entry
+from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 
 MOST_INDEXES = 20
 """Global indexes of a table, by default (AWS documentation)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """done: nothing is left to do. says: what is under way, for a person."""
+LEAST_VIEW = "KEYS_ONLY"
+"""What the keeper needs of a stream: least data of users in it, and the largest batches."""
 
-    done: bool
-    says: str
+VIEWS = (LEAST_VIEW, "NEW_AND_OLD_IMAGES")
+"""What a stream that Keyhop turns on may hold; with images others can follow the table by it."""
 
 
 def table_with_index(connection: Connection, name: str) -> Table:
     """The table; raises TableNotFound and others, and CannotStart if another index is so called."""
     table = look_up(connection, name)
-    index = table.index(INDEX)
-    if index is not None:
-        _check_shape(index, table)
+    _check_shape(table)
     return table
 
 
@@ -54,6 +55,55 @@ def shape_of(table: Table) -> dict[str, Any]:
     return {"indexes": sorted(table.global_indexes), "stream_view": table.stream_view}
 
 
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """The indexes, beside the key index, that a sentinel enters: it has all of their key
+    attributes. hot: those where all sentinels have the same partition key.
+    """
+
+    indexes: tuple[str, ...] = ()
+    hot: tuple[str, ...] = ()
+
+    @property
+    def write_units(self) -> float:
+        """Of putting or deleting a sentinel: one for the table, one for each of its indexes."""
+        return SENTINEL_WRITE_UNITS + len(self.indexes)
+
+
+def entered_by(table: Table) -> Entered:
+    """The user's indexes that sentinels of the table enter, global and local ones."""
+    partition = set(table.space.names)
+    sort = table.space.sort
+    has = partition | {MARKER} | ({sort.name} if sort else set())
+    entered, hot = [], []
+    for index in indexes_of(table.description):
+        keys = {entry["AttributeName"]: entry["KeyType"] for entry in index["KeySchema"]}
+        if index["IndexName"] == INDEX or not has.issuperset(keys):
+            continue
+        entered.append(index["IndexName"])
+        if partition.isdisjoint(name for name, kind in keys.items() if kind == "HASH"):
+            hot.append(index["IndexName"])
+    return Entered(tuple(entered), tuple(hot))
+
+
+def check_region(table: Table, region: str | None, is_known: bool) -> None:
+    """Raises CannotStart if another region may keep the sentinels of a global table.
+
+    region: the one that is to, if it was said. is_known: an index was built from here.
+    """
+    replicas = [replica.get("RegionName", "?") for replica in table.description.get("Replicas", ())]
+    own = table.arn.split(":")[3] if table.arn.count(":") > 3 else ""
+    if not replicas or is_known or (region is not None and region == own):
+        return
+    which = "none was named" if region is None else f"{region} was named"
+    raise CannotStart(
+        f"Table {table.bare_name!r} is a global table, with replicas in {', '.join(replicas)}: one "
+        f"region puts and deletes its sentinels, which the others get by replication. This is "
+        f"{own}, and {which}: start BuildKeyIndex in one region only, and name that as the field "
+        f"region of its input."
+    )
+
+
 def check_can_have_one(table: Table) -> None:
     """Raises CannotStart if the table can have no key index."""
     indexes = len(table.global_indexes)
@@ -69,6 +119,7 @@ def check_can_have_one(table: Table) -> None:
 def check_has_one(table: Table) -> None:
     """Raises IndexNotFound or CannotStart if there is no key index to read."""
     name = table.bare_name
+    _check_shape(table)
     if table.index(INDEX) is None:
         raise IndexNotFound(
             f"Table {name!r} has no key index: build one (keyhop index build {name})."
@@ -80,19 +131,69 @@ def check_has_one(table: Table) -> None:
         )
 
 
-def step_towards_built(connection: Connection, name: str, with_stream: bool) -> tuple[Table, Step]:
-    """Turn the stream on (if wanted), then add the index, then wait until it is ACTIVE."""
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """What tells a table's sentinels: place and whole marker, so that an item of a user that has
+    only one of them counts. are_known: by its record or its index; else some may be left over.
+    """
+
+    item: Key
+    are_known: bool
+
+
+def sentinels_of(
+    table: Table, entry: Entry | None = None, place: str | None = None
+) -> Sentinels | None:
+    """A table's sentinels, by its entry, or else at the usual place; None if it can have none.
+
+    place: the sort key they have in the latter case, None for the least one.
+    """
+    if entry is not None and entry.place is not None:
+        return Sentinels(entry.place.item_of({}), are_known=True)
+    if is_anothers(table):
+        return None
+    try:
+        item = Sentinel.of(table.space, place).item_of({})
+    except CannotStart:
+        return None
+    return Sentinels(item, are_known=table.index(INDEX) is not None)
+
+
+def check_stream_view(table: Table, wanted: str | None) -> None:
+    """Raises CannotStart if the stream is on and its records hold something else than is wanted."""
+    if wanted is not None and table.stream_view not in (None, wanted):
+        raise CannotStart(
+            f"The stream of table {table.bare_name!r} is on, with {table.stream_view}, which "
+            f"DynamoDB changes of no stream. Let its readers come to its end, turn it off, and "
+            f"start BuildKeyIndex again, which turns it on with {wanted} and audits: what was "
+            f"written meanwhile no keeper has seen."
+        )
+
+
+def step_towards_built(
+    connection: Connection,
+    name: str,
+    with_stream: bool,
+    view: str | None = None,
+    throughput: Mapping[str, int] | None = None,
+) -> tuple[Table, Step]:
+    """Turn the stream on (if wanted), then add the index, then wait until it is ACTIVE.
+
+    view: what the records of a stream that is turned on hold; None for the keys alone. throughput:
+    the capacity of an index that is added, None for a table on demand.
+    """
     table = table_with_index(connection, name)
     check_can_have_one(table)
     if table.status != "ACTIVE":
         return table, Step(False, f"waiting for {table.bare_name}, which is {table.status}")
     if with_stream and table.stream is None:
-        stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
-        _update(connection, name, StreamSpecification=stream)
+        stream = {"StreamEnabled": True, "StreamViewType": view or LEAST_VIEW}
+        update(connection, name, StreamSpecification=stream)
         return table, Step(False, "turning the stream on")
     if table.index(INDEX) is None:
-        _update(connection, name, **_addition(table))
-        return table, Step(False, "adding the index")
+        return table, _index_step(
+            connection, table, "adding the index", **_addition(table, throughput)
+        )
     if not is_ready(table):
         return table, Step(False, f"waiting for the index, which is {status_of(table)}")
     return table, Step(True, "the index is ACTIVE")
@@ -108,20 +209,43 @@ def step_towards_removed(
     if status_of(table) == "DELETING":
         return table, Step(False, "waiting for the index to go")
     if table.index(INDEX) is not None:
-        deletion = {"Delete": {"IndexName": INDEX}}
-        _update(connection, name, GlobalSecondaryIndexUpdates=[deletion])
-        return table, Step(False, "deleting the index")
+        changes = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": INDEX}}]}
+        return table, _index_step(connection, table, "deleting the index", **changes)
     if with_stream and table.stream is not None:
-        _update(connection, name, StreamSpecification={"StreamEnabled": False})
+        update(connection, name, StreamSpecification={"StreamEnabled": False})
         return table, Step(False, "turning the stream off")
     return table, Step(True, "the index is gone")
 
 
-def _addition(table: Table) -> dict[str, Any]:
+def step_towards_capacity(
+    connection: Connection, name: str, units: Mapping[str, int]
+) -> tuple[Table, Step]:
+    """Give the index another capacity, then wait until it has it.
+
+    What the service refuses is no reason to wait: it lets capacity be lowered four times a day,
+    and once an hour besides (AWS documentation), and calls that a LimitExceededException.
+    """
+    table = table_with_index(connection, name)
+    index = table.index(INDEX)
+    if table.status != "ACTIVE":
+        return table, Step(False, f"waiting for {table.bare_name}, which is {table.status}")
+    given = {} if index is None else index.get("ProvisionedThroughput", {})
+    if table.throughput is None or all(given.get(kind) == units[kind] for kind in units):
+        return table, Step(True, "the index has its capacity")
+    change = {"Update": {"IndexName": INDEX, "ProvisionedThroughput": dict(units)}}
+    try:
+        request(connection, name, "update_table", GlobalSecondaryIndexUpdates=[change])
+    except AwsRefused as refused:
+        return table, Step(True, f"the index keeps its capacity: {refused}")
+    except ClientError as error:
+        if error_code(error) != BUSY:
+            return table, Step(True, f"the index keeps its capacity: {error}")
+    return table, Step(False, "lowering the capacity of the index")
+
+
+def _addition(table: Table, throughput: Mapping[str, int] | None) -> dict[str, Any]:
     (partition,) = table.space.partition
-    throughput = {}
-    if table.throughput is not None:
-        throughput = {"ProvisionedThroughput": table.throughput}
+    capacity = {} if throughput is None else {"ProvisionedThroughput": dict(throughput)}
     index = {
         "IndexName": INDEX,
         "KeySchema": [
@@ -129,7 +253,7 @@ def _addition(table: Table) -> dict[str, Any]:
             {"AttributeName": MARKER, "KeyType": "RANGE"},
         ],
         "Projection": {"ProjectionType": "KEYS_ONLY"},
-        **throughput,
+        **capacity,
     }
     return {
         "AttributeDefinitions": [
@@ -140,19 +264,24 @@ def _addition(table: Table) -> dict[str, Any]:
     }
 
 
-def _check_shape(index: Mapping[str, Any], table: Table) -> None:
-    keys = [(entry["AttributeName"], entry["KeyType"]) for entry in index["KeySchema"]]
-    if keys != [(table.space.partition[0].name, "HASH"), (MARKER, "RANGE")]:
+def is_anothers(table: Table) -> bool:
+    """Whether an index has the key index's name and another shape: somebody else's."""
+    return table.index(INDEX) is not None and not has_key_index(table.description)
+
+
+def _check_shape(table: Table) -> None:
+    if is_anothers(table):
         raise CannotStart(
             f"Table {table.bare_name!r} has an index {INDEX!r} of another shape, which is not "
             f"Keyhop's: delete it first."
         )
 
 
-def _update(connection: Connection, name: str, **changes: Any) -> None:
-    try:
-        request(connection, name, "update_table", **changes)
-    except ClientError as error:
-        if error_code(error) != BUSY:
-            raise
-        # Somebody was quicker: the next step sees what came of it.
+def _index_step(connection: Connection, table: Table, says: str, **changes: Any) -> Step:
+    """Add or delete the index, or wait: of a table's indexes one is made or deleted at a time."""
+    for index in table.description.get("GlobalSecondaryIndexes", ()):
+        name, status = index["IndexName"], index.get("IndexStatus")
+        if name != INDEX and status in ("CREATING", "DELETING"):
+            return Step(False, f"waiting for the index {name}, which is {status}")
+    update(connection, table.name, **changes)
+    return Step(False, says)

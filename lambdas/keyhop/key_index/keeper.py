@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.values import key_text
+from keyhop.dynamodb.values import canonical
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.protocol import first_call
 from keyhop.key_index.reconcile import reconcile
@@ -26,7 +26,8 @@ def keep(
         reconcile(collections, change.partition, first_call(change.only_inserts))
 
     def select(changes: list[Change]) -> list[Change]:
-        """Without the inserts whose collection has its sentinel: the protocol's READ, many at once.
+        """Without the inserts whose collection has its sentinel, or can have none: the
+        protocol's READ, many at once.
 
         Those not found go on with a look, as after a READ of their own.
         """
@@ -34,7 +35,7 @@ def keep(
         if len(inserts) < 2:
             return changes
         try:
-            right = {key_text(key[name]) for key in collections.read_many(inserts)}
+            right = {canonical(key[name]) for key in collections.read_many(inserts)}
         except Stopped:
             raise
         except Exception as error:  # one key that cannot be read must not hold up the others
@@ -42,7 +43,7 @@ def keep(
             return changes
         left = []
         for change in changes:
-            if change.only_inserts and key_text(change.partition[name]) in right:
+            if change.only_inserts and canonical(change.partition[name]) in right:
                 continue
             change.only_inserts = False
             left.append(change)

@@ -5,79 +5,77 @@ steps. Each may be repeated. `next` in a step's result says what follows: "wait"
 again), "walk" (the jobs in `walk` and `audit`; then the step "finish"), "finish", "planned", "end".
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Table
-from keyhop.errors import CannotStart
-from keyhop.jobs.estimate import estimate
+from keyhop.dynamodb.tables import Step, Table
+from keyhop.errors import CannotStart, IndexBusy
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import Wishes
 from keyhop.jobs.model import usage_of
-from keyhop.jobs.task import Examples, merged
-from keyhop.jobs.work import NOTES
+from keyhop.jobs.task import noted_examples
+from keyhop.key_index.findings import (
+    action_estimate,
+    has_rows,
+    manifest_of,
+    remaining,
+    report_of,
+)
 from keyhop.key_index.index import (
-    Step,
     check_can_have_one,
     check_has_one,
+    check_region,
+    check_stream_view,
     is_ready,
     shape_of,
     status_of,
     step_towards_built,
     step_towards_removed,
+    table_with_index,
 )
-from keyhop.key_index.registry import Registry, without_examples
-from keyhop.key_index.report import build_cost, walk_report
+from keyhop.key_index.keepers import Keeper, kept_now
+from keyhop.key_index.lease import FENCE_SECONDS
+from keyhop.key_index.provisioned import Scaling, capacity_now, capacity_of, settle
+from keyhop.key_index.registry import LOST, Entry, IsAlive, Registry, without_examples
 from keyhop.key_index.request import Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, Walk, WalkTask
-from keyhop.key_index.validation import check_all_were_free, check_items, check_place
+from keyhop.key_index.validation import (
+    check_all_are_free,
+    check_all_were_free,
+    check_items,
+    check_place,
+)
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
+from keyhop.storage.store import Memory
 
 WAIT_SECONDS = 10
 LONG_WAIT_SECONDS = 60
 MOST_REMOVALS = 5
 """Walks of a removal: if rows turn up again and again, somebody else puts sentinels."""
 
-ROWS_AT_ONCE = 50
+CARRIED = ("walked", "audited", "kept", "checked")
+"""Of the state after a build's or an audit's walks, what the next step needs."""
+
+OF_AN_INDEX = ("before", "sentinel", "turns_stream_on", "stream", "emptied", "elsewhere", "units")
+"""What of an entry is over when the index is gone."""
+
 REPORT = "audit.json"
 """Beside the manifest of the audit's run; it names examples, and goes with the run."""
 
 
-class Keeper(Protocol):
-    """Who keeps the index of a table true, as far as it is ours to say."""
-
-    @property
-    def turns_stream_on(self) -> bool:
-        """Whether a table without a stream gets one, which goes with the index."""
-
-    def attach(self, table: Table) -> bool:
-        """Make sure that the table is followed; False: not yet, so this is called again."""
-
-    def check_may_detach(self, table: Table) -> None:
-        """Raises CannotStart if somebody follows the table whom it is not ours to stop."""
-
-    def detach(self, table: Table) -> bool:
-        """Make sure that it is not followed; False: not yet, so this is called again."""
-
-    def mappings(self, table: Table) -> int:
-        """How many mappings of the keeper there are: with none, nobody follows the table."""
-
-    def shares_stream(self, table: Table) -> bool:
-        """Whether somebody else reads the table's stream."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LifeCycle:
     """One action on the key index of one table.
 
-    journal_of: from a run to its files. settle_seconds: longer than a keeper can still be at work.
-    execution: what the walks are started by. drift: told of what an audit finds, also if the build
-    that it ends is refused.
+    holder: who holds the lease while the action lasts: what the walks are started by. is_alive:
+    whether another holder is. journal_of: from a run to its files. settle_seconds: longer than a
+    keeper, or a walker of a holder that has ended, can still be at work. drift: told of what an
+    audit finds, also if the build that it ends is refused. scaling: sees that of tables with
+    provisioned capacity.
     """
 
     order: Order
@@ -87,59 +85,171 @@ class LifeCycle:
     registry: Registry
     keeper: Keeper
     journal_of: Callable[[str], Journal]
-    settle_seconds: int = 0
-    execution: str = ""
+    holder: str
+    is_alive: IsAlive
+    settle_seconds: int = FENCE_SECONDS
     drift: Callable[[int], None] = lambda found: None
-
-    @property
-    def sentinel(self) -> Sentinel:
-        """The table's sentinels; raises CannotStart if it can have none."""
-        return self.sentinel_of(self.table)
+    scaling: Scaling = field(default_factory=Scaling)
+    entry: Entry = field(init=False)
 
     def step(self, step: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        """One step, "prepare" or "finish"; returns the next state. Raises CannotStart."""
-        steps: dict[tuple[str, str], Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        """One step, "prepare" or "finish"; returns the next state. Raises CannotStart.
+
+        It is done under the lease, which the last one gives back. A step that is repeated after
+        that finds what had come of it.
+        """
+        action = self.order.action
+        if self.order.plan_only:
+            return {"next": "planned", "estimate": self.expected()}
+        self.registry.check_writable()
+        self.entry = self.registry.known()
+        ended = self.entry.ended
+        if ended is not None and ended["holder"] == self.holder:
+            return dict(ended["state"])
+        lease = self.entry.lease
+        is_first = lease is None or lease.holder != self.holder
+        if is_first and step != "prepare":
+            raise IndexBusy(LOST)  # what was done under it may be undone by now
+        try:
+            self.entry = self.registry.take(self.holder, action, self.is_alive)
+        except IndexBusy as busy:
+            if not self.order.scheduled:
+                raise
+            return {"next": "end", "result": {"table": self.order.table, "skipped": str(busy)}}
+        lease = self.entry.lease
+        assert lease is not None
+        if lease.inherited and state.get("heir") != lease.since:
+            says = "waiting for what the last holder of the lease may still be doing"
+            wait = {"next": "wait", "seconds": self.settle_seconds, "says": says}
+            return {**wait, "heir": lease.since}
+        self._note(lease=replace(lease, inherited=False))
+        # What was seen before the lease was taken says nothing.
+        self.table = table_with_index(self.connection, self.order.table)
+        try:
+            following = self._steps[action, step](state)
+        except CannotStart:
+            if is_first:  # nothing was done that somebody would have to see to its end
+                self._note(lease=None)
+            raise
+        if following["next"] == "end":
+            self._note(lease=None, ended={"holder": self.holder, "state": following})
+        return following
+
+    @property
+    def _steps(self) -> Mapping[tuple[str, str], Callable[[Mapping[str, Any]], dict[str, Any]]]:
+        return {
             ("build", "prepare"): self._prepare_build,
             ("audit", "prepare"): self._prepare_audit,
             ("remove", "prepare"): self._prepare_removal,
-            ("build", "finish"): self._finish_audit,
+            ("build", "finish"): self._finish_build,
             ("audit", "finish"): self._finish_audit,
             ("remove", "finish"): self._finish_removal,
         }
-        return steps[self.order.action, step](state)
 
-    def estimate(self) -> dict[str, Any]:
-        """What a build would cost, by a sample."""
-        reader = self._reader("build")
-        found = estimate(reader, "skip", "a build walks by hops", Wishes())
-        cost = build_cost(found.findings.keys.mean, found.costs["skip"].units.mean)
-        rate = self.order.max_write_rate or cost["write_units"] or 1.0
-        return {
-            "table": self.order.table,
-            "keys": found.to_json()["keys"],
-            **cost,
-            "secondsOfWriting": round(cost["write_units"] / rate, 1),
-            "spent": {"read_units": found.spent_units},
-        }
+    def _note(self, **fields: Any) -> None:
+        if any(getattr(self.entry, name) != value for name, value in fields.items()):
+            self.entry = self.registry.change(self.holder, **fields)
+
+    @property
+    def sentinel(self) -> Sentinel:
+        """The table's sentinels: where they are on record; as configured for a new index.
+
+        Raises CannotStart if the table can have none.
+        """
+        return self.entry.place or self.sentinel_of(self.table)
+
+    def expected(self) -> dict[str, Any] | None:
+        """What it will cost, by a sample; None if nothing is to be done. Raises CannotStart."""
+        self.entry = self.registry.entry()
+        if self.order.action == "build":
+            self._check_can_build()
+        elif self.order.action == "audit":
+            check_has_one(self.table)
+        elif self._is_gone():
+            return None
+        return action_estimate(self._reader("check"), self.table, self.order, self.scaling)
+
+    def _is_gone(self) -> bool:
+        nothing = self.table.index(INDEX) is None and self.entry.sentinel is None
+        return nothing and not self.order.sweep
+
+    def _check_can_build(self) -> None:
+        check_can_have_one(self.table)
+        self._check_region()
+        check_stream_view(self.table, self.order.stream_view)
+        self._check_place()
 
     def _prepare_build(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        check_can_have_one(self.table)
-        if self.order.plan_only:
-            self._check_place()
-            return {"next": "planned", "estimate": self.estimate()}
+        self._check_can_build()
         if self.table.index(INDEX) is None:
+            # Where an index is, it was looked for; what came since, the walk finds.
             check_items(self.connection, self.order.table, self.sentinel)
-        self._check_place()
-        self.registry.check_writable()
-        self.registry.note_setup(shape_of(self.table), self.sentinel)
-        table, step = step_towards_built(
-            self.connection, self.order.table, with_stream=self.keeper.turns_stream_on
+            return {"next": "walk", "walk": self._job("check")}
+        return self._build()
+
+    def _finish_build(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        if "audited" in state:
+            return self._lower(state) or self._finish_audit(state)
+        if not state.get("checked"):
+            journal = self.journal_of(state["walked"]["run"])
+            journal.keep(REPORT, {"kind": "check", "examples": noted_examples(journal)})
+            named_in = None if isinstance(journal.store, Memory) else journal.store.url(REPORT)
+            usage = usage_of(manifest_of(journal))
+            try:
+                check_all_are_free(usage, self.sentinel, named_in)
+            except CannotStart:
+                self._note(lease=None)  # nothing was done
+                raise
+        return {**self._build(), "checked": True}
+
+    def _build(self) -> dict[str, Any]:
+        """What is to be done before sentinels are put, one thing at a time."""
+        turns_on = self.keeper.turns_stream_on and self.table.stream is None
+        capacity = None
+        if self.table.index(INDEX) is None:
+            capacity = capacity_of(self.table, self.order.max_write_rate, self.scaling)
+        self._note(
+            before=self.entry.before or shape_of(self.table),
+            sentinel=self.sentinel.to_json(),
+            turns_stream_on=turns_on or self.entry.turns_stream_on,
+            stream=None if turns_on else self.entry.stream,
+            emptied=False,
+            elsewhere=0,
+            units=capacity.kept if capacity else self.entry.units,
         )
+        table, step = step_towards_built(
+            self.connection,
+            self.order.table,
+            with_stream=self.keeper.turns_stream_on,
+            view=self.order.stream_view,
+            throughput=capacity.building if capacity else None,
+        )
+        if self.entry.turns_stream_on and self.entry.stream is None and table.stream is not None:
+            self._note(stream=table.stream)
         if step.done and not self.keeper.attach(table):
             step = Step(False, "attaching the keeper")
         if not step.done:
             return self._wait(step)
-        return {"next": "walk", "walk": self._job("build"), "audit": self._job("audit")}
+        self.table = table
+        return {
+            "next": "walk",
+            "walk": self._job("build"),
+            "audit": self._job("audit"),
+            "kept": kept_now(self.keeper, self.table),
+            "settleSeconds": 0,
+        }
+
+    def _lower(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The capacity that the index had for its build; what to wait for, None when it is done."""
+        if (units := self.entry.units) is not None:
+            self.table, step = settle(self.connection, self.table, units, self.scaling)
+            if not step.done:
+                return {**state, **self._wait(step)}
+            self._note(units=None)
+        return None
+
+    def _check_region(self) -> None:
+        check_region(self.table, self.order.region, is_known=self.entry.sentinel is not None)
 
     def _prepare_audit(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
@@ -147,33 +257,39 @@ class LifeCycle:
             why = "the table has no key index: start BuildKeyIndex"
             return {"next": "end", "result": {"table": order.table, "skipped": why}}
         check_has_one(table)
+        self._check_region()
         if table.stream is None and self.keeper.turns_stream_on:
             raise CannotStart(
                 f"The stream of table {order.table!r} is off, so no keeper can follow it: start "
                 f"BuildKeyIndex, which turns it on again."
             )
-        self.registry.check_writable()
         self._check_place()
+        # Before the walk: a deploy meanwhile may change where new indexes have their sentinels.
+        self._note(sentinel=self.sentinel.to_json())
         if not self.keeper.attach(table):
             return self._wait(Step(False, "attaching the keeper to the table's present stream"))
-        return {"next": "walk", "audit": self._job("audit")}
+        kept = kept_now(self.keeper, table)
+        return {"next": "walk", "audit": self._job("audit"), "kept": kept}
 
     def _prepare_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        order, table = self.order, self.table
+        order, table, entry = self.order, self.table, self.entry
         self.keeper.check_may_detach(table)
-        # First of all: from the next step on the index holds less than the table.
-        self.registry.void_audit()
-        if not self.keeper.detach(table):
-            return self._wait(Step(False, "detaching the keeper"))
-        setup = self.registry.setup() or {}
-        if setup.get("emptied") and status_of(table) in (None, "DELETING"):
-            return {"next": "finish", "rounds": 1}  # an earlier removal had come so far
-        if table.index(INDEX) is None and not setup and not order.sweep:
+        if self._is_gone():
             why = 'there is no key index, nor a record of one; "sweep": true looks for sentinels'
             return {"next": "end", "result": {"table": order.table, "skipped": why}}
+        if not order.sweep:
+            self._check_region()
+        if entry.place is None:
+            self._check_place()
+        # First of all: from the next step on the index holds less than the table, whether or not
+        # the removal comes to its end.
+        self._note(audit=None)
+        if not self.keeper.detach(table):
+            return self._wait(Step(False, "detaching the keeper"))
+        if entry.emptied and status_of(table) in (None, "DELETING"):
+            return {"next": "finish", "rounds": 1}  # an earlier removal had come so far
         if table.index(INDEX) is not None and not is_ready(table):
             return self._wait(Step(False, f"waiting for the index, which is {status_of(table)}"))
-        self._check_place()
         # Without an index the walk goes over the table, and reads each collection's sentinel.
         return self._removal(1)
 
@@ -188,60 +304,81 @@ class LifeCycle:
     def _finish_audit(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order = self.order
         journal = self.journal_of(state["audited"]["run"])
-        report = self.report_of("audit", journal)
-        report["keeper"] = bool(self.keeper.mappings(self.table))
+        report = report_of(self.order.walk("audit"), journal)
+        grace = math.ceil(self.walk("audit").grace_seconds)
+        if report["drift"] and grace and not state.get("lookingAgain"):
+            says = "waiting for the keeper, to look once more at what was wrong"
+            wait = {"next": "wait", "seconds": grace, "says": says, "lookingAgain": True}
+            return {**wait, **{name: state[name] for name in CARRIED if name in state}}
+        report["remaining"] = remaining(
+            self.connection, self.table, self.sentinel, report["drift"], noted_examples(journal)
+        )
+        # Who followed the table before the walk, and ever since.
+        kept = kept_now(self.keeper, self.table)
+        report["keeper"] = bool(kept) and kept == state["kept"]
+        report["kept_by"] = kept
+        report["stream"] = self.table.stream
         journal.keep(REPORT, report)
-        self.registry.note_audit(report)
+        self._note(audit=without_examples(report))
         self.drift(report["drift"])
-        result = {
+        result: dict[str, Any] = {
             "table": order.table,
             "audit": without_examples(report),
             "report": journal.store.url(REPORT),
         }
         if order.action == "build":
-            built = self.report_of("build", self.journal_of(state["walked"]["run"]))
+            built = report_of(self.order.walk("build"), self.journal_of(state["walked"]["run"]))
             check_all_were_free(built)
             result["build"] = without_examples(built)
+            result["capacity"] = capacity_now(self.table, self.scaling)
         return {"next": "end", "result": result}
 
     def _finish_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
+        # Once more: an audit of an older version, or a person, may have attached one.
+        if not self.keeper.detach(table):
+            return {**self._wait(Step(False, "detaching the keeper")), "rounds": state["rounds"]}
         if is_ready(table):
-            if self._has_rows():
+            reader = self._reader("remove")
+            if has_rows(reader):
                 if state["rounds"] < MOST_REMOVALS:
                     return self._removal(state["rounds"] + 1)
                 raise CannotStart(
                     "Sentinels turn up again and again while they are deleted: somebody else "
                     "builds or keeps the index; end that, and start again."
                 )
-            self.registry.note_emptied()
-        before = (self.registry.setup() or {}).get("before")
-        was_off = before is not None and before["stream_view"] is None
+            self._note(emptied=True, elsewhere=reader.usage.counters["rows_elsewhere"])
         is_ours = (
             self.keeper.turns_stream_on
-            and was_off
+            and not order.keep_stream
             and table.stream is not None
+            and table.stream == self.entry.our_stream(table.stream)
             and not self.keeper.shares_stream(table)
         )
+        self.scaling.forget(table)
         table, step = step_towards_removed(self.connection, order.table, with_stream=is_ours)
         if not step.done:
             return {**self._wait(step), "rounds": state["rounds"]}
-        self.registry.forget()
+        before, elsewhere = self.entry.before, self.entry.elsewhere
         result = {
             "table": order.table,
             "index": None,
             "sentinels": 0,
+            "elsewhere": elsewhere,
             "stream": table.stream,
             "mappings": self.keeper.mappings(table),
-            "as_before": before is None or shape_of(table) == before,
+            "as_before": not elsewhere and (before is None or shape_of(table) == before),
         }
+        nothing = Entry(self.entry.identity)
+        self._note(**{name: getattr(nothing, name) for name in OF_AN_INDEX})
         return {"next": "end", "result": result}
 
     def _check_place(self) -> None:
-        check_place(self.connection, self.table, self.sentinel)
+        """Raises CannotStart if sentinels are elsewhere than they are configured to be."""
+        check_place(self.connection, self.table, self.sentinel_of(self.table), self.entry.place)
 
     def _job(self, kind: Kind) -> dict[str, Any]:
-        return self.order.run_input(self.walk(kind), self.execution)
+        return self.order.run_input(self.walk(kind), self.holder)
 
     def walk(self, kind: Kind) -> Walk:
         """One of the walks; where nobody keeps the index there is nobody to wait for."""
@@ -254,73 +391,9 @@ class LifeCycle:
         seconds = min(seconds, self.settle_seconds)
         return {"next": "wait", "seconds": seconds, "says": step.says}
 
-    def _has_rows(self) -> bool:
-        """Whether the index still has rows of sentinels; reads it to the end, or to the first."""
-        return has_rows(self._reader("remove"))
-
     def _reader(self, kind: Kind) -> PageReader:
         """Reads what a walk of that kind walks over."""
         request = parse_walk(self._job(kind))
-        task = WalkTask(self.connection, request.options, self.sentinel_of)
+        task = WalkTask(self.connection, request.options, lambda table: self.sentinel)
         source = task.plan(self.table, request).source
         return PageReader(self.connection, source, Budget(request.max_read_rate))
-
-    def report_of(self, kind: Kind, journal: Journal) -> dict[str, Any]:
-        """The report of a walk, from the manifest of its run."""
-        manifest = journal.manifest()
-        if manifest is None:
-            raise CannotStart("The run of the walk is not finished: start again.")
-        return walk_report(
-            self.order.walk(kind),
-            usage_of(manifest),
-            manifest["seconds"],
-            manifest["ended"],
-            examples_of(journal),
-        )
-
-
-def all_steps(
-    life_cycle_of: Callable[[], LifeCycle],
-    walk: Callable[[LifeCycle, Mapping[str, Any]], str],
-    wait: Callable[[str], None],
-) -> dict[str, Any]:
-    """The steps of an action, one after the other as a state machine has them; the last state.
-
-    life_cycle_of: the table's, as it is now. walk: does the job that it is given, and returns its
-    run. wait: is told for what.
-    """
-    step = "prepare"
-    state: dict[str, Any] = {}
-    while True:
-        life_cycle = life_cycle_of()
-        state |= life_cycle.step(step, state)
-        if state["next"] in ("planned", "end"):
-            return state
-        if state["next"] == "wait":
-            wait(state["says"])
-            continue
-        if state["next"] == "walk":
-            for job, walked in (("walk", "walked"), ("audit", "audited")):
-                if job in state:
-                    state[walked] = {"run": walk(life_cycle, state[job])}
-        step = "finish"
-
-
-def has_rows(reader: PageReader) -> bool:
-    """Whether there is a row that counts in the index that `reader` reads."""
-    start = None
-    while True:
-        page = reader.read(0, 1, start, ROWS_AT_ONCE, UNITS_PER_BLOCK)
-        if page.keys:
-            return True
-        start = page.next
-        if start is None:
-            return False
-
-
-def examples_of(journal: Journal) -> Examples:
-    """A few keys of each kind of drift, from what the workers of a walk have noted."""
-    found: Examples = {}
-    for name in sorted(journal.store.sizes(NOTES)):
-        found = merged(found, journal.load(name) or {})
-    return found

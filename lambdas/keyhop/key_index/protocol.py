@@ -22,6 +22,11 @@ A user's sort key may sort before the sentinel's. If two do, a look does not tel
 sentinel is there; then it is read. Between the two reads anything may happen, but only by writes,
 after each of which somebody looks.
 
+An item of a user in the sentinel's place ends it: nothing can be put, and the item's removal leaves
+a record. Keepers do not remember such places to spare that read, whose cost is the item's size: the
+removal may be worked by another keeper, and then an insert that was believed to be into an occupied
+collection is the first one into an empty one.
+
 A walk over all collections (build, audit) has no record that comes again: whoever walks looks again
 after each of its writes, until what is seen is right. With a keeper at work that is once too often,
 and harmless.
@@ -44,6 +49,14 @@ class Call(Enum):
     DELETE = "delete the sentinel, if it carries the marker"
 
 
+class Place(Enum):
+    """What a read of the sentinel's place has found."""
+
+    FREE = "nothing"
+    SENTINEL = "the sentinel"
+    OCCUPIED = "an item of a user"
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a look has found: items of users, and the sentinel (None: it cannot be told)."""
@@ -63,9 +76,9 @@ def first_call(only_inserts: bool) -> Call:
     return Call.READ if only_inserts else Call.LOOK
 
 
-def after_read(present: bool, items: bool) -> Call | None:
-    """The sentinel was read; None: done. items: whether a look before it has seen items."""
-    if present:
+def after_read(place: Place, items: bool) -> Call | None:
+    """The place was read; None: done. items: whether a look before it has seen items."""
+    if place is not Place.FREE:
         return None
     return Call.PUT if items else Call.LOOK
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.protocol import Call, after_look, after_read
+from keyhop.key_index.protocol import Call, Place, after_look, after_read
 
 MOST_ROUNDS = 50
 """Of one reconciliation; more only if others write to the collection all the time."""
@@ -18,6 +18,23 @@ class Reconciled:
 
     acted: Call | None = None
     occupied: bool = False
+
+
+def wrong(collections: Collections, partition: Key, first: Call = Call.LOOK) -> str | None:
+    """What strongly consistent reads say: "missing", "surplus", "occupied", or None: all is right.
+
+    first: READ if the collection is known to hold items.
+    """
+    if first is Call.LOOK:
+        seen = collections.look(partition)
+        if not seen.items:
+            return "surplus" if seen.sentinel else None
+        if seen.sentinel:
+            return None
+    place = collections.read(partition)
+    if place is Place.FREE and first is Call.READ:
+        return wrong(collections, partition)  # its items may be gone by now
+    return {Place.FREE: "missing", Place.OCCUPIED: "occupied", Place.SENTINEL: None}[place]
 
 
 def reconcile(
@@ -42,7 +59,10 @@ def reconcile(
         if call is None:
             return Reconciled(acted)
         if call is Call.READ:
-            call = after_read(collections.read(partition), items)
+            place = collections.read(partition)
+            if place is Place.OCCUPIED:
+                return Reconciled(acted, occupied=True)
+            call = after_read(place, items)
         elif call is Call.LOOK:
             seen = collections.look(partition)
             items = seen.items

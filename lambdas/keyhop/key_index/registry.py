@@ -1,31 +1,101 @@
 """The registry: what is written down about the key index of a table, outside the table.
 
-    setup.json    what the table was like before, and where its sentinels are
-    audit.json    the last audit: `auto` reads the index only if that found no drift
+    entry.json    what the table was like before, where its sentinels are, the last audit, and the
+                  lease: who builds, audits or removes the index now
 
-A deployment keeps it in its bucket, below key-index/<table>-<hash>/; the command line below the
-user's state folder (`$XDG_STATE_HOME/keyhop`, else ~/.local/state/keyhop). Neither sees the
-other's, and neither holds keys of the table: examples of drift are in reports, which do not stay
-for ever.
+It is one object, and each change of it is a swap for the version that was seen. So what is noted
+under a lease is noted only while that is held, and a reader sees all of it at one moment.
+
+A deployment keeps it in its bucket, below key-index/<table>-<hash>/, where the command finds it
+with --stack; without a deployment it is below the user's state folder (`$XDG_STATE_HOME/keyhop`,
+else ~/.local/state/keyhop). It holds no keys of the table: examples of drift are in reports, which
+do not stay for ever.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from keyhop.dynamodb.tables import Table
-from keyhop.errors import CannotStart
+from keyhop.dynamodb.tables import Source, Table
+from keyhop.errors import BrokenPromise, CannotStart, IndexBusy, KeyhopError
+from keyhop.jobs.clock import now
+from keyhop.jobs.model import Record
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Store
 
+ENTRY = "entry.json"
 SETUP = "setup.json"
-AUDIT = "audit.json"
+"""Of the layout before, beside an audit that says too little to be believed now."""
+
+MOST_SWAPS = 20
+"""Of one change: more only if somebody else changes the entry all the time."""
+
+LOST = "The lease on the key index is somebody else's: it seemed to have ended; start again."
+CONTENDED = "The key index is in use: its entry in the registry changes all the time."
+
+Action = Literal["build", "audit", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease(Record):
+    """Who is at work on the index. holder: an execution's ARN, or the name of a command's process.
+
+    inherited: from a holder that had ended, whose last requests may still be on their way.
+    """
+
+    holder: str
+    action: Action
+    since: str
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Record):
+    """What is known; all empty if nothing is.
+
+    before: what the table was like. sentinel: where its sentinels are. turns_stream_on: Keyhop
+    turned its stream on, or is about to; stream: then, once it is known, that stream's ARN.
+    emptied: all sentinels are deleted; elsewhere: rows that the index still had then, which are at
+    other sort keys. units: the capacity that the index is to have when the build ends that gave
+    it more. audit: the last one that counts. ended: holder and last
+    state of the action that ended last, for a step that is repeated after it. begun: how many
+    builds and removals have begun.
+    """
+
+    identity: str
+    changes: int = 0
+    begun: int = 0
+    before: Mapping[str, Any] | None = None
+    sentinel: Mapping[str, Any] | None = None
+    turns_stream_on: bool = False
+    stream: str | None = None
+    emptied: bool = False
+    elsewhere: int = 0
+    units: Mapping[str, int] | None = None
+    audit: Mapping[str, Any] | None = None
+    lease: Lease | None = None
+    ended: Mapping[str, Any] | None = None
+
+    @property
+    def place(self) -> Sentinel | None:
+        """The sentinels, if their place is known."""
+        return None if self.sentinel is None else Sentinel.from_json(self.sentinel)
+
+    def our_stream(self, present: str | None) -> str | None:
+        """The stream that Keyhop turned on; one of a later time is somebody else's."""
+        # Of a build that was stopped before it could note which, it is the present one.
+        return present if self.turns_stream_on and self.stream is None else self.stream
+
+
+IsAlive = Callable[[Lease, float], bool]
+"""Whether a lease's holder is still at work; with the lease come the seconds since it was written.
+What cannot be told is taken for alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +104,67 @@ class Registry:
 
     store: Store
     identity: str
+    now: Callable[[], str] = now
 
-    def setup(self) -> dict[str, Any] | None:
-        """What was noted when the index was built; None if that is not known."""
-        return self._read(SETUP)
+    def entry(self) -> Entry:
+        """What is known. What cannot be read says nothing: then the index is not believed."""
+        try:
+            return self._look()[0]
+        except (OSError, KeyhopError):
+            return Entry(self.identity)
 
-    def note_setup(self, before: Mapping[str, Any], sentinel: Sentinel) -> None:
-        """Note where sentinels go, and what the table was like, unless that is known.
+    def known(self) -> Entry:
+        """What is known, for who acts upon it: raises what reading can raise, and BrokenPromise."""
+        version = self.store.look(ENTRY)
+        if version is None:
+            return self._of_old_layout()
+        entry = _entry(version.content, self.identity)
+        if entry is None:
+            raise BrokenPromise(
+                f"{self.store.url(ENTRY)} is no entry of this table by this version of Keyhop: "
+                f"install the one that wrote it; or, if nothing else did, delete it."
+            )
+        return entry
 
-        A build may begin again, after it has changed the table.
+    def take(self, holder: str, action: Action, is_alive: IsAlive) -> Entry:
+        """Take the lease, or find that `holder` has it.
+
+        Raises IndexBusy if another holder has it and is still at work.
         """
-        known = self.setup()
-        shape = before if known is None else known["before"]
-        self._write(SETUP, {"before": shape, "sentinel": sentinel.to_json()})
+        for _ in range(MOST_SWAPS):
+            entry, tag, age = self._look()
+            lease = entry.lease
+            if lease is not None and lease.holder == holder:
+                return entry
+            if lease is not None and is_alive(lease, age):
+                raise IndexBusy(
+                    f"The key index is in use: {lease.action} by {lease.holder}, since "
+                    f"{lease.since}; wait for it, or stop it."
+                )
+            mine = Lease(holder, action, self.now(), inherited=lease is not None)
+            begun = entry.begun + (action != "audit")
+            if taken := self._swapped(replace(entry, lease=mine, ended=None, begun=begun), tag):
+                return taken
+        raise IndexBusy(CONTENDED)
 
-    def note_emptied(self) -> None:
-        """All sentinels are deleted; what is left of a removal is the index."""
-        self._write(SETUP, {**(self.setup() or {"before": None}), "emptied": True})
+    def change(self, holder: str, **fields: Any) -> Entry:
+        """Note something under the lease; without fields, only that the holder is alive.
 
-    def audit(self) -> dict[str, Any] | None:
-        """The last audit; None if there was none."""
-        return self._read(AUDIT)
+        Raises IndexBusy if `holder` has it no more.
+        """
+        for _ in range(MOST_SWAPS):
+            entry, tag, _age = self._look()
+            if entry.lease is None or entry.lease.holder != holder:
+                raise IndexBusy(LOST)
+            if changed := self._swapped(replace(entry, **fields), tag):
+                return changed
+        raise IndexBusy(CONTENDED)
 
-    def note_audit(self, report: Mapping[str, Any]) -> None:
-        """Note what an audit has found, without its examples."""
-        self._write(AUDIT, without_examples(report))
-
-    def void_audit(self) -> None:
-        """No audit counts from now on: what it has found to be true is about to be changed."""
-        self.store.delete(AUDIT)
+    def check_lease(self, holder: str) -> None:
+        """Raises IndexBusy if `holder` has the lease no more."""
+        lease = self._look()[0].lease
+        if lease is None or lease.holder != holder:
+            raise IndexBusy(LOST)
 
     def check_writable(self) -> None:
         """Raises CannotStart if nothing can be noted: better before a long walk than after it."""
@@ -73,23 +175,53 @@ class Registry:
                     f"{self.store.path} cannot be written: set XDG_STATE_HOME to a folder of yours."
                 )
 
-    def forget(self) -> None:
-        """The index is gone."""
-        self.store.delete(SETUP)
-        self.store.delete(AUDIT)
+    def _look(self) -> tuple[Entry, str | None, float]:
+        """The entry, its version's tag (None: there is none), and its age in seconds."""
+        version = self.store.look(ENTRY)
+        if version is None:
+            return self._of_old_layout(), None, 0.0
+        entry = _entry(version.content, self.identity)
+        return entry or Entry(self.identity), version.tag, version.age
 
-    def _read(self, name: str) -> dict[str, Any] | None:
-        # What cannot be read says nothing: then the keys are found without the index.
-        try:
-            state = json.loads(self.store.read(name) or b"null")
-        except (ValueError, OSError):
-            return None
-        is_ours = isinstance(state, dict) and state.get("identity") == self.identity
-        return dict(state) if is_ours else None
+    def _of_old_layout(self) -> Entry:
+        state = _json(self.store.read(SETUP) or b"null")
+        if state.get("identity") != self.identity:
+            return Entry(self.identity)
+        before = state.get("before")
+        was_off = before is not None and before["stream_view"] is None
+        return Entry(
+            self.identity,
+            before=before,
+            sentinel=state.get("sentinel"),
+            turns_stream_on=was_off,
+            emptied=bool(state.get("emptied")),
+        )
 
-    def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        state = {"identity": self.identity, **content}
-        self.store.replace(name, (json.dumps(state, ensure_ascii=False) + "\n").encode())
+    def _swapped(self, entry: Entry, tag: str | None) -> Entry | None:
+        """The entry as it was written down; None if it is another one than was seen."""
+        numbered = replace(entry, changes=entry.changes + 1)
+        content = (json.dumps(numbered.to_json(), ensure_ascii=False) + "\n").encode()
+        # An answer that was lost looks like a lost race, but what stands there is this.
+        is_written = self.store.swap(ENTRY, content, tag) or self.store.read(ENTRY) == content
+        return numbered if is_written else None
+
+
+def _json(content: bytes) -> dict[str, Any]:
+    try:
+        state = json.loads(content)
+    except ValueError:
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _entry(content: bytes, identity: str) -> Entry | None:
+    state = _json(content)
+    if state.get("identity") != identity:
+        return None
+    try:
+        return Entry.from_json(state)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,14 +229,49 @@ def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in report.items() if name != "examples"}
 
 
-def folder_of(table: Table) -> str:
+def folder_of(table: Table | Source) -> str:
     """The name of a registry's folder; it tells apart tables of one name in two accounts."""
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", table.bare_name)  # and no name leads anywhere else
+    bare_name = table.name.rpartition("/")[2]  # a table may be named by its ARN
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", bare_name)  # and no name leads anywhere else
     return f"{name}-{hashlib.sha256(table.identity.encode()).hexdigest()[:12]}"
 
 
-def local_registry(table: Table) -> Registry:
-    """The command line's registry of a table."""
+def bucket_registry(s3: Any, bucket: str, table: Table | Source) -> Registry:
+    """The registry of a table in the bucket of a deployment."""
+    from keyhop.storage.s3 import Bucket  # not on a laptop: boto3's transfers take long to import
+
+    return Registry(Bucket(s3, bucket, f"key-index/{folder_of(table)}/"), table.identity)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A key index that is built, or half of it is. table: its name. record: where its entry is."""
+
+    table: str
+    record: str
+
+
+def standing(s3: Any, bucket: str) -> list[Standing]:
+    """The key indexes that stand, by the registry of a deployment; none if the bucket is gone."""
+    from keyhop.storage.s3 import Bucket
+
+    store = Bucket(s3, bucket, "")
+    try:
+        names = set(store.sizes("key-index"))
+    except CannotStart:  # there is no such bucket
+        return []
+    found = []
+    for folder in sorted({name.rpartition("/")[0] for name in names}):
+        name = f"{folder}/{ENTRY}" if f"{folder}/{ENTRY}" in names else f"{folder}/{SETUP}"
+        state = _json(store.read(name) or b"null")
+        if state.get("sentinel"):
+            table = str(state.get("identity")).partition("#")[0].rpartition("/")[2]
+            found.append(Standing(table, store.url(name)))
+    return found
+
+
+def local_registry(table: Table | Source) -> Registry:
+    """The registry of a table on this machine, for this user."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     path = Path(base) / "keyhop" / "key-index" / folder_of(table)
     return Registry(Directory(path), table.identity)

@@ -3,8 +3,9 @@
     {partition key, least sort key, "keyhop": 1}
 
 The marker attribute is a number; the key index has the table's partition key as its HASH and the
-marker as its RANGE, so items without a marker are not in it. A user's item is never taken for a
-sentinel: it takes the sort key and the marker together.
+marker as its RANGE, so items without a marker are not in it. An item of a user is taken for a
+sentinel only if it has the sort key and the marker, of exactly this value. That there is nothing
+else in it no condition of DynamoDB can demand, and reads name attributes, as IAM allows no others.
 """
 
 import base64
@@ -13,17 +14,22 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
+from keyhop.dynamodb.schema import KEY_INDEX, KeyAttribute, KeySpace
 from keyhop.dynamodb.schema import MARKER as MARKER
-from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.values import Key, KeyType, TypedValue, from_json, same_value, to_json
+from keyhop.dynamodb.values import (
+    Key,
+    KeyType,
+    TypedValue,
+    canonical,
+    from_json,
+    is_number,
+    same_value,
+    to_json,
+)
 from keyhop.errors import CannotStart
 
-INDEX = "keyhop-keys"
-"""The key index."""
-
+INDEX = KEY_INDEX
 MOST_SORT_KEY_BYTES = 1024
-MOST_DIGITS = 38
-"""Of a number (AWS documentation)."""
 
 LEAST_SORT_KEY: dict[str, TypedValue] = {
     "S": {"S": "!keyhop"},
@@ -32,7 +38,7 @@ LEAST_SORT_KEY: dict[str, TypedValue] = {
 }
 """Where a sentinel goes. Other sort keys may still sort before those of S and B; that is borne."""
 
-_MARK: TypedValue = {"N": "1"}
+MARK: TypedValue = {"N": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +76,19 @@ class Sentinel:
 
     def item_of(self, partition: Key) -> Key:
         """The sentinel itself."""
-        return {**self.key_of(partition), MARKER: _MARK}
+        return {**self.key_of(partition), MARKER: MARK}
 
     def is_at_place(self, item: Mapping[str, TypedValue]) -> bool:
         """Whether an item, or a row of the index, has the sentinel's sort key."""
         return same_value(item[self.sort.name], self.place)
 
+    def is_after(self, item: Mapping[str, TypedValue]) -> bool:
+        """Whether the sentinel's sort key sorts after an item's; strings do by their UTF-8."""
+        return bool(_order(item[self.sort.name]) < _order(self.place))
+
     def is_one(self, item: Mapping[str, TypedValue]) -> bool:
         """Whether an item is a sentinel: it has both the sort key and the marker."""
-        return "N" in item.get(MARKER, ()) and self.is_at_place(item)
+        return same_value(item.get(MARKER, {}), MARK) and self.is_at_place(item)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON: `{"partition": {name, type}, "place": {sort key: typed value}}`."""
@@ -90,29 +100,33 @@ class Sentinel:
         """The inverse of `to_json`."""
         ((name, place),) = from_json(state["place"]).items()
         (type_,) = place
-        return cls(
-            KeyAttribute(**state["partition"]), KeyAttribute(name, cast(KeyType, type_)), place
-        )
+        sort = KeyAttribute(name, cast(KeyType, type_))
+        return cls(KeyAttribute(**state["partition"]), sort, _in_one_form(place))
+
+
+def _order(value: TypedValue) -> Any:
+    ((type_, content),) = value.items()
+    if type_ == "N":
+        return Decimal(content)
+    return content.encode() if type_ == "S" else content
 
 
 def _value_of(sort: KeyAttribute, text: str) -> TypedValue:
     try:
         if sort.type == "B":
             base64.b64decode(text, validate=True)
-        (value,) = from_json({sort.name: {sort.type: text}}).values()
-        if sort.type == "N" and not _is_a_number_of_dynamodb(text):
+        if sort.type == "N" and not is_number(text):
             raise ValueError
+        (value,) = from_json({sort.name: {sort.type: text}}).values()
+        (content,) = value.values()
+        length = len(content.encode() if sort.type == "S" else content)
     except (ValueError, ArithmeticError) as error:
         raise CannotStart(f"{text!r} is no sort key of type {sort.type}.") from error
-    (content,) = value.values()
-    length = len(content.encode() if sort.type == "S" else content)
     if not 1 <= length <= MOST_SORT_KEY_BYTES:
         raise CannotStart(f"A sort key has 1 to {MOST_SORT_KEY_BYTES:,} bytes, not {length:,}.")
-    return value
+    return _in_one_form(value)
 
 
-def _is_a_number_of_dynamodb(text: str) -> bool:
-    number = Decimal(text)
-    if not number.is_finite() or len(number.normalize().as_tuple().digits) > MOST_DIGITS:
-        return False
-    return number == 0 or -130 <= number.adjusted() <= 125
+def _in_one_form(place: TypedValue) -> TypedValue:
+    """A number has many; what is on record is compared with what is given later."""
+    return {"N": canonical(place)[1]} if "N" in place else place

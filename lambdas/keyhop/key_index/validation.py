@@ -6,11 +6,15 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table, request
+from keyhop.dynamodb.usage import Usage
 from keyhop.errors import CannotStart
 from keyhop.key_index.index import is_ready
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
+from keyhop.wording import counted
 
 SAMPLE_ITEMS = 100
+"""Looked at before anything else: where most of the users' items have it, no walk is needed."""
+
 ELSEWHERE = "choose another place for sentinels (--sentinel, or sentinelSortKey in the context)"
 
 
@@ -33,12 +37,21 @@ def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
             )
 
 
-def check_place(connection: Connection, table: Table, sentinel: Sentinel) -> None:
-    """Raises CannotStart if the key index was built with another sort key for its sentinels."""
-    if not is_ready(table):
+def check_place(
+    connection: Connection, table: Table, sentinel: Sentinel, known: Sentinel | None
+) -> None:
+    """Raises CannotStart if the key index was built with another sort key for its sentinels.
+
+    known: the sentinels of the record; without one, some rows of the index are looked at.
+    """
+    if known is not None:
+        is_another = known != sentinel
+    elif is_ready(table):
+        rows = _sample(connection, table.name, sentinel, IndexName=INDEX)
+        is_another = bool(rows) and not any(sentinel.is_at_place(row) for row in rows)
+    else:
         return
-    rows = _sample(connection, table.name, sentinel, IndexName=INDEX)
-    if rows and not any(sentinel.is_at_place(row) for row in rows):
+    if is_another:
         raise CannotStart(
             f"The key index of {table.bare_name!r} has no sentinels with the sort key "
             f"{_shown(sentinel)}, but rows with other ones: it was built with another sort key; "
@@ -46,12 +59,35 @@ def check_place(connection: Connection, table: Table, sentinel: Sentinel) -> Non
         )
 
 
+def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -> None:
+    """After the walk before a build; raises CannotStart for what stands in the index's way.
+
+    Of each collection that walk has seen the sentinel's place, and its first items besides; what
+    comes later in it, it has not. named_in: where up to 1,000 of them are named, if that lasts.
+    """
+    names = "" if named_in is None else f" Up to 1,000 of them are named in {named_in}."
+    occupied, marked = int(usage.counters["occupied"]), int(usage.counters["marked"])
+    if occupied:
+        raise CannotStart(
+            f"{counted(occupied, 'collection has', 'collections have')} an item of yours with the "
+            f"sort key {_shown(sentinel)}, where their sentinel would go: {ELSEWHERE}. Nothing "
+            f"was added to the table.{names}"
+        )
+    if marked:
+        raise CannotStart(
+            f"{counted(marked, 'collection has', 'collections have')} an item of yours with an "
+            f"attribute {MARKER!r}, which marks sentinels: a number would bring it into the key "
+            f"index, and of anything else DynamoDB would refuse your writes. So this table cannot "
+            f"have one. Nothing was added to it.{names}"
+        )
+
+
 def check_all_were_free(report: Mapping[str, Any]) -> None:
     """After a walk: raises CannotStart if a collection could not get its sentinel."""
     if report["occupied"]:
         raise CannotStart(
-            f"{report['occupied']:,} collections have an item of yours where their sentinel would "
-            f"go, so the index is not whole: remove it, and {ELSEWHERE}."
+            f"{counted(report['occupied'], 'collection has', 'collections have')} an item of yours "
+            f"where the sentinel would go, so the index is not whole: remove it, and {ELSEWHERE}."
         )
 
 

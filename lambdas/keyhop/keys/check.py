@@ -1,25 +1,24 @@
 """State VerifyRun: the sampled check of a finished run, over as many invocations as it needs."""
 
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from threading import Event, Timer
 from typing import Any
 
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeysMissing, SegmentsTooLarge
-from keyhop.jobs.costs import Worker, check_cost, with_check
+from keyhop.jobs.costs import FunctionSize, check_cost, with_check
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import MOST_THREADS
 from keyhop.jobs.model import Record, RunPlan
+from keyhop.jobs.plan import begun_task
 from keyhop.jobs.runs import Deployment
+from keyhop.jobs.scan_segments import patience_within, working_seconds
 from keyhop.jobs.task import Tasks
-from keyhop.jobs.work import begun_task, patience_within, working_seconds
 from keyhop.keys.verify import Verdict, verify
+from keyhop.scan.in_flight import MOST
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
+from keyhop.wording import counted
 
 VERDICT = "verify.json"
 
@@ -29,7 +28,8 @@ class Check(Record):
     """The check of a run; kept with its files, with examples of keys.
 
     execution: who began it, which goes on with it over several invocations, as does another that
-    resumes it. read_units, seconds, invocations: of all checks of the run so far.
+    resumes it. number: of the run's checks, from 1. read_units, seconds, invocations: of all of
+    them so far.
     """
 
     execution: str
@@ -37,19 +37,19 @@ class Check(Record):
     read_units: float = 0.0
     seconds: float = 0.0
     invocations: int = 0
+    number: int = 0
 
     @classmethod
     def stored(cls, journal: Journal, plan: RunPlan, share: float, execution: str) -> "Check":
         """As it stands; one of another share, or after one that came to its end, begins anew."""
-        fresh = cls(execution, Verdict.of_none(plan, share))
+        fresh = Verdict.of_none(plan, share)
         found = journal.load(VERDICT)
-        if found is None:
-            return fresh
-        check = cls.from_json(found)
-        is_another = check.verdict.drawn != fresh.verdict.drawn
+        check = cls(execution, fresh) if found is None else cls.from_json(found)
+        is_another = check.verdict.drawn != fresh.drawn
         is_over = check.verdict.is_whole and check.execution != execution
-        if is_another or is_over:
-            return replace(check, execution=execution, verdict=fresh.verdict)
+        if is_another or is_over or not check.number:  # an older version's has no number
+            number = check.number + 1
+            return replace(check, execution=execution, verdict=fresh, number=number)
         return check
 
     def summary(self) -> dict[str, Any]:
@@ -63,23 +63,22 @@ def verify_run(
     state: Mapping[str, Any],
     deployment: Deployment,
     tasks: Tasks,
-    worker: Worker,
+    worker: FunctionSize,
     remaining_seconds: float,
     usage: Usage,
-    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[dict[str, Any], Verdict]:
     """Check a share of the segments; returns the next state, and what was found so far.
 
-    The same segments are drawn whenever it is called again. usage: gets all that is read, also if
-    it ends with an error. Raises KeysMissing once all are checked and keys were missing,
-    SegmentsTooLarge if none could be read to its end, and what reading can raise.
+    usage: gets all that is read, also if it ends with an error. Raises KeysMissing once all are
+    checked and keys were missing, SegmentsTooLarge if there was no time for anything, and what
+    reading can raise.
     """
-    began = clock()
+    began = time.monotonic()
     journal, plan = deployment.runs.begun(state["run"])
-    connection = deployment.connect(plan.table, MOST_THREADS)
+    connection = deployment.connect(plan.table, MOST)
     _, source = begun_task(tasks, plan, connection)
     check = Check.stored(journal, plan, state["verifyShare"], state["execution"])
-    units, seconds = check.read_units, check.seconds
+    verdict, units, seconds = check.verdict, check.read_units, check.seconds
     check.invocations += 1
     budget = Budget(state["maxReadRate"])
     if state["readUnitsLimit"] is not None:
@@ -88,46 +87,34 @@ def verify_run(
     patience = patience_within(remaining_seconds)
     reader = PageReader(connection, source, budget, patience=patience, usage=usage)
 
-    def keep(*_: int) -> None:
+    def keep() -> None:
         check.read_units = units + usage.read_units
-        check.seconds = seconds + clock() - began
+        check.seconds = seconds + time.monotonic() - began
         journal.keep(VERDICT, {**check.to_json(), "seconds": round(check.seconds, 3)})
 
-    verdict, before = check.verdict, check.verdict.segments
+    within = journal.within(f"verify/{check.number}")
+    over_at = began + working_seconds(remaining_seconds)
     try:
-        with _over_after(working_seconds(remaining_seconds) - (clock() - began)) as over:
-            # The same segments in each invocation, and others in another check.
-            chance = random.Random(f"{plan.id} {check.execution}")
-            verify(journal, plan, reader, verdict.share, MOST_THREADS, chance, keep, verdict, over)
+        has_moved = verify(journal, plan, within, reader, verdict, MOST, over_at, keep)
     finally:
         keep()
-    if not verdict.is_whole and verdict.segments == before:
-        raise SegmentsTooLarge(
-            f"The check read for {clock() - began:.0f} seconds and came to the end of no segment."
-        )
     if not verdict.is_whole:
+        if not has_moved:
+            took = time.monotonic() - began
+            raise SegmentsTooLarge(
+                f"The check read for {took:.0f} seconds and came to the end of no segment."
+            )
         return {**state, "next": "verify"}, verdict
-    cost = check_cost(worker, check.read_units, check.seconds, check.invocations)
+    cost = check_cost(worker, check.read_units, check.seconds, check.invocations, plan.prices)
     result = with_check(state["result"], check.summary(), cost)
     manifest = journal.manifest()
     if manifest is not None:
         journal.write_summary(with_check(manifest, check.summary(), cost))
     if verdict.missing:
         raise KeysMissing(
-            f"The check of {verdict.share:.1%} of the hash space found {verdict.missing:,} keys "
-            f"that the run did not report; examples are in {journal.store.url(VERDICT)}.",
+            f"The check of {verdict.share:.1%} of the hash space found "
+            f"{counted(verdict.missing, 'key')} that the run did not report; examples are in "
+            f"{journal.store.url(VERDICT)}.",
             verdict.missing,
         )
     return {**state, "next": "end", "result": result}, verdict
-
-
-@contextmanager
-def _over_after(seconds: float) -> Iterator[Event]:
-    over = Event()
-    timer = Timer(seconds, over.set)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield over
-    finally:
-        timer.cancel()

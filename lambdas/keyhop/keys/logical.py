@@ -2,52 +2,27 @@
 
 Several physical keys may stand for one listed key (`/f.txt_1`, `/f.txt_2`: `/f.txt`), and they lie
 in any segments, slices and groups. So such a run reads and commits physical keys, as any other.
-When all its groups are finished, its parts are read once more, in one place, through a set in
-bounded memory (dedup.py):
-
-    logical/000000-<attempt>   the folded keys; they count only if fold.json names them
-    fold.json                  created once: what the fold came to
-
-A fold that is killed, repeated, or done twice at once creates no fold.json or loses the race for
-it: then its files do not count. The run is finished after it, so a run that ends between the two
-is resumed into its fold. Which keys are folded is for others to say: they hand in a function.
+When all its groups are finished, its parts are read once more, by one process that remembers all
+keys (dedup.py): that is a run within the run, in the folder `logical`. Which keys are folded is for
+others to say: they hand in a function.
 """
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.dedup import KnownKeys
-from keyhop.jobs.journal import Journal, PartSink
-from keyhop.jobs.model import Part, Record, RunPlan
+from keyhop.errors import CannotStart, NoProgress
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import RunPlan
+from keyhop.jobs.nested import begun_within, work_within
+from keyhop.jobs.pages import KEYS_AT_ONCE, PartPages
+from keyhop.jobs.task import Ended, Options, Summary
 
-FOLD = "fold.json"
 FOLDER = "logical"
-KEYS_AT_ONCE = 1_000
-KEYS_OF_A_PART = 1_000_000
 
 Fold = Callable[[Sequence[Key]], Sequence[Key]]
 """From physical keys to the keys to be listed, in the same order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Folded(Record):
-    """What a fold came to. physical: keys that were read; shards: those of them that were folded
-    into another.
-    """
-
-    parts: tuple[Part, ...]
-    physical: int
-    shards: int
-
-    @property
-    def keys(self) -> int:
-        """How many keys it lists."""
-        return sum(part.keys for part in self.parts)
 
 
 def check_can_fold(space: KeySpace) -> None:
@@ -59,94 +34,61 @@ def check_can_fold(space: KeySpace) -> None:
         )
 
 
-def folded(
-    journal: Journal,
-    plan: RunPlan,
-    parts: Iterable[Part],
-    fold_of: Callable[[], Fold],
-    check: Callable[[int], None],
-) -> Folded:
-    """Fold the keys of a run's `parts`, which are all of it; or find what an earlier call did.
+def too_slow(done: int) -> str:
+    """What to tell a person if one call did not suffice to go on with a fold."""
+    return (
+        f"There was no time left after {done:,} physical keys were folded, in one place: list "
+        f"the keys without logical, or with keyhop keys --logical, which has no deadline."
+    )
 
-    fold_of: called once all parts are known. check: called now and then with how many keys are
-    folded; it may raise what ends the fold before its time. Raises that, and BrokenPromise if a
-    part is not as it was committed.
+
+def folded(ended: Ended, fold_of: Callable[[], Fold], options: Options) -> Summary | None:
+    """The manifest of a run whose keys are folded; None if there was no time for all of it.
+
+    fold_of: called once all parts are known. options: what the manifest says of the fold. Raises
+    NoProgress if there was no time for anything, and BrokenPromise if a part is not as it was
+    committed.
     """
-    found = _read(journal)
-    if found is None:
-        check(0)
-        found = _created(journal, _Folder(journal, plan, fold_of(), check).work(parts))
-    journal.check_sizes(found.parts, FOLDER)
-    journal.sweep(found.parts, FOLDER)
-    return found
+    parts = ended.totals.parts
+    journal = ended.journal.within(FOLDER)
+    plan = begun_within(
+        journal,
+        ended.plan,
+        task="fold",
+        method="parts",
+        reason="to list logical keys",
+        segments=max(1, len(parts)),
+    )
+    totals, has_moved = work_within(
+        journal,
+        plan,
+        lambda: PartPages(ended.journal, ended.plan, parts, fold_of(), ended.stop),
+        1,
+        ended.over_at,
+        too_slow,
+    )
+    if not totals.finished:
+        if not has_moved and not ended.stop.is_set():
+            raise NoProgress(too_slow(totals.usage.items))
+        return None
+    journal.sweep(totals.parts)
+    *_, last = journal.commits(0)
+    assert last.checkpoint.ledger is not None
+    counts = {"physical_keys": ended.totals.keys, "folded": last.checkpoint.ledger["changed"]}
+    listed = [part.summary() for part in totals.parts]
+    return {
+        **ended.summary,
+        "keys": totals.keys,
+        "logical": {**options, **counts},
+        "parts": [{**part, "name": f"{FOLDER}/{part['name']}"} for part in listed],
+    }
 
 
-def listed(journal: Journal) -> tuple[Part, ...]:
-    """The files of a run's logical keys that count; none if it is not folded."""
-    found = _read(journal)
-    return () if found is None else found.parts
-
-
-def keys_of(journal: Journal, plan: RunPlan, parts: Iterable[Part]) -> Iterator[list[Key]]:
-    """The keys of parts, in batches."""
-    for part in parts:
-        keys = (key for _, key in journal.keys(plan, part))
-        while batch := list(islice(keys, KEYS_AT_ONCE)):
-            yield batch
-
-
-@dataclass(slots=True)
-class _Folder:
-    """One attempt at a fold."""
-
-    journal: Journal
-    plan: RunPlan
-    fold: Fold
-    check: Callable[[int], None]
-    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    done: list[Part] = field(default_factory=list)
-    begun: int = 0
-
-    def work(self, parts: Iterable[Part]) -> Folded:
-        memory = KnownKeys()
-        physical = shards = in_this_part = 0
-        try:
-            sink = self._part(memory)
-            for keys in keys_of(self.journal, self.plan, parts):
-                self.check(physical)
-                listed = self.fold(keys)
-                physical += len(keys)
-                shards += sum(key != other for key, other in zip(keys, listed, strict=True))
-                in_this_part += sink.write(0, listed)
-                if in_this_part >= KEYS_OF_A_PART:
-                    self.done += sink.close()
-                    sink, in_this_part = self._part(memory), 0
-            self.done += sink.close()
-        finally:
-            memory.close()
-        return Folded(tuple(self.done), physical, shards)
-
-    def _part(self, memory: KnownKeys) -> PartSink:
-        name = f"{FOLDER}/{self.begun:06}-{self.attempt}"
-        self.begun += 1
-        sink = self.journal.new_file(self.plan, name, self.attempt)
-        sink.memory = memory
-        return sink
-
-
-def _created(journal: Journal, mine: Folded) -> Folded:
-    """What counts: this attempt, or that of whoever was first."""
-    if journal.keep_first(FOLD, mine.to_json()):
-        return mine
-    winner = _read(journal)
-    if winner is None:
-        raise BrokenPromise(f"{FOLD} was created by another process, and is gone again.")
-    return winner
-
-
-def _read(journal: Journal) -> Folded | None:
-    state = journal.load(FOLD)
-    try:
-        return None if state is None else Folded.from_json(state)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise BrokenPromise(f"{FOLD} is damaged: it is not what a fold came to.") from error
+def listed(journal: Journal, plan: RunPlan) -> Iterator[list[Key]]:
+    """The logical keys of a run that is folded, in batches."""
+    within = journal.within(FOLDER)
+    for commit in within.commits(0):
+        for part in commit.parts:
+            keys = (key for _, key in within.keys(plan, part))
+            while batch := list(islice(keys, KEYS_AT_ONCE)):
+                yield batch

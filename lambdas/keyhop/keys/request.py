@@ -1,129 +1,187 @@
 """What a person gives EnumerateKeys: the input of an execution. Pure."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from keyhop.checks import Must, Truth, number, one_of, read, refuse, text, whole
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
-from keyhop.jobs.request import INDEX_NAME, RUN_ID, TABLE_ARN, TABLE_NAME, Request
+from keyhop.checks import (
+    Check,
+    Must,
+    Truth,
+    camel,
+    is_number,
+    one_of,
+    read,
+    text,
+    whole,
+    without_origin,
+    wrong_input,
+)
+from keyhop.jobs.request import (
+    A_METHOD,
+    A_READ_RATE,
+    A_TABLE,
+    DOLLARS,
+    INDEX_NAME,
+    READ_UNITS,
+    RUN_ID,
+    TABLE_NAME,
+    WORKERS,
+    Request,
+)
 from keyhop.scan.segments import MOST_SEGMENTS
-
-MOST_CONCURRENCY = 10_000
-"""Children that a distributed map runs at once, at most (Step Functions' quota)."""
-
-LEAST_RATE = 1.0
-"""Read units a second: two pages of 0.5."""
-
-SEPARATOR = "_"
-"""Between a logical key and its suffix, if nothing else is said."""
+from keyhop.sharding.key.names import DEFAULT_SEPARATOR
 
 LIKE = '{"table": "Orders"}'
 _SEPARATOR = re.compile(r"[!-/:-~]{1,16}")
+_IN_AN_INPUT = {"index": "the field index", "status": "AuditKeyIndex", "audit": "AuditKeyIndex"}
 
-TableName = Annotated[str, Must(text(TABLE_NAME, TABLE_ARN), "the name or the ARN of a table")]
-IndexName = Annotated[str | None, Must(text(INDEX_NAME), "the name of an index")]
-Rate = Annotated[
-    float | None,
-    Must(number(LEAST_RATE), f"a number of read units a second, at least {LEAST_RATE:g}"),
-]
-Units = Annotated[
-    float | None,
-    Must(number(UNITS_PER_BLOCK), f"a number of read units, at least {UNITS_PER_BLOCK:g}"),
-]
-Concurrency = Annotated[
-    int | None,
-    Must(whole(1, MOST_CONCURRENCY), f"a whole number from 1 to {MOST_CONCURRENCY:,}", int),
-]
+
+def _up_to(most: int) -> Must:
+    return Must(whole(1, most), f"a whole number from 1 to {most:,}", int)
+
+
+_SHARE = Check(
+    lambda value: is_number(value) and 0 < value <= 1,
+    {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+)
 
 
 @dataclass(frozen=True, slots=True)
 class KeysInput:
     """The input of EnumerateKeys. metadata: the table that says which keys have a suffix."""
 
-    table: TableName
-    index: IndexName = None
+    table: Annotated[
+        str,
+        A_TABLE,
+        "a table of the deployment",
+    ]
+    index: Annotated[
+        str | None,
+        Must(text(INDEX_NAME), "the name of an index"),
+        "keys of this index instead; read through, by one worker",
+    ] = None
     method: Annotated[
-        str, Must(one_of("auto", "skip", "scan", "index"), '"auto", "skip", "scan" or "index"')
+        str,
+        A_METHOD,
+        "hop (skip), read through (scan), read the key index (index), or what is best (auto)",
     ] = "auto"
     segments: Annotated[
-        int | None,
-        Must(whole(1, MOST_SEGMENTS), f"a whole number from 1 to {MOST_SEGMENTS:,}", int),
+        int | None, _up_to(MOST_SEGMENTS), "parts of the hash space; planned if left out"
     ] = None
-    max_concurrency: Concurrency = None
-    max_read_rate: Rate = None
-    max_read_units: Units = None
-    format: Annotated[Any, Must(one_of("jsonl", "csv"), '"jsonl" or "csv"')] = None
-    plan_only: Truth = False
+    max_concurrency: Annotated[
+        int | None, WORKERS, "workers at once at most; each has 8 requests at work"
+    ] = None
+    max_read_rate: Annotated[
+        float | None,
+        A_READ_RATE,
+        "for all workers together; no limit if left out",
+    ] = None
+    max_read_units: Annotated[
+        float | None,
+        READ_UNITS,
+        "the run ends before this start spends more, its check included; no limit if left out",
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        DOLLARS,
+        "refused if the upper end of the estimate, of what is left to be read, is more; the "
+        "deployment's maxCost if left out",
+    ] = None
+    format: Annotated[
+        Any, Must(one_of("jsonl", "csv"), '"jsonl" or "csv"'), "of the parts; jsonl if left out"
+    ] = None
+    plan_only: Annotated[Truth, "read a sample, and end with the estimate"] = False
     verify_share: Annotated[
         float | None,
-        Must(lambda value: number(0, 1)(value) and value != 0, "a number above 0, up to 1"),
+        Must(_SHARE, "a number above 0, up to 1"),
+        "then read this share of the table through by plain Scans, and compare",
     ] = None
-    logical: Truth = False
+    anyway: Annotated[
+        Truth, "with method index: read the key index though it is not to be believed"
+    ] = False
+    logical: Annotated[Truth, "list logical keys: /f.txt once for /f.txt_1, /f.txt_2, ..."] = False
     separator: Annotated[
         str | None,
         Must(text(_SEPARATOR), "1 to 16 printable ASCII characters, with no digits and no spaces"),
+        f"with logical: between a logical key and its shard; {DEFAULT_SEPARATOR} if left out",
     ] = None
-    metadata: Annotated[str | None, Must(text(TABLE_NAME), "the name of a table")] = None
+    metadata: Annotated[
+        str | None,
+        Must(text(TABLE_NAME), "the name of a table"),
+        "with logical: fold only what this shard-metadata table of the deployment knows",
+    ] = None
     resume: Annotated[
-        str | None, Must(text(RUN_ID), "the id of a run, which is its execution's name")
+        str | None,
+        Must(text(RUN_ID), "the id of a run, which is its execution's name"),
+        "go on with this run from what it has committed",
     ] = None
+    scheduled: Annotated[Truth, "by a schedule: an input that is refused raises the alarm"] = False
 
 
-def parse(given: object) -> Request:
-    """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
-    wanted = read(KeysInput, given, LIKE)
-    refuse(_contradictions(wanted))
-    return Request(
-        table=wanted.table,
-        task="keys",
-        options=keys_options(wanted.logical, wanted.separator, wanted.metadata),
-        wanted=wanted_options(wanted.logical, wanted.separator, wanted.metadata),
-        index=wanted.index,
-        method=wanted.method,
-        segments=wanted.segments,
-        max_concurrency=wanted.max_concurrency,
-        max_read_rate=wanted.max_read_rate,
-        max_read_units=wanted.max_read_units,
-        format=wanted.format,
-        plan_only=wanted.plan_only,
-        verify_share=wanted.verify_share,
-        resume=wanted.resume,
-    )
+def _called_in_an_input(name: str) -> str:
+    return _IN_AN_INPUT.get(name, camel(name))
 
 
-def keys_options(
-    logical: bool, separator: str | None = None, metadata: str | None = None
-) -> Mapping[str, Any]:
-    """The options of a task `keys`."""
-    if not logical:
-        return {}
-    return {"fold": {"separator": separator or SEPARATOR, "metadata": metadata}}
+def parse(given: object, called: Callable[[str], str] = _called_in_an_input) -> Request:
+    """The request in an execution's input; raises InvalidInput, which names all that is wrong.
+
+    called: see `contradictions`.
+    """
+    fields = asdict(read(KeysInput, given, LIKE))
+    del fields["scheduled"]  # the state machine's own
+    asked = keys_request(**fields, given=without_origin(given))
+    if problems := contradictions(asked, called):
+        raise wrong_input(problems)
+    return asked
 
 
-def wanted_options(logical: bool, separator: str | None, metadata: str | None) -> Mapping[str, Any]:
-    """What was asked for by name, which a run that goes on must have been begun with."""
-    given = {"logical": logical or None, "separator": separator, "metadata": metadata}
-    return {name: value for name, value in given.items() if value is not None}
+def keys_request(
+    logical: bool,
+    separator: str | None,
+    metadata: str | None,
+    anyway: bool = False,
+    first: Sequence[str] = (),
+    **more: Any,
+) -> Request:
+    """A job for the task `keys`. first: see KeysTask. more: the other fields of Request."""
+    own: dict[str, Any] = {"anyway": True} if anyway else {}
+    if first:
+        own["first"] = [*first]
+    named = {"logical": logical or None, "separator": separator, "metadata": metadata}
+    wanted = {name: value for name, value in named.items() if value is not None}
+    fold = {"separator": separator or DEFAULT_SEPARATOR, "metadata": metadata}
+    if logical:
+        own["fold"] = fold
+    return Request(task="keys", options=own, wanted=wanted, **more)
 
 
-def _contradictions(wanted: KeysInput) -> list[str]:
-    by_index = wanted.method == "index"
+def contradictions(asked: Request, called: Callable[[str], str]) -> list[str]:
+    """What does not go together in a request.
+
+    called: how a field of KeysInput is called where it was asked for, and what to do there for
+    "status" or an "audit" of a key index.
+    """
+    index, logical, separator, metadata = map(called, ("index", "logical", "separator", "metadata"))
+    plan, verify, resume = map(called, ("plan_only", "verify_share", "resume"))
+    method, status, audit = map(called, ("method", "status", "audit"))
+    by_index, folds = asked.method == "index", "fold" in asked.options
+    names_suffix = {"separator", "metadata"} & asked.wanted.keys()
+    anyway = called("anyway")
     rules = {
-        'method "index" reads the key index: leave the field index out': by_index and wanted.index,
-        'planOnly samples the table, so it does not go with method "index"': by_index
-        and wanted.plan_only,
-        'verifyShare does not work with method "index": AuditKeyIndex checks it': by_index
-        and wanted.verify_share is not None,
-        "logical folds the keys of the table, so leave the field index out": wanted.logical
-        and wanted.index,
-        "planOnly samples physical keys, so leave logical out": wanted.logical and wanted.plan_only,
-        'separator is for logical keys: give "logical": true with it': wanted.separator is not None
-        and not wanted.logical,
-        'metadata is for logical keys: give "logical": true with it': wanted.metadata is not None
-        and not wanted.logical,
-        "resume and planOnly cannot be combined: a begun run has its plan": wanted.resume
-        and wanted.plan_only,
+        f"{anyway} is for {method} index: give that too": "anyway" in asked.options
+        and not by_index,
+        f"{plan} samples the table; {status} tells of the key index": by_index and asked.plan_only,
+        f"{separator} and {metadata} are for {logical}: give that too": names_suffix and not folds,
+        f"{logical} folds the keys of the table: leave {index} out": folds and asked.index,
+        f"{plan} samples physical keys: leave {logical} out": folds and asked.plan_only,
+        f"{method} index reads the key index: leave {index} out": by_index and asked.index,
+        f"{verify} does not work with {method} index: {audit} checks all of it": by_index
+        and asked.verify_share,
+        f"{verify} does not work with {index}: plain Scans read that anyway": asked.index
+        and asked.verify_share is not None,
+        f"{resume} and {plan} cannot be combined: a begun run has its plan": asked.resume
+        and asked.plan_only,
     }
-    return [sentence for sentence, broken in rules.items() if broken]
+    return [sentence for sentence, is_broken in rules.items() if is_broken]

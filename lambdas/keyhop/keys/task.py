@@ -1,39 +1,87 @@
 """The task `keys`: every distinct partition key of a table, or of an index, once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from itertools import accumulate
+from typing import Any, Protocol
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.tables import Source, Table
-from keyhop.dynamodb.values import from_json, to_json
-from keyhop.errors import BrokenPromise, CannotStart
+from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.dynamodb.values import Key, from_json, to_json, typed_json
+from keyhop.errors import BrokenPromise, CannotStart, Disbelieved
+from keyhop.jobs.formats import FIRST
+from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Method
-from keyhop.jobs.plan import check_can_be_verified
+from keyhop.jobs.model import RunPlan
+from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Ended, Options, ReadingTask, Result, TaskPlan
+from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan
 from keyhop.keys.logical import Fold, check_can_fold, folded
+from keyhop.scan.page_size import Ledger
+from keyhop.scan.reader import PageReader
+from keyhop.scan.skip_scan import Page
 
-Believe = Callable[[Connection, Table, str], tuple[Source | None, str]]
-"""From a table and a method ("auto" or "index") to the index that lists its keys, and why it is
-believed; or to None, and why not ("" if there is none)."""
+
+class Belief(Protocol):
+    """Whether an index that lists the keys is read in place of the table.
+
+    source: the index; None: the table is read. why: why so, "" if there is no index. doubt: why the
+    index, which is read because that was asked for, is not to be believed. token: what has to be
+    the same when the index has been read, if it is believed.
+    """
+
+    @property
+    def source(self) -> Source | None: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def doubt(self) -> str | None: ...
+    @property
+    def token(self) -> int | None: ...
+
+
+Believe = Callable[[Table, str, bool], Belief | None]
+"""From a table and a method ("auto" or "index"), and whether the index is to be read though it is
+not to be believed; None where nobody knows of indexes."""
+
+
+class Sentinels(Protocol):
+    """Items by which alone a collection has no key to be listed. item: what tells one
+    (Source.ignores). are_known: whether the table is known to have some.
+    """
+
+    @property
+    def item(self) -> Key: ...
+    @property
+    def are_known(self) -> bool: ...
+
+
+SentinelsOf = Callable[[Table], Sentinels | None]
+"""From a table; None if it can have none."""
 
 FoldOf = Callable[[Connection, KeySpace, Options, str], Fold]
 """From the key space, what the plan says of folding, and when the run began, to what folds keys.
 Reads the metadata, if the fold goes by that; with an empty moment it only checks whether it can."""
 
 
-def no_index(connection: Connection, table: Table, method: str) -> tuple[Source | None, str]:
+def no_index(table: Table, method: str, anyway: bool) -> None:
     """Where nobody knows of key indexes."""
     if method == "index":
         raise CannotStart("Method index needs a key index, and none is set up here for this table.")
-    return None, ""
+
+
+def no_sentinels(table: Table) -> None:
+    """Where each item counts."""
 
 
 @dataclass(slots=True)
-class KeysTask(ReadingTask):
-    """Lists keys. options: `fold`, what is told of logical keys; `place`, which rows count.
+class KeysTask(Task):
+    """Lists keys. options: `fold`, what is told of logical keys; `place`, which rows count, or
+    `ignores`, which items do not count by themselves; `anyway`, whether an index is read though it
+    is not to be believed; then `doubt` says why, and else `belief` is what has to be the same at
+    the end; `first`, which attributes of a collection's first item are noted beside its key.
 
     folds: whether the keys are folded when all are read; otherwise whoever takes them does it.
     """
@@ -42,79 +90,125 @@ class KeysTask(ReadingTask):
     options: Options
     fold_of: FoldOf
     believe: Believe = no_index
+    sentinels_of: SentinelsOf = no_sentinels
     folds: bool = True
 
     def __post_init__(self) -> None:
         self.examples = {}
-        self.outputs = {"logical": "logical"}
+        self.visits = bool(self._first)  # what a first look has found lacks the attributes
+        self.outputs = {"logical": "logical", "doubt": "doubt", "left_out": "leftOut"}
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Task.plan: the key index has a say, unless it is about the table or an index itself."""
-        check_can_be_verified(request.index, request)
         source = table.source(request.index)
         if self._fold is not None:
             check_can_fold(source.space)
             self.fold_of(self.connection, source.space, self._fold, "")
-        listing, why = None, ""
-        by_itself = request.index is not None or request.verify_share is not None
+        belief = None
+        if self._first and request.method == "index":
+            raise CannotStart("The key index has no attributes of first items: use another method.")
+        by_itself = self._first or request.index is not None or request.verify_share is not None
         if request.method in ("auto", "index") and not by_itself and not request.plan_only:
-            listing, why = self.believe(self.connection, table, request.method)
-        if listing is not None:
-            place = {"place": to_json(listing.only or {})}
-            return TaskPlan(listing, "index", why, {**self.options, **place})
+            anyway = bool(self.options.get("anyway"))
+            belief = self.believe(table, request.method, anyway)
+        if belief is not None and belief.source is not None:
+            place = {"place": to_json(belief.source.only or {})}
+            mark = {"belief": belief.token} if belief.doubt is None else {"doubt": belief.doubt}
+            return TaskPlan(belief.source, "index", belief.why, {**self.options, **place, **mark})
         method, reason = choose_method(source.space, source.index, request.method)
-        if why:
-            reason = f"{reason}; not its key index: {why}"
-        return TaskPlan(source, method, reason, self.options)
+        if belief is not None and belief.why:
+            reason = f"{reason}; not its key index: {belief.why}"
+        sentinels = None if request.index is not None else self.sentinels_of(table)
+        if self._first:
+            source = self.view(source)
+            if sentinels is not None and sentinels.are_known:
+                raise CannotStart(
+                    "The table has a key index, whose sentinels are the first items of its "
+                    "collections: there is no other first item to take attributes from."
+                )
+        if sentinels is None:
+            return TaskPlan(source, method, reason, self.options)
+        options = {**self.options, "ignores": to_json(sentinels.item)}
+        source = without_sentinels(source, sentinels)
+        if sentinels.are_known:
+            return TaskPlan(source, method, reason, options)
+        return TaskPlan(source, method, reason, self.options, if_seen=options)
 
     def view(self, source: Source) -> Source:
+        if self._first:
+            source = replace(source, attributes=tuple(self._first))
+        ignores = self.options.get("ignores")
+        if ignores is not None:
+            return replace(source, ignores=from_json(ignores))
         of_layout_2 = self.options.get("sentinel") or {}
         place = self.options.get("place") or of_layout_2.get("place")
         return source if place is None else replace(source, only=from_json(place))
+
+    def pages(
+        self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
+    ) -> Pages:
+        noted = partial(with_first, self._first) if self._first else None
+        return TablePages.of(plan, reader, self.visit, ledger, noted)
 
     def settings(self) -> Mapping[str, Any]:
         fold = self._fold or {"separator": None, "metadata": None}
         return {"logical": self._fold is not None, **fold}
 
-    def finish(self, ended: Ended) -> Result:
+    def finish(self, ended: Ended) -> Summary | None:
         """Task.finish: logical keys are folded."""
-        plan, totals = ended.plan, ended.totals
-        elsewhere = totals.usage.counters["rows_elsewhere"]
-        if plan.method == "index" and elsewhere and elsewhere == totals.usage.items:
+        plan, usage = ended.plan, ended.totals.usage
+        elsewhere = usage.counters["rows_elsewhere"]
+        if plan.method == "index" and elsewhere and elsewhere == usage.items:
             raise BrokenPromise(
                 f"The key index has {elsewhere:,} rows, but none with the sentinels' sort key: it "
                 f"was built with another one (--sentinel, sentinelSortKey)."
             )
-        if self._fold is None or not self.folds:
-            return Result(ended.summary, totals.parts)
-        return self._folded(ended, self._fold)
-
-    def too_slow(self, done: int) -> str:
-        return (
-            f"There was no time left after {done:,} physical keys were folded, in one place: list "
-            f"the keys without logical, or with keyhop keys --logical, which has no deadline."
+        if "belief" in plan.options:
+            self._check_belief(plan.table, plan.options["belief"])
+        if "doubt" in plan.options:
+            ended = replace(ended, summary={**ended.summary, "doubt": plan.options["doubt"]})
+        fold = self._fold
+        if fold is None or not self.folds:
+            return ended.summary
+        return folded(
+            ended, lambda: self.fold_of(self.connection, plan.space, fold, plan.started), fold
         )
 
-    def _folded(self, ended: Ended, fold: Options) -> Result:
-        plan = ended.plan
-        found = folded(
-            ended.journal,
-            plan,
-            ended.totals.parts,
-            lambda: self.fold_of(self.connection, plan.space, fold, plan.started),
-            ended.check,
-        )
-        summary = {
-            **ended.summary,
-            "keys": found.keys,
-            "logical": {**fold, "physical_keys": ended.totals.keys, "folded": found.shards},
-            "parts": [part.summary() for part in found.parts],
-        }
-        return Result(summary, found.parts)
+    def _check_belief(self, name: str, token: int) -> None:
+        """Raises Disbelieved if what was believed of the index is so no more, or was not always."""
+        belief = self.believe(look_up(self.connection, name), "auto", False)
+        if belief is None or belief.source is None:
+            why = "there is none" if belief is None or not belief.why else belief.why
+            raise Disbelieved(f"The key index was not to be believed any more: {why}.")
+        if belief.token != token:
+            raise Disbelieved("The key index was built or removed while it was read.")
+
+    @property
+    def _first(self) -> Sequence[str]:
+        first: Sequence[str] = self.options.get("first", ())
+        return first
 
     @property
     def _fold(self) -> Options | None:
         return self.options.get("fold")
+
+
+def with_first(names: Sequence[str], page: Page, keys: Sequence[Key]) -> list[Key]:
+    """Keys with what their collection's first item has of these attributes: as JSON text of typed
+    values, so that it passes for an attribute of any key.
+    """
+    ends = accumulate(page.runs)
+    firsts = [page.items[end - run] for run, end in zip(page.runs, ends, strict=True)]
+    reported = firsts[len(firsts) - len(keys) :]
+    told = ({name: item[name] for name in names if name in item} for item in reported)
+    return [{**key, FIRST: {"S": typed_json(one)}} for key, one in zip(keys, told, strict=True)]
+
+
+def without_sentinels(source: Source, sentinels: Sentinels) -> Source:
+    """The table, read so that those do not count by themselves."""
+    if sentinels.are_known:
+        return replace(source, ignores=sentinels.item)
+    return replace(source, suspects=sentinels.item)
 
 
 def choose_method(space: KeySpace, index: str | None, wanted: str) -> tuple[Method, str]:

@@ -1,8 +1,8 @@
 """Check a run: read a share of the table through with plain Scan pages, and compare.
 
-Whole segments of the run are drawn at random, each is read from end to end, and its keys are
-compared with those that the run's parts hold for it. What differs is looked at again, to tell a
-fault from a table that changes while it is looked at:
+Whole segments of the run are drawn at random, and each is read from end to end, by a run within the
+run, whose keys are those on which the table and the run differ. What differs is looked at again, to
+tell a fault from a table that changes while it is looked at:
 
 missing    in the table, not in the run; and a second skip-scan of the segment misses it too
 appeared   in the table, not in the run; but a second skip-scan finds it: written since, most likely
@@ -13,9 +13,11 @@ missing at first and gone at the second look was deleted meanwhile, and is count
 """
 
 import json
+import math
 import random
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
@@ -23,11 +25,12 @@ from typing import Any
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Record, RunPlan
-from keyhop.scan.page_size import Ledger
+from keyhop.jobs.model import Part, Record, RunPlan, Totals
+from keyhop.jobs.nested import begun_within, work_within
+from keyhop.jobs.pages import Pages, TablePages
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import group_of
-from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance
+from keyhop.scan.skip_scan import BEGINNING, Position, Step
 
 FEWEST_ITEMS = 100
 
@@ -37,8 +40,8 @@ EXAMPLES = 10
 
 @dataclass(slots=True)
 class Verdict(Record):
-    """What a check found. share: of the hash space, that the `drawn` segments are. examples: up to
-    EXAMPLES keys of each kind.
+    """What a check found. share: of the hash space, that the `drawn` segments are. segments: those
+    that are settled. keys: in them, once all are. examples: up to EXAMPLES keys of each kind.
     """
 
     drawn: int
@@ -58,7 +61,7 @@ class Verdict(Record):
 
     def add(self, kind: str, keys: Iterable[str]) -> None:
         """Count keys of a kind, and keep a few as examples."""
-        found = list(keys)
+        found = sorted(keys)
         setattr(self, kind, getattr(self, kind) + len(found))
         if found:
             named = self.examples.setdefault(kind, [])
@@ -73,83 +76,147 @@ class Verdict(Record):
 def verify(
     journal: Journal,
     plan: RunPlan,
+    within: Journal,
     reader: PageReader,
-    share: float,
-    threads: int,
-    chance: random.Random,
-    idle: Callable[[int, int], None] = lambda done, of: None,
-    verdict: Verdict | None = None,
-    over: Event | None = None,
-) -> Verdict:
-    """Check a finished run; raises what reading can raise, and BrokenPromise for a damaged part.
-
-    idle: called every few segments with how many are done, of how many. verdict: of an earlier call
-    with the same share and chance, to go on from. over: when it is set, the check ends where it is;
-    then `Verdict.is_whole` tells that segments are left.
-    """
-    verdict = verdict or Verdict.of_none(plan, share)
-    count = verdict.drawn
-    drawn = chance.sample(range(plan.segments), count)
-    with ThreadPoolExecutor(threads) as pool:
-        # A few segments at a time, so that memory holds the keys of those only.
-        for at in range(verdict.segments, count, threads):
-            batch = drawn[at : at + threads]
-            reported = _reported(journal, plan, set(batch))
-            read = pool.map(lambda segment: _read_through(reader, plan, segment, over), batch)
-            try:
-                for segment, present in zip(batch, read, strict=True):
-                    _compare(verdict, reader, plan, segment, reported[segment], present, over)
-            except Stopped:
-                if over is None or not over.is_set():
-                    raise
-                break
-            idle(min(count, at + threads), count)
-    return verdict
-
-
-def _compare(
     verdict: Verdict,
-    reader: PageReader,
-    plan: RunPlan,
+    threads: int,
+    over_at: float = math.inf,
+    keep: Callable[[], None] = lambda: None,
+) -> bool:
+    """Go on with the check of a finished run, or begin it; returns whether it has moved.
+
+    within: of the check's own run. verdict: is changed; `is_whole` tells whether the check has come
+    to its end, and if not, the next call goes on from there. keep: called with each change of it.
+    Raises what reading can raise, and BrokenPromise for a damaged part.
+    """
+    look = within.plan() or _begun(within, plan, verdict.drawn)
+    reported = _Reported(journal, plan, look.options["drawn"])
+
+    def pages(hop: bool) -> TablePages:
+        most = _most_items(reader, plan.segments)
+        return TablePages(reader, hop, plan.segments, reported.drawn, most_items=most)
+
+    found, has_moved = work_within(
+        within, look, lambda: _Differing(pages(hop=False), reported), threads, over_at
+    )
+    if not found.finished:
+        return has_moved
+    differing = [segment for segment, keys in enumerate(found.segments) if keys]
+    verdict.segments = max(verdict.segments, verdict.drawn - len(differing))
+    left = verdict.drawn - verdict.segments
+    for segment in differing[len(differing) - left :]:
+        keys = set(_keys_in(within, look, found.parts, segment))
+        try:
+            _settle(verdict, segment, keys, reported, pages, plan.method == "skip", over_at)
+        except Stopped:
+            if reader.stop.is_set():
+                raise
+            return has_moved
+        has_moved = True
+        keep()
+    verdict.keys = reported.count + verdict.missing + verdict.appeared - verdict.surplus
+    return True
+
+
+def _begun(within: Journal, plan: RunPlan, drawn: int) -> RunPlan:
+    return begun_within(
+        within,
+        plan,
+        task="verify",
+        method="scan",
+        reason="to check the run",
+        segments=drawn,
+        options={"drawn": random.Random().sample(range(plan.segments), drawn)},
+    )
+
+
+def _settle(
+    verdict: Verdict,
     segment: int,
-    reported: set[str],
-    present: set[str],
-    over: Event | None,
+    keys: set[str],
+    reported: "_Reported",
+    pages: Callable[[bool], TablePages],
+    hop: bool,
+    over_at: float,
 ) -> None:
-    absent = present - reported
-    surplus = reported - present
-    if absent or surplus:
-        again = _read_through(reader, plan, segment, over)
-        surplus -= again
-        found = _skip_through(reader, plan, segment, over) if plan.method == "skip" else set()
-        missing = (absent & again) - found
-        verdict.add("missing", sorted(missing))
-        verdict.add("appeared", sorted(absent - missing))
-        verdict.add("surplus", sorted(surplus))
+    """Look again at a segment, of whose `keys` the run and the table seemed to differ."""
+    absent = keys - set(reported.keys(segment))
+    again = _read_through(pages(False), segment, over_at)
+    found = _read_through(pages(True), segment, over_at) if hop else set()
+    missing = (absent & again) - found
+    verdict.add("missing", missing)
+    verdict.add("appeared", absent - missing)
+    verdict.add("surplus", keys - absent - again)
     verdict.segments += 1
-    verdict.keys += len(present)
 
 
-def _reported(journal: Journal, plan: RunPlan, segments: set[int]) -> dict[int, set[str]]:
-    keys: dict[int, set[str]] = {segment: set() for segment in segments}
-    for group in {group_of(segment, plan.segments, plan.groups) for segment in segments}:
-        for commit in journal.commits(group):
-            for part in commit.parts:
-                if any(block.segment in segments for block in part.blocks):
-                    for segment, key in journal.keys(plan, part, segments):
-                        keys[segment].add(_name(key))
+def _read_through(pages: Pages, segment: int, over_at: float) -> set[str]:
+    keys: set[str] = set()
+    position: Position | None = BEGINNING
+    while position is not None:
+        if time.monotonic() > over_at:
+            raise Stopped
+        step = pages.step(segment, position, pages.stop)
+        keys.update(map(_name, step.keys))
+        position = step.position
     return keys
 
 
-def _read_through(reader: PageReader, plan: RunPlan, segment: int, over: Event | None) -> set[str]:
-    size = Ledger.for_table(reader.source.mean_item_bytes).size
-    most = _most_items(reader, plan.segments)
+class _Reported:
+    """What a run holds for segments that are drawn from it; they are numbered as they are drawn."""
 
-    def read(position: Position) -> Page:
-        limit, units = reader.affordable(most, size)
-        return reader.read(segment, plan.segments, position.start, limit, units, over)
+    def __init__(self, journal: Journal, plan: RunPlan, drawn: list[int]) -> None:
+        self.drawn = drawn
+        self._journal = journal
+        self._plan = plan
+        groups = {group_of(segment, plan.segments, plan.groups) for segment in drawn}
+        totals = Totals.of(plan, journal.commits_of(sorted(groups)))
+        self.count = sum(totals.segments[segment] for segment in drawn)
+        self._parts: dict[int, list[Part]] = defaultdict(list)
+        wanted = set(drawn)
+        for part in totals.parts:
+            for segment in wanted & {block.segment for block in part.blocks}:
+                self._parts[segment].append(part)
 
-    return _walk(plan, read, hop=False)
+    def keys(self, number: int) -> dict[str, Key]:
+        """The keys of a segment, by their names."""
+        segment = self.drawn[number]
+        return _keys_in(self._journal, self._plan, self._parts[segment], segment)
+
+
+class _Differing:
+    """Pages of a table (Pages), with the keys on which it and the run differ.
+
+    Where a segment was begun by an earlier slice, keys that were read then seem to be surplus; the
+    second look tells.
+    """
+
+    def __init__(self, pages: TablePages, reported: _Reported) -> None:
+        self.usage = pages.usage
+        self.stop = pages.stop
+        self.in_flight = pages.in_flight
+        self.go_on = pages.go_on
+        self.learnt = pages.learnt
+        self._pages = pages
+        self._reported = reported
+        self._unseen: dict[int, dict[str, Key]] = {}
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        if segment not in self._unseen:
+            self._unseen[segment] = self._reported.keys(segment)
+        unseen = self._unseen[segment]
+        step = self._pages.step(segment, position, over)
+        keys = [key for key in step.keys if unseen.pop(_name(key), None) is None]
+        if step.position is None:
+            keys += self._unseen.pop(segment).values()
+        return Step(keys, step.position)
+
+
+def _keys_in(
+    journal: Journal, plan: RunPlan, parts: Iterable[Part], segment: int
+) -> dict[str, Key]:
+    holding = (part for part in parts if any(block.segment == segment for block in part.blocks))
+    return {_name(key): key for part in holding for _, key in journal.keys(plan, part, {segment})}
 
 
 def _most_items(reader: PageReader, segments: int) -> int | None:
@@ -160,29 +227,6 @@ def _most_items(reader: PageReader, segments: int) -> int | None:
     if reader.budget.max_rate is None or not reader.source.item_count:
         return None
     return max(FEWEST_ITEMS, 2 * reader.source.item_count // segments)
-
-
-def _skip_through(reader: PageReader, plan: RunPlan, segment: int, over: Event | None) -> set[str]:
-    ledger = Ledger.for_table(reader.source.mean_item_bytes)
-
-    def read(position: Position) -> Page:
-        bet = ledger.bet()
-        limit, units = reader.affordable(bet.limit, ledger.size)
-        page = reader.read(segment, plan.segments, position.start, limit, units, over)
-        ledger.settle(bet, page.runs, page.blocks)
-        return page
-
-    return _walk(plan, read, hop=True)
-
-
-def _walk(plan: RunPlan, read: Callable[[Position], Page], hop: bool) -> set[str]:
-    keys: set[str] = set()
-    position: Position | None = BEGINNING
-    while position is not None:
-        step = advance(plan.space, position, read(position), hop)
-        keys.update(map(_name, step.keys))
-        position = step.position
-    return keys
 
 
 def _name(key: Key) -> str:

@@ -7,22 +7,23 @@ a 4 KB block; large pages read on through collections whose key is known already
 The answer is learnt from the pages themselves. Two things make it safe:
 
 1. **A bank.** Every page is compared with the published way, which reads one item and pays at least
-   one block for each key. What a page saves goes into the bank; what it wastes comes out. A page
-   may only be larger than one block if the bank could bear that all of the excess is wasted; with
-   the bank in deficit, the published way (Limit=1) goes on until it is level again. Pages under way
-   hold back, besides, what the worst page of late cost more than expected. So a run costs
-   at most 1.02 times the published way (`INCOME`), a little for each segment (`END_OF_SEGMENT`) and
-   a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where the size of items surprises).
+   one block for each key: what a page saves goes into the bank, what it wastes comes out. A page is
+   larger than one block only if the bank could bear that all of the excess is wasted; in deficit,
+   the published way (Limit=1) goes on. Pages under way hold back, besides, what the worst page of
+   late cost more than expected. So a run costs at most 1.02 times the published way (`INCOME`), a
+   little for each segment (`END_OF_SEGMENT`) and a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where
+   the size of items surprises).
 2. **A judgement in hindsight.** The items of a page show what pages of half its size would have
-   found, and paid, on the way through the same items. A size that loses to its half is left, and
-   tried again only after a pause that doubles each time. Because partition keys are hashed, the
-   collections come in random order: what was best so far is the best guess for what follows.
+   found and paid. A size that loses to its half is left, and tried again after a pause that doubles
+   each time. As partition keys are hashed, collections come in random order: what was best so far
+   is the best guess for what follows. Of many pages under way, so many may have a size as were
+   judged of it, and one: so a guess that was wrong is one page's, and not that of all.
 
 Sizes are *levels*: a page of level n reads what is expected to fit into 2^n blocks, less a
 *margin*, as items are rarely all of the same size and a page one byte too large costs a block more.
 The margin widens when that happens, and narrows while pages pay off. Where all collections have one
-length, pages end on the first item of one. Costs are in blocks (units.py). The constants were
-chosen with bench/simulator.py over random tables; none of them is critical.
+length, pages end on the first item of one. Costs are in blocks (capacity.py). The constants were
+chosen with testing/simulator.py over random tables; none of them is critical.
 """
 
 import math
@@ -40,25 +41,26 @@ INCOME = 0.02
 """Earned by the bank with each page: after a loss, the way back to larger pages."""
 
 FIRST_DEPOSIT = 3.0
-"""Blocks in the bank at the beginning, for each page that can be under way at once."""
+"""Blocks in the bank at the beginning, for each page that can be under way at once; those that are
+more later bring it only if what there was is not lost."""
 
 END_OF_SEGMENT = 2.0
 """Blocks of loss that a page is forgiven if the segment ended in it: that is no page's fault."""
 
-DEEPEST_BANK = 128.0
+DEEPEST_BANK, LANES_OF_A_BANK = 128.0, 8
+"""For so many pages under way; for more, as much more: else most of them would be small."""
+
 TOLERANCE = 0.5
 """How many blocks a size may lose to its half before it is left; gains beyond it are forgotten."""
 
-FIRST_PAUSE = 16
-LONGEST_PAUSE = 256
+FIRST_PAUSE, LONGEST_PAUSE = 16, 256
 """Pages to wait until a size that lost is tried again."""
 
-FIRST_MARGIN = 0.1
-WIDEST_MARGIN = 0.3
-MARGIN_WIDENS = 0.05
-MARGIN_NARROWS = 0.005
+FIRST_MARGIN, WIDEST_MARGIN = 0.1, 0.3
+MARGIN_WIDENS, MARGIN_NARROWS = 0.05, 0.005
 """Margins are shares of a block. Where pages gain little, narrowing slows down to a tenth: then one
-page in a hundred is a block too large, which the bank's income covers."""
+page in a hundred is a block too large, which the bank's income covers. Of n pages under way, each
+moves it by an nth part's root: they were sized before the others told, and would swing it."""
 
 MEMORY = 0.95
 """Weight that the item size learnt so far keeps when a page tells something new."""
@@ -66,9 +68,11 @@ MEMORY = 0.95
 FIRST_SURPRISE = 8.0
 """Blocks by which a page may surprise before any was seen: pages begin a few at a time."""
 
-SURPRISE_KEPT = 0.99
-SURPRISE_KEPT_BY_EVEN_SIZES = 0.9
-"""Share of the worst surprise, in blocks, that each page leaves of it."""
+SURPRISE_KEPT, SURPRISE_KEPT_BY_EVEN_SIZES = 0.99, 0.9
+"""Share of the worst surprise that each page leaves of it."""
+
+FILL = 0.85
+"""Share of a block that a sampled page is to fill: items somewhat above the mean still fit."""
 
 TRUST_IN_TABLE_MEAN = 32.0
 """How many items the mean item size of the table description counts for."""
@@ -78,15 +82,13 @@ TRUST_IN_TABLE_MEAN = 32.0
 class Bet:
     """A page that the ledger allows.
 
-    limit: items to read. level: its size. stake: blocks held back from the bank until it is
-    settled: what it reads beyond one block, and the worst surprise of late.
-    trial: its size has not been judged since it was last taken up.
+    limit: items to read. level: its size. stake: blocks held back from the bank meanwhile: what it
+    reads beyond one block, and the worst surprise of late.
     """
 
     limit: int
     level: int
     stake: float
-    trial: bool = False
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ class ItemSize:
     varies: bool = False
 
     def learn(self, items: int, blocks: int) -> None:
-        """Take in a page of `items` items that cost `blocks` blocks."""
+        """From a page of `items` items that cost `blocks` blocks."""
         if items == 0:
             return
         low, high = (blocks - 1) * BLOCK_BYTES / items, blocks * BLOCK_BYTES / items
@@ -132,9 +134,11 @@ class ItemSize:
 class Ledger:
     """Decides the Limit of each page, and learns from what the page turned out to hold.
 
-    Call `bet()` before a page and `settle()` after it. Several pages may be under way at once, as
-    the threads of a worker share one ledger, but one trial only; the calls themselves must not
-    overlap.
+    `bet()` comes before a page, `settle()` after it. Several pages may be under way at once, but
+    few of a size that is new; the calls themselves must not overlap.
+
+    staked: of the bank, held back for them. under_way: how many have each size. proven: how many
+    were judged of it since it was last left.
     """
 
     size: ItemSize
@@ -142,54 +146,67 @@ class Ledger:
     level: int = 0
     margin: float = FIRST_MARGIN
     surprise: float = FIRST_SURPRISE
+    lanes: int = 1
+    staked: float = 0.0
     pages: int = 0
     length: int | None = None
     last_length: int | None = None
-    judged: bool = True
-    trial_under_way: bool = False
+    under_way: list[int] = field(default_factory=lambda: [0] * (TOP_LEVEL + 1))
+    proven: list[int] = field(default_factory=lambda: [0] * (TOP_LEVEL + 1))
     edge: list[float] = field(default_factory=lambda: [0.0] * (TOP_LEVEL + 1))
     pause: list[int] = field(default_factory=lambda: [FIRST_PAUSE] * (TOP_LEVEL + 1))
     retry_at: list[int] = field(default_factory=lambda: [0] * (TOP_LEVEL + 1))
 
     @classmethod
     def for_table(cls, mean_item_bytes: float | None) -> "Ledger":
-        """A new ledger; `mean_item_bytes` as the table description has it, None if it has none.
-
-        It is for one page at a time; see `share`.
-        """
+        """For one page at a time (see `serve`); the mean as the table description has it."""
         if mean_item_bytes:
             return cls(ItemSize(mean_item_bytes, TRUST_IN_TABLE_MEAN))
         return cls(ItemSize(float(BLOCK_BYTES), 0.25, guessed=True))
 
-    def share(self, pages: int) -> None:
-        """Prepare a new ledger for `pages` pages under way at once."""
-        self.bank += FIRST_DEPOSIT * (pages - 1)
+    def serve(self, lanes: int) -> None:
+        """So many pages can be under way at once; each that never could before makes a deposit."""
+        if self.bank + self.staked >= FIRST_DEPOSIT * self.lanes:
+            self.bank += FIRST_DEPOSIT * max(0, lanes - self.lanes)
+        self.lanes = max(lanes, self.lanes)
 
-    def bet(self) -> Bet:
-        """The next page."""
+    def bet(self, most_items: int | None = None) -> Bet:
+        """The next page; of at most so many items. A size that is too large by that is none to
+        judge: the greatest one that fits is tried, and judged, in its place.
+        """
         if self.bank < 0:
+            self.under_way[0] += 1
             return Bet(limit=1, level=0, stake=0.0)
         level = self.level
-        if not self.judged and self.trial_under_way:
+        most = math.inf if most_items is None else most_items
+        while level and (
+            self.under_way[level] > self.proven[level]
+            or self._excess(level) > self.bank
+            or self._limit(level) > most
+        ):
             level -= 1
-        while level and self._stake(level) > self.bank:
-            level -= 1
-        limit = self._limit(level)
+        limit = int(min(most, self._limit(level)))
         # The surprise may overdraw the bank: so one page can surprise, not all that are under way.
-        stake = self._stake(level) + (self.surprise if limit > 1 else 0.0)
+        stake = self._excess(level) + (self.surprise if limit > 1 else 0.0)
         self.bank -= stake
-        trial = level == self.level and not self.judged
-        self.trial_under_way = self.trial_under_way or trial
-        return Bet(limit, level, stake, trial)
+        self.staked += stake
+        self.under_way[level] += 1
+        return Bet(limit, level, stake)
 
-    def settle(self, bet: Bet, runs: Sequence[int], blocks: int) -> None:
+    def abandon(self, bet: Bet) -> None:
+        """Take back a page that was never read."""
+        self.bank += bet.stake
+        self.staked -= bet.stake
+        self.under_way[bet.level] -= 1
+
+    def settle(self, bet: Bet, runs: Sequence[int], blocks: int, is_last: bool = True) -> None:
         """Book a page that `bet` allowed.
 
         runs: its items, as lengths of runs of equal partition key; empty if it held no item.
-        blocks: what it cost.
+        blocks: what it cost. is_last: whether the segment ended, if they are fewer than allowed.
         """
         self.pages += 1
-        self._return(bet)
+        self.abandon(bet)
         items = sum(runs)
         if items == 0:
             return
@@ -204,20 +221,14 @@ class Ledger:
                 gain = max(gain, min(0.0, gain + END_OF_SEGMENT))
             self.bank += gain
             self._adjust_margin(bet, blocks, gain)
-        self.bank = min(DEEPEST_BANK, self.bank + INCOME)
-        if items >= bet.limit:
-            if bet.level:
-                self._judge(bet, runs, blocks)
-            self._choose(bet.level)
-
-    def abandon(self, bet: Bet) -> None:
-        """Take back a page that was never read."""
-        self._return(bet)
-
-    def _return(self, bet: Bet) -> None:
-        self.bank += bet.stake
-        if bet.trial:
-            self.trial_under_way = False
+        deepest = DEEPEST_BANK * max(1.0, self.lanes / LANES_OF_A_BANK)
+        self.bank = min(deepest, self.bank + INCOME)
+        is_full = items >= bet.limit
+        level = bet.level if is_full else self._least_level(bet.level, items) if is_last else 0
+        if level:
+            self._judge(level, runs, blocks, is_full)
+        if level or is_full:
+            self._choose(level)
 
     def _learn_length(self, runs: Sequence[int]) -> None:
         """Whether the collections seen whole have one length; the last one may be cut."""
@@ -232,21 +243,32 @@ class Ledger:
 
     def _adjust_margin(self, bet: Bet, blocks: int, gain: float) -> None:
         aimed_at = 1 << bet.level
+        share = 1 / math.sqrt(self.lanes)
         if blocks == aimed_at + 1:
-            self.margin = min(WIDEST_MARGIN, self.margin + MARGIN_WIDENS)
+            self.margin = min(WIDEST_MARGIN, self.margin + share * MARGIN_WIDENS)
         elif blocks <= aimed_at:
-            self.margin = max(0.0, self.margin - MARGIN_NARROWS * min(1.0, max(0.1, gain)))
+            self.margin = max(0.0, self.margin - share * MARGIN_NARROWS * min(1.0, max(0.1, gain)))
 
-    def _judge(self, bet: Bet, runs: Sequence[int], blocks: int) -> None:
-        half = self._limit(bet.level - 1)
+    def _least_level(self, level: int, items: int) -> int:
+        """The smallest size, of `level` at most, that would have found them all."""
+        while level and self._limit(level - 1) >= items:
+            level -= 1
+        return level
+
+    def _judge(self, level: int, runs: Sequence[int], blocks: int, is_full: bool) -> None:
+        half = self._limit(level - 1)
         pages, keys = replay(runs, half)
         if not keys:
             return
         # Both sides as expected for items of the mean size, so that a surprise decides nothing.
-        cost = min(blocks, self.size.blocks(bet.limit)) + REQUEST_COST
+        cost = min(blocks, self.size.blocks(sum(runs))) + REQUEST_COST
         half_cost = pages * (self.size.blocks(half) + REQUEST_COST)
-        gain = half_cost * len(runs) / keys - cost
-        self.edge[bet.level] = min(TOLERANCE, self.edge[bet.level] + gain)
+        if is_full:
+            half_cost *= len(runs) / keys
+        else:  # at the segment's end, a page more finds the rest, or nothing
+            half_cost += self.size.blocks(max(1, sum(runs[keys:]))) + REQUEST_COST
+        gain = half_cost - cost
+        self.edge[level] = min(TOLERANCE, self.edge[level] + gain)
 
     def _choose(self, level: int) -> None:
         """The level of the pages to come, after one of `level` was judged."""
@@ -254,15 +276,14 @@ class Ledger:
             self.edge[level] = 0.0
             self.retry_at[level] = self.pages + self.pause[level]
             self.pause[level] = min(LONGEST_PAUSE, 2 * self.pause[level])
-            if level <= self.level:
-                self.level = level - 1
-                self.judged = True
-        elif level == self.level:
-            self.judged = True
-            pays = self.edge[level] >= 0
-            if pays and level < TOP_LEVEL and self.pages >= self.retry_at[level + 1]:
-                self.level = level + 1
-                self.judged = False
+            self.proven[level:] = [0] * (TOP_LEVEL + 1 - level)
+            self.level = min(self.level, level - 1)
+            return
+        self.proven[level] += 1
+        above = level + 1
+        pays = self.edge[level] >= 0
+        if level == self.level < TOP_LEVEL and pays and self.pages >= self.retry_at[above]:
+            self.level = above
 
     def _limit(self, level: int) -> int:
         blocks = 1 << level
@@ -272,31 +293,26 @@ class Ledger:
             limit -= (limit - 1) % self.length
         return limit
 
-    def _stake(self, level: int) -> float:
+    def _excess(self, level: int) -> float:
+        if level == 0:
+            return 0.0
         return self.size.blocks(self._limit(level)) - self.size.blocks(self._limit(0))
 
     def to_json(self) -> dict[str, Any]:
-        """What a later slice needs to go on without learning again."""
-        return {
-            "mean": round(self.size.mean, 3),
-            "weight": round(self.size.weight, 3),
-            "bank": round(self.bank, 3),
-            "level": self.level,
-            "margin": round(self.margin, 3),
-            "surprise": round(self.surprise, 3),
-        }
+        """What a later slice needs to go on; the rest is learnt again."""
+        state = {"mean": self.size.mean, "weight": self.size.weight}
+        state |= {name: getattr(self, name) for name in _STATE}
+        return {name: round(value, 3) for name, value in state.items()}
 
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> "Ledger":
-        """The inverse of `to_json`; what it leaves out is learnt again."""
         size = ItemSize(float(state["mean"]), float(state["weight"]))
-        return cls(
-            size,
-            bank=float(state["bank"]),
-            level=int(state["level"]),
-            margin=float(state["margin"]),
-            surprise=float(state.get("surprise", FIRST_SURPRISE)),
-        )
+        ledger = cls(size, **{name: state[name] for name in _STATE if name in state})
+        ledger.proven[: ledger.level + 1] = [ledger.lanes] * (ledger.level + 1)
+        return ledger
+
+
+_STATE = ("bank", "level", "margin", "surprise", "lanes")
 
 
 def _published_cost(items: int, blocks: int) -> float:
@@ -317,16 +333,12 @@ def replay(runs: Sequence[int], limit: int) -> tuple[int, int]:
     Returns how many pages lie wholly inside what was seen, and how many keys they find.
     """
     total = sum(runs)
-    pages = keys = position = index = 0
-    while index < len(runs) and position + limit <= total:
+    pages = keys = position = 0
+    while keys < len(runs) and position + limit <= total:
         pages += 1
         left = limit
-        while index < len(runs):
-            run = runs[index]
+        while left > 0 and keys < len(runs):
+            left -= runs[keys]
+            position += runs[keys]
             keys += 1
-            position += run
-            index += 1
-            if run >= left:
-                break
-            left -= run
     return pages, keys

@@ -1,16 +1,23 @@
-"""How fast, and how far, a run may read. Decisions only: the caller brings the clock and waits.
+"""How fast, and how far, a run may read. Pure: the caller brings the clock, and waits.
 
 A page is paid for before it is sent, with what it is expected to cost, and settled with what the
-response reports. With a rate R (read units a second), page i may be sent once all pages before it
-*and itself* have been earned: at any time t after the start at most R*t units have been spent, but
-for pages that cost more than expected; those are made up for by the next ones. There is no burst.
+response reports. With a rate R (read units a second), a page may be sent once what has been earned
+since the start pays for all pages before it *and itself*; so after t seconds at most R*t units have
+been spent, but for pages under way that cost more than expected: the next ones make up for those.
+
+Nothing is lost while pages wait for their turn, and what a page leaves of its reservation serves
+the next ones at once. While none waits, no more is saved up than one page: that is all the burst
+there is. So in any one second no more is spent than R, and one page for each request that was under
+way or waiting.
 
 What a page will cost is reckoned from items read before. So under a limit the very first page is
-one item, with no other page beside it; and of a sum of units, each page sets aside as much more as
-the worst page so far has surprised by.
+one item, with no other beside it; and of a sum of units, each page sets aside as much more as the
+worst page so far has surprised by.
 
 Throttling lowers the rate for all workers at once: to a share of what was really read in the last
-second, from where it grows again until the next throttle, or until it no longer binds.
+second. From there it grows back quickly to a little less than the rate that was refused, then ever
+faster, as TCP's CUBIC does, until the next throttle, or until it no longer binds. So it is near
+what the table gives for most of the time, and finds more if there is more.
 """
 
 import math
@@ -22,8 +29,20 @@ from keyhop.errors import BudgetSpent
 SLOWER = 0.7
 """Share of the measured rate that remains after a throttle."""
 
-GROWTH_PER_SECOND = 0.10
-LONGEST_GROWTH_SECONDS = 600.0
+WAY_BACK_PER_SECOND = 0.20
+"""Growth after a throttle, up to KEPT of the rate that was refused."""
+
+KEPT = 0.9
+"""Less than 1, as a table bears more than it gives while it has saved some up."""
+
+CARE = 0.0025
+"""Growth beyond that in t seconds: e^(CARE t^2). It takes six to the rate that was refused."""
+
+SECONDS_FOR_A_PAGE = 0.1
+"""Of that time, each page that was read since then is good for so much: else, of a few large pages
+a second, more than one in fifty would be refused."""
+
+LONGEST_GROWTH_SECONDS = 60.0
 SLOWEST = 25.0
 """Read units a second that throttling never goes below; each worker's own back-off does."""
 
@@ -33,116 +52,15 @@ REACTION_SECONDS = 1.0
 FREE_AGAIN = 4.0
 """A rate this many times the greatest measured one no longer binds, and is dropped."""
 
-PAGE_SECONDS = 1.0
-"""A page may cost at most what this many seconds earn."""
+PAGE_SECONDS = 0.4
+"""A page may cost at most what this many seconds earn: so one page more or less is no more than
+0.04 of what ten seconds earn."""
 
+SLOWED_PAGE_SECONDS = 0.05
+"""The same after a throttle: each refuses a page or two, which is less of many small ones."""
 
-@dataclass(slots=True)
-class Budget:
-    """Shared by all workers of a run; calls must not overlap. All times in seconds of one clock.
-
-    max_rate: read units a second for the whole run, None for no limit.
-    max_units: read units that may be spent at all, None for no limit.
-    sized: whether a page has held items, so that their size is known.
-    """
-
-    max_rate: float | None = None
-    max_units: float | None = None
-    spent: float = 0.0
-    sized: bool = False
-    _reserved: float = 0.0
-    _surprise: float = 0.0
-    _next_at: float = -math.inf
-    _throttled_rate: float | None = None
-    _throttled_at: float = -math.inf
-    _window: "_Window" = field(default_factory=lambda: _Window())
-
-    def page_units(self, now: float) -> float:
-        """Most read units that the next page should be expected to cost; may be infinite."""
-        return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * PAGE_SECONDS))
-
-    def allow_more(self, units: float) -> None:
-        """From now on `units` more may be spent, and no more."""
-        self.max_units = self.spent + max(0.0, units)
-
-    def limit_rate(self, now: float, max_rate: float) -> None:
-        """From now on another `max_rate`; what waits for its turn is paid for at that rate."""
-        before = self._rate(now)
-        self.max_rate = max_rate
-        if self._next_at > now and not math.isinf(before):
-            self._next_at = now + (self._next_at - now) * before / self._rate(now)
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether there is a limit, and no item yet to tell how large items are."""
-        return not self.sized and (self.max_units is not None or self.max_rate is not None)
-
-    def with_surprise(self, units: float) -> float:
-        """What to reserve for a page that should cost `units`."""
-        return units if self.max_units is None else units + self._surprise
-
-    def must_wait(self, units: float) -> bool:
-        """Whether a page of `units` may fit once pages that are under way are settled."""
-        return self._reserved > 0 and (units > self.left or self.is_blind)
-
-    def reserve(self, now: float, units: float) -> float:
-        """Set `units` aside for a page; returns the seconds to wait before it is sent.
-
-        Raises BudgetSpent if that is more than is left.
-        """
-        if units > self.left:
-            raise BudgetSpent(
-                f"Of {self.max_units:g} read units {self.spent:g} are spent, and the next page may "
-                f"cost more than what is left."
-            )
-        self._reserved += units
-        rate = self._rate(now)
-        if math.isinf(rate):
-            return 0.0
-        self._next_at = max(now, self._next_at) + units / rate
-        return self._next_at - now
-
-    def settle(
-        self, now: float, reserved: float, spent: float, expected: float | None = None
-    ) -> None:
-        """Book a page for which `reserved` was set aside and that cost `spent` (0 if it failed).
-
-        expected: what it should have cost, if that is not what was set aside.
-        """
-        self._reserved -= reserved
-        self.spent += spent
-        self._surprise = max(self._surprise, spent - (reserved if expected is None else expected))
-        self._window.add(now, spent)
-        rate = self._rate(now)
-        if not math.isinf(rate):
-            self._next_at += (spent - reserved) / rate
-
-    def throttled(self, now: float) -> None:
-        """A request was throttled: slow everyone down."""
-        if now - self._throttled_at < REACTION_SECONDS:
-            return
-        measured = self._window.rate(now)
-        self._throttled_rate = max(SLOWEST, SLOWER * min(measured, self._rate(now)))
-        self._throttled_at = now
-        self._next_at = max(self._next_at, now)
-
-    @property
-    def left(self) -> float:
-        """Read units that may still be set aside; may be infinite."""
-        if self.max_units is None:
-            return math.inf
-        return self.max_units - self.spent - self._reserved
-
-    def _rate(self, now: float) -> float:
-        limit = math.inf if self.max_rate is None else self.max_rate
-        if self._throttled_rate is None:
-            return limit
-        since = min(now - self._throttled_at, LONGEST_GROWTH_SECONDS)
-        grown: float = self._throttled_rate * (1 + GROWTH_PER_SECOND) ** since
-        if grown > FREE_AGAIN * max(SLOWEST, self._window.peak):
-            self._throttled_rate = None
-            return limit
-        return min(limit, grown)
+CLOCK_SECONDS = 1e-6
+"""A page that lacks no more than this is sent: clocks do not tell shorter waits."""
 
 
 @dataclass(slots=True)
@@ -170,3 +88,205 @@ class _Window:
         self.peak = max(self.peak, self.previous)
         self.units = 0.0
         self.began = now
+
+
+@dataclass(slots=True)
+class _Slowed:
+    """A rate after a throttle at `began`: from `lowest`; `known` is what the table bears, nearly,
+    and infinite at the first one. pages: that were read since.
+    """
+
+    began: float
+    lowest: float
+    known: float
+    pages: int = 0
+
+    def rate(self, now: float) -> float:
+        since = min(now - self.began, LONGEST_GROWTH_SECONDS)
+        grown: float = self.lowest * (1 + WAY_BACK_PER_SECOND) ** since
+        if grown <= self.known:
+            return grown
+        way_back = math.log(self.known / self.lowest) / math.log(1 + WAY_BACK_PER_SECOND)
+        beyond = min(since - way_back, SECONDS_FOR_A_PAGE * self.pages)
+        return self.known * math.exp(CARE * beyond**2)
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """A page's, from `reserve` until `settle`. units: set aside for it. is_sent: not waiting."""
+
+    units: float
+    is_sent: bool = False
+
+
+@dataclass(slots=True)
+class Budget:
+    """Shared by all that reads in a run; calls must not overlap. All times in seconds of one clock.
+
+    max_rate: read units a second for the whole run, None for no limit.
+    max_units: read units that may be spent at all, None for no limit.
+    sized: whether a page has held items, so that their size is known. surprise: read units that a
+    page has cost more than expected, at most.
+
+    _earned: by the rate, and not spent; below 0 after pages that cost more than expected. _page:
+    units of the page that was sent last.
+    """
+
+    max_rate: float | None = None
+    max_units: float | None = None
+    spent: float = 0.0
+    sized: bool = False
+    surprise: float = 0.0
+    _reserved: float = 0.0
+    _waiting: list[Turn] = field(default_factory=list)
+    _earned: float = 0.0
+    _earned_at: float = math.inf
+    _page: float = 0.0
+    _slowed: _Slowed | None = None
+    _throttled_at: float = -math.inf
+    _window: _Window = field(default_factory=_Window)
+
+    def page_units(self, now: float) -> float:
+        """Most read units that the next page should be expected to cost; may be infinite."""
+        seconds = PAGE_SECONDS if self._slowed is None else SLOWED_PAGE_SECONDS
+        return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * seconds))
+
+    def allow_more(self, units: float) -> None:
+        """`units` more may be spent, and no more."""
+        self.max_units = self.spent + max(0.0, units)
+
+    def limit_rate(self, now: float, max_rate: float) -> None:
+        """From now on another `max_rate`; what waits for its turn is paid for at that rate."""
+        self._earn(now)
+        self.max_rate = max_rate
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether there is a limit, and no item yet to tell how large items are."""
+        return not self.sized and (self.max_units is not None or self.max_rate is not None)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing limits it now: then no page waits, and nothing is earned or saved."""
+        return self.max_units is None and self.max_rate is None and self._slowed is None
+
+    def pass_free(self, units: float) -> Turn:
+        """`reserve` and `wait` of a budget that is free."""
+        self._reserved += units
+        self._page = units
+        return Turn(units, is_sent=True)
+
+    def with_surprise(self, units: float) -> float:
+        """What to reserve for a page that should cost `units`."""
+        return units if self.max_units is None else units + self.surprise
+
+    def must_wait(self, units: float) -> bool:
+        """Whether a page of `units` may fit once pages that are under way are settled."""
+        return self._reserved > 0 and (units > self.left or self.is_blind)
+
+    def reserve(self, now: float, units: float) -> Turn:
+        """Set `units` aside for a page, which then waits for its turn (`wait`).
+
+        Raises BudgetSpent if that is more than is left.
+        """
+        if units > self.left:
+            raise self.exhausted()
+        self._earn(now)
+        turn = Turn(units)
+        self._reserved += units
+        self._waiting.append(turn)
+        return turn
+
+    def exhausted(self) -> BudgetSpent:
+        """The error to raise when what is left does not pay for a page."""
+        return BudgetSpent(
+            f"Of {self.max_units:g} read units {self.spent:g} are spent, and the next page may "
+            f"cost more than what is left."
+        )
+
+    def wait(self, now: float, turn: Turn) -> float:
+        """Seconds until a page may be sent, as far as is known; 0 if it is sent now.
+
+        Fewer if a page before it leaves some of what it has reserved, more if one surprises.
+        """
+        self._earn(now)
+        rate = self._rate(now)
+        if not math.isinf(rate):
+            place = self._waiting.index(turn)
+            missing = sum(other.units for other in self._waiting[: place + 1]) - self._earned
+            if missing > rate * CLOCK_SECONDS:
+                return missing / rate
+        self._waiting.remove(turn)
+        turn.is_sent = True
+        self._earned -= turn.units
+        self._page = turn.units
+        return 0.0
+
+    def settle(self, now: float, turn: Turn, spent: float, expected: float | None = None) -> None:
+        """Book a page that cost `spent`; 0 if it failed, or does not wait for its turn any longer.
+
+        expected: what it should have cost, if that is not what was set aside.
+        """
+        is_free = self.is_free
+        self._reserved -= turn.units
+        if not is_free:
+            self._earn(now)
+        if not turn.is_sent:
+            self._waiting.remove(turn)
+        elif not is_free:
+            self._save(turn.units - spent)
+        self._book(now, spent, turn.units if expected is None else expected)
+
+    def book(self, now: float, units: float) -> None:
+        """Off the budget: what was read without a turn."""
+        self._earn(now)
+        self._save(-units)
+        self._book(now, units, units)
+
+    def throttled(self, now: float) -> None:
+        if now - self._throttled_at < REACTION_SECONDS:
+            return
+        self._earn(now)
+        refused = self._rate(now)
+        lowest = max(SLOWEST, SLOWER * min(self._window.rate(now), refused))
+        self._slowed = _Slowed(now, lowest, max(lowest, KEPT * refused))
+        self._throttled_at = now
+        self._earned = min(0.0, self._earned)
+
+    @property
+    def left(self) -> float:
+        """Read units that may still be set aside; may be infinite."""
+        if self.max_units is None:
+            return math.inf
+        return self.max_units - self.spent - self._reserved
+
+    def _book(self, now: float, spent: float, expected: float) -> None:
+        self.spent += spent
+        if self._slowed is not None and spent > 0:
+            self._slowed.pages += 1
+        self.surprise = max(self.surprise, spent - expected)
+        self._window.add(now, spent)
+
+    def _earn(self, now: float) -> None:
+        """Up to now, at the rate of now."""
+        seconds, self._earned_at = max(0.0, now - self._earned_at), now
+        rate = self._rate(now)
+        if math.isinf(rate):
+            self._earned = 0.0
+            return
+        self._save(rate * seconds)
+
+    def _save(self, units: float) -> None:
+        """No more than all that waits needs, or one page; less than none is a debt."""
+        most = max(self._page, sum(turn.units for turn in self._waiting))
+        self._earned = min(self._earned + units, max(most, self._earned))
+
+    def _rate(self, now: float) -> float:
+        limit = math.inf if self.max_rate is None else self.max_rate
+        if self._slowed is None:
+            return limit
+        grown = self._slowed.rate(now)
+        if grown > FREE_AGAIN * max(SLOWEST, self._window.peak):
+            self._slowed = None
+            return limit
+        return min(limit, grown)

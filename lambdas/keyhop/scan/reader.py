@@ -1,73 +1,62 @@
-"""One Scan page: the only place that reads tables through.
-
-Each page is reserved in the budget, sent, retried while that can help, counted, and reduced to what
-the walk needs.
+"""One Scan page: reserved in the budget, sent, retried while that can help, counted, and reduced to
+what the walk needs. The only place that reads tables through.
 """
 
-from threading import Condition, Event, Lock
+import time
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from threading import Event, Lock
 from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
-from keyhop.dynamodb.capacity import (
-    BLOCK_BYTES,
-    PAGE_BYTES,
-    UNITS_PER_BLOCK,
-)
+from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.client import Connection, may_have_been_served
 from keyhop.dynamodb.requester import Requester, Stopped
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key, same_value
+from keyhop.dynamodb.values import Key, has_values
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.scan.gate import LONGEST_WAIT_SECONDS, Gate
+from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import ItemSize
 from keyhop.scan.rate_limit import Budget
-from keyhop.scan.skip_scan import Page, collapse
-
-LONGEST_WAIT_SECONDS = 0.2
-"""A thread that waits for others looks whether the run was stopped this often."""
+from keyhop.scan.skip_scan import Page, collapse, without_ignored
 
 FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
 
+@dataclass(eq=False)
 class PageReader:
-    """Reads Scan pages of one source; shared by all threads of a process."""
+    """Reads Scan pages of one source; shared by all threads of a process.
 
-    def __init__(
-        self,
-        connection: Connection,
-        source: Source,
-        budget: Budget,
-        *,
-        patience: float = DEFAULT_PATIENCE_SECONDS,
-        stop: Event | None = None,
-        usage: Usage | None = None,
-    ) -> None:
-        self.source = source
-        self.budget = budget
-        self.stop = stop or Event()
-        self.usage = usage if usage is not None else Usage()
-        self.connection = connection
-        self.patience = patience
-        self._clock = connection.clock
+    source: what it suspects of items is known of them as soon as a page shows one.
+    """
+
+    connection: Connection
+    source: Source
+    budget: Budget
+    _: KW_ONLY
+    patience: float = DEFAULT_PATIENCE_SECONDS
+    stop: Event = field(default_factory=Event)
+    usage: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        self._clock = self.connection.clock
+        self.in_flight = InFlight(time.process_time)
         self._seconds_answered = 0.0
         self._lock = Lock()
-        self._settled = Condition(self._lock)
-        self._parameters = _fixed_parameters(source)
-        self._requester = self.requester(pause=lambda seconds: pause(self.stop, None, seconds))
-
-    def requester(self, **more: Any) -> Requester:
-        """For other requests about the same table, counted in the same usage."""
-        return Requester(
+        self._gate = Gate(self.budget, self._clock)
+        self._parameters = _fixed_parameters(self.source)
+        self._requester = Requester(
             self.connection.client,
             self.source.name,
             usage=self.usage,
             endpoint=self.connection.endpoint,
             arn=self.source.arn,
             patience=self.patience,
-            on_throttle=self._on_throttle,
+            on_throttle=self._throttled,
             clock=self._clock,
-            **more,
         )
 
     def read(
@@ -81,8 +70,8 @@ class PageReader:
     ) -> Page:
         """One page of a segment, after `start`, of at most `limit` items; `units` as expected.
 
-        over: when it is set, a page that waits for its turn or for its next attempt is given up
-        (Stopped), as when the run is to stop.
+        over: set when the slice is; a page that waits for its turn, or for its next attempt, is
+        then given up.
         Raises Stopped, BudgetSpent, GaveUp, or what `explained` makes of a refusal.
         """
         parameters = dict(self._parameters)
@@ -93,18 +82,48 @@ class PageReader:
             parameters["Limit"] = limit
         if start is not None:
             parameters["ExclusiveStartKey"] = start
-        response, spent = self._requester.patiently(
-            lambda: self._attempt(parameters, units, over),
-            pause=lambda seconds: pause(self.stop, over, seconds),
-        )
+        response, spent = self.send("scan", parameters, units, over)
         rows = items = response["Items"]
-        self.usage.count(items=len(rows))
         if self.source.only is not None:
-            items = [item for item in rows if _counts(item, self.source.only)]
+            items = [item for item in rows if has_values(item, self.source.only)]
             self.usage.count(rows_elsewhere=len(rows) - len(items))
         keys, runs = collapse(items, self.source.space.names)
-        shown = items if self.source.attributes else ()
-        return Page(keys, runs, response.get("LastEvaluatedKey"), spent, shown)
+        shown = items if self.source.attributes or self.source.whole else ()
+        page = Page(keys, runs, response.get("LastEvaluatedKey"), spent, shown)
+        suspects = self.source.suspects
+        if suspects is not None and any(has_values(item, suspects) for item in items):
+            self.source = replace(self.source, ignores=suspects, suspects=None)
+        if self.source.ignores is not None:
+            page = without_ignored(page, items, self.source.ignores)
+        return page
+
+    def send(
+        self,
+        operation: str,
+        parameters: Mapping[str, Any],
+        units: float,
+        over: Event | None = None,
+    ) -> tuple[dict[str, Any], float]:
+        """Any Scan or Query, paid for as a page; its answer, and what it cost. See `read`."""
+        answer, spent = self._requester.patiently(
+            lambda: self._attempt(operation, parameters, units, over),
+            pause=lambda seconds: pause(self.stop, over, seconds),
+        )
+        self.usage.count(items=len(answer["Items"]))
+        return answer, spent
+
+    def beside(self, source: Source) -> "PageReader":
+        """A reader of another source, within the same budget, usage, and requests under way."""
+        other = replace(self, source=source)
+        other._gate, other.in_flight = self._gate, self.in_flight
+        return other
+
+    def end_first_look(self) -> None:
+        """From now on, ask for no attribute of items that the first pages had none of: that costs
+        a third more CPU an item.
+        """
+        self.source = replace(self.source, suspects=None)
+        self._parameters = _fixed_parameters(self.source)
 
     def affordable(self, limit: int | None, size: ItemSize) -> tuple[int | None, float]:
         """At most `limit` items that the budget has room for, and their expected read units.
@@ -112,65 +131,57 @@ class PageReader:
         None for `limit` asks for a whole page of 1 MB, and stays None if there is room for one: a
         Limit could only make such a page shorter.
         """
-        with self._lock:
-            if self.budget.is_blind:
-                return 1, UNITS_PER_BLOCK * size.blocks(1)
-            room = self.budget.page_units(self._clock())
-        units = FULL_PAGE_UNITS if limit is None else UNITS_PER_BLOCK * size.blocks(limit)
-        if units <= room:
-            return limit, units
-        fitting = max(1, int(room / UNITS_PER_BLOCK * BLOCK_BYTES / size.mean))
-        return fitting, UNITS_PER_BLOCK * size.blocks(fitting)
+        most = self.most_items(size)
+        if most is not None and (limit is None or limit > most):
+            limit = most
+        return limit, FULL_PAGE_UNITS if limit is None else UNITS_PER_BLOCK * size.blocks(limit)
+
+    def most_items(self, size: ItemSize) -> int | None:
+        """How many items the budget has room for in the next page; None for a page of 1 MB."""
+        room = self._gate.room()
+        if room is None:
+            return 1
+        if room >= FULL_PAGE_UNITS:
+            return None
+        return max(1, int(room // UNITS_PER_BLOCK * BLOCK_BYTES / size.mean))
 
     @property
     def latency(self) -> float:
         """Mean seconds that a request took; 0 before the first."""
-        return self._seconds_answered / self.usage.requests if self.usage.requests else 0.0
+        return self._seconds_answered / max(1, self.usage.requests)
 
     def limit_rate(self, max_rate: float) -> None:
-        """From now on, hold the reads under `max_rate` read units a second."""
-        with self._lock:
-            self.budget.limit_rate(self._clock(), max_rate)
+        self._gate.limit_rate(max_rate)
 
     def book(self, units: float) -> None:
-        """Take reads of this table that were made otherwise off the budget."""
-        with self._lock:
-            self.budget.settle(self._clock(), 0.0, units, expected=units)
+        """Off the budget: reads of this table that were made otherwise."""
+        self._gate.book(units)
+
+    def _throttled(self) -> None:
+        self.in_flight.throttled()
+        self._gate.throttled()
 
     def _attempt(
-        self, parameters: dict[str, Any], units: float, over: Event | None
+        self, operation: str, parameters: Mapping[str, Any], units: float, over: Event | None
     ) -> tuple[dict[str, Any], float]:
-        with self._settled:
-            while self.budget.must_wait(self.budget.with_surprise(units)):
-                if is_over(self.stop, over):
-                    raise Stopped
-                self._settled.wait(LONGEST_WAIT_SECONDS)
-            reserved = self.budget.with_surprise(units)
-            delay = self.budget.reserve(self._clock(), reserved)
+        asked = self._clock()
+        turn = self._gate.enter(units, lambda: pause(self.stop, over, 0.0))
         spent = 0.0
         sized = False
         try:
-            pause(self.stop, over, delay)
             began = self._clock()
-            response, spent = self._requester.once("scan", UNITS_PER_BLOCK, **parameters)
-            took = self._clock() - began
-            sized = bool(response["Items"])
+            self.in_flight.waited(asked, began)
+            response, spent = self._requester.once(operation, UNITS_PER_BLOCK, **parameters)
             with self._lock:
-                self._seconds_answered += took
+                self._seconds_answered += self._clock() - began
+            sized = bool(response["Items"])
             return response, spent
         except BotoCoreError as error:
             if may_have_been_served(error):
                 spent = units
             raise
         finally:
-            with self._settled:
-                self.budget.settle(self._clock(), reserved, spent, units)
-                self.budget.sized = self.budget.sized or sized
-                self._settled.notify_all()
-
-    def _on_throttle(self) -> None:
-        with self._lock:
-            self.budget.throttled(self._clock())
+            self._gate.leave(turn, spent, units, sized)
 
 
 def pause(stop: Event, over: Event | None, seconds: float) -> None:
@@ -189,20 +200,22 @@ def is_over(stop: Event, over: Event | None) -> bool:
     return stop.is_set() or (over is not None and over.is_set())
 
 
-def _counts(item: Key, only: Key) -> bool:
-    return all(same_value(item[name], value) for name, value in only.items())
-
-
 def _fixed_parameters(source: Source) -> dict[str, Any]:
-    wanted = [*source.space.names, *source.attributes, *(source.only or ())]
-    names = {f"#k{i}": name for i, name in enumerate(wanted)}
     parameters: dict[str, Any] = {
         "TableName": source.name,
-        "Select": "SPECIFIC_ATTRIBUTES",
-        "ProjectionExpression": ", ".join(names),
-        "ExpressionAttributeNames": names,
         "ReturnConsumedCapacity": "TOTAL",
     }
+    if source.whole:
+        parameters["Select"] = "ALL_ATTRIBUTES"
+    else:
+        told = (*(source.only or ()), *(source.ignores or source.suspects or ()))
+        wanted = [*source.space.names, *source.attributes, *told]
+        names = {f"#k{i}": name for i, name in enumerate(wanted)}
+        parameters["Select"] = "SPECIFIC_ATTRIBUTES"
+        parameters["ProjectionExpression"] = ", ".join(names)
+        parameters["ExpressionAttributeNames"] = names
     if source.index:
         parameters["IndexName"] = source.index
+    if source.strong:
+        parameters["ConsistentRead"] = True
     return parameters

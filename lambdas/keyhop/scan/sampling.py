@@ -17,13 +17,12 @@ from threading import Lock
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent
-from keyhop.scan.cost_simulation import SeenCollection
-from keyhop.scan.page_size import Ledger
+from keyhop.scan.page_size import FILL, Ledger
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import MOST_SEGMENTS, SERIAL_REQUESTS, is_nearly_done
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance
-from keyhop.scan.statistics import SegmentSample
+from keyhop.scan.statistics import KEYS_PER_SAMPLE, SeenCollection, SegmentSample
 
 OPENING_PAGES = 4
 GROWTH = 4
@@ -31,12 +30,6 @@ SIZES = ((16,), (256, 4_096, 65_536), (MOST_SEGMENTS,))
 """Numbers of segments to try, those of a group at once."""
 
 PAGES_PER_LOOK = 3
-
-FILL = 0.85
-"""Share of a block that a sampled page is to fill: items somewhat above the mean still fit."""
-
-KEYS_PER_SAMPLE = 8
-"""Keys that a sampled segment should hold: enough not to be empty, few enough to sample many."""
 
 CAUTIOUS_PAGES = 32
 """So many pages are read one after another, before several at once may surprise together."""
@@ -51,11 +44,13 @@ class Opening:
     """The first pages of a table, read as one segment.
 
     position: where they end; None if that is the end of the table. cut_short: a budget ended them.
+    left_out: collections that hold nothing that counts.
     """
 
     keys: Sequence[Key]
     position: Position | None
     cut_short: bool = False
+    left_out: int = 0
 
     @property
     def is_enough(self) -> bool:
@@ -66,8 +61,8 @@ class Opening:
 class Survey:
     """Looks at one table, spending at most `allowance` read units.
 
-    What a page will cost is only known afterwards, so each is reckoned to surprise by half as much
-    again as any so far; only one that surprises more than that can exceed the allowance.
+    What a page costs is only known afterwards, so each is reckoned to surprise by half as much
+    again as any so far; only one that surprises by more can exceed the allowance.
     """
 
     def __init__(
@@ -79,7 +74,6 @@ class Survey:
         self._chance = chance
         self._hop = reader.source.space.sort is not None
         self.unfinished: list[SegmentSample] = []
-        self._surprise = 0.0
         self._pages = 0
         self._lock = Lock()
         self._alone = Lock()
@@ -93,60 +87,57 @@ class Survey:
         it says nothing, the first page is one item, and pages grow fourfold until one costs more
         than a block: only such a page tells the size of its items.
         """
+        source = self._reader.source
         keys: list[Key] = []
-        items = found = 0
-        cut_short = False
+        items = found = left_out = 0
         position: Position | None = BEGINNING
-        probe = 1 if cautious or self._reader.source.mean_item_bytes is None else None
+        probe = 1 if cautious or source.mean_item_bytes is None else None
         for number in range(SERIAL_REQUESTS):
-            done = number >= pages and not is_nearly_done(
-                self._reader.source.item_count, items, found
-            )
+            done = number >= pages and not is_nearly_done(source.item_count, items, found)
             if position is None or done:
                 break
-            bet = self._ledger.bet()
-            limit, expected = self._reader.affordable(
-                bet.limit if probe is None else probe, self._ledger.size
-            )
+            bet = self._ledger.bet(self._reader.most_items(self._ledger.size))
+            wanted = max(self._reader.source.fewest_items, probe or bet.limit)
+            limit, expected = self._reader.affordable(wanted, self._ledger.size)
             try:
                 page = self._read(0, 1, position, limit, expected)
             except BudgetSpent:
                 self._ledger.abandon(bet)
-                cut_short = True
-                break
-            self._ledger.settle(bet, page.runs, page.blocks)
+                return Opening(keys, position, cut_short=True, left_out=left_out)
+            self._ledger.settle(bet, page.runs_of_all, page.blocks, page.next is None)
             if probe is not None:
-                as_described = self._reader.source.mean_item_bytes and probe >= bet.limit
+                as_described = source.mean_item_bytes and probe >= bet.limit
                 probe = None if page.blocks > 1 or as_described else GROWTH * probe
-            step = advance(self._reader.source.space, position, page, self._hop)
-            if step.no_progress:
-                self._reader.usage.count(no_progress=1)
+            step = advance(source.space, position, page, self._hop)
+            self._reader.usage.count(no_progress=step.no_progress)
+            left_out += step.left_out
             keys.extend(step.keys)
             found = len(step.keys)
-            items += sum(page.runs)
+            items += sum(page.runs_of_all)
             position = step.position
-        return Opening(keys, position, cut_short)
+        return Opening(keys, position, left_out=left_out)
 
     def open_scan(self) -> Opening:
         """Read the table's, or index's, first page of 1 MB through, outside the allowance."""
         limit, expected = self._reader.affordable(None, self._ledger.size)
         page = self._reader.read(0, 1, BEGINNING.start, limit, expected)
-        self._ledger.size.learn(sum(page.runs), page.blocks)
+        self._ledger.size.learn(sum(page.runs_of_all), page.blocks)
         step = advance(self._reader.source.space, BEGINNING, page, hop=False)
-        return Opening(step.keys, step.position)
+        return Opening(step.keys, step.position, left_out=step.left_out)
 
     def look_around(self) -> list[SegmentSample]:
         """Random segments of various sizes, a few pages of each, until one is read whole."""
         looks: list[SegmentSample] = []
+
+        def look_at(segments: int) -> SegmentSample | None:
+            return self._sample(self._chance.randrange(segments), segments, PAGES_PER_LOOK)
+
         with ThreadPoolExecutor(THREADS) as pool:
             for sizes in SIZES:
-                looks += filter(None, pool.map(self._sample_at_random, sizes))
+                looks += filter(None, pool.map(look_at, sizes))
                 if any(look.whole for look in looks):
                     break
         return looks
-
-    def _sample_at_random(self, segments: int) -> SegmentSample | None:
-        return self._sample(self._chance.randrange(segments), segments, PAGES_PER_LOOK)
 
     def sample(
         self, keys: float, progress: Callable[[int], None] = lambda samples: None
@@ -159,7 +150,7 @@ class Survey:
         segments = min(MOST_SEGMENTS, max(1, round(keys / KEYS_PER_SAMPLE)))
         chosen = iter(self._chance.sample(range(segments), min(segments, MOST_SAMPLES)))
         samples: list[SegmentSample] = []
-        dearest = KEYS_PER_SAMPLE * (UNITS_PER_BLOCK + self._surprise)
+        dearest = KEYS_PER_SAMPLE * (UNITS_PER_BLOCK + self._allowance.surprise)
         running: set[Future[SegmentSample | None]] = set()
         with ThreadPoolExecutor(THREADS) as pool:
             while True:
@@ -182,8 +173,8 @@ class Survey:
 
     def _sample(self, segment: int, segments: int, most_pages: int | None) -> SegmentSample | None:
         """A segment in pages of 4 KB, `most_pages` at most; None if not even one is affordable."""
-        mean = self._ledger.size.mean
-        limit = max(1, int(FILL * BLOCK_BYTES / mean))
+        fewest = self._reader.source.fewest_items
+        limit = max(fewest, int(FILL * BLOCK_BYTES / self._ledger.size.mean))
         expected = UNITS_PER_BLOCK * self._ledger.size.blocks(limit)
         position: Position | None = BEGINNING
         collections: list[SeenCollection] = []
@@ -202,12 +193,15 @@ class Survey:
             units += page.units
             pages += 1
             if page.runs:
-                first_blocks += page.blocks if sum(page.runs) == 1 else 1.0
+                # Beside one that does not count by itself, one item is the first of its collection.
+                alone = sum(page.runs_of_all) <= fewest
+                first_blocks += page.blocks if alone else 1.0
             position = step.position
         if not pages:
             return None
-        whole = position is None
-        return SegmentSample(segments, whole, tuple(collections), pages, units, first_blocks)
+        return SegmentSample(
+            segments, position is None, tuple(collections), pages, units, first_blocks
+        )
 
     def _read(
         self, segment: int, segments: int, position: Position, limit: int | None, expected: float
@@ -215,8 +209,8 @@ class Survey:
         cautious = self._pages < CAUTIOUS_PAGES and not math.isinf(self._allowance.left)
         with self._alone if cautious else nullcontext():
             with self._lock:
-                reserved = expected + SURPRISE_MARGIN * self._surprise
-                self._allowance.reserve(0.0, reserved)
+                reserved = expected + SURPRISE_MARGIN * self._allowance.surprise
+                turn = self._allowance.reserve(0.0, reserved)
                 self._pages += 1
             spent = 0.0
             try:
@@ -225,8 +219,7 @@ class Survey:
                 return page
             finally:
                 with self._lock:
-                    self._allowance.settle(0.0, reserved, spent)
-                    self._surprise = max(self._surprise, spent - expected)
+                    self._allowance.settle(0.0, turn, spent, expected)
 
     def _left(self) -> float:
         with self._lock:

@@ -31,9 +31,14 @@ def _stride(segments: int) -> int:
     return stride
 
 
+def place_of(segment: int, segments: int) -> int:
+    """The inverse of `segment_at`."""
+    return segment * pow(_stride(segments), -1, segments) % segments
+
+
 def group_of(segment: int, segments: int, groups: int) -> int:
     """The group that holds a segment."""
-    return segment * pow(_stride(segments), -1, segments) % segments % groups
+    return place_of(segment, segments) % groups
 
 
 def group_order(group: int, groups: int, segments: int, begun: int = 0) -> Iterator[int]:

@@ -1,15 +1,24 @@
-"""What samples of a table's segments say about the whole. Pure."""
+"""What samples of a table's segments say about the whole: its keys, and their cost. Pure."""
 
 import math
 import random
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
-from keyhop.scan.cost_simulation import Forecast, SeenCollection, forecast
+from keyhop.dynamodb.capacity import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
+from keyhop.scan.page_size import Ledger
 
 UNKNOWN_KEYS = 10_000.0
 """How many keys to lay a run out for if nothing at all is known."""
+
+KEYS_PER_SAMPLE = 8
+"""Keys that a sampled segment should hold: enough not to be empty, few enough to sample many."""
+
+SIMULATED_KEYS = 3_000
+"""Enough to make what the ledger pays for learning small."""
+
+ENDLESS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +30,20 @@ class Interval:
     high: float
 
     def scaled(self, factor: float) -> "Interval":
-        """All three, times `factor`."""
         return Interval(self.mean * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCollection:
+    """An item collection of which a sample saw `items` items; cut: there may be more."""
+
+    items: int
+    cut: bool
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """By length. Of equal lengths the cut ones come first: they end there, or are longer."""
+        return self.items, not self.cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +63,23 @@ class SegmentSample:
 
     @property
     def keys(self) -> int:
-        """Distinct keys of the segment."""
         return len(self.collections)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a skip-scan costs: means for each distinct key."""
+
+    units_per_key: float
+    requests_per_key: float
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
     """What sampling found out about a table.
 
-    keys: distinct partition keys. skip: what a skip-scan costs per key. item_bytes: of an item, on
-    average. latency: seconds that a request took.
+    keys: distinct partition keys. item_bytes: of an item, on average. latency: seconds that a
+    request took.
     """
 
     keys: Interval
@@ -76,16 +104,6 @@ def rough_keys(looks: Sequence[SegmentSample], item_count: int) -> float:
     return max(candidates, key=lambda keys: sum(_log_likelihood(look, keys) for look in looks))
 
 
-def rough_interval(looks: Sequence[SegmentSample], rough: float, found: int) -> Interval:
-    """`rough` keys, with the interval that as many keys as the looks have seen allow it.
-
-    found: keys that are there for certain.
-    """
-    seen = max(1, sum(look.keys for look in looks))
-    told = count_interval([seen]).scaled(rough / seen)
-    return Interval(max(found, told.mean), max(found, told.low), max(found, told.high))
-
-
 def _log_likelihood(look: SegmentSample, keys: float) -> float:
     mean = keys / look.segments
     if look.whole:
@@ -97,6 +115,16 @@ def _log_likelihood(look: SegmentSample, keys: float) -> float:
     return math.log(max(1e-300, 1 - below))
 
 
+def rough_interval(looks: Sequence[SegmentSample], rough: float, found: int) -> Interval:
+    """`rough` keys, with the interval that as many keys as the looks have seen allow it.
+
+    found: keys that are there for certain.
+    """
+    seen = max(1, sum(look.keys for look in looks))
+    scaled = count_interval([seen]).scaled(rough / seen)
+    return Interval(max(found, scaled.mean), max(found, scaled.low), max(found, scaled.high))
+
+
 def findings_of(
     samples: Sequence[SegmentSample], item_bytes: float, latency: float, chance: random.Random
 ) -> Findings | None:
@@ -105,14 +133,43 @@ def findings_of(
         return None
     segments = samples[0].segments
     keys = sum(sample.keys for sample in samples)
-    pages = sum(sample.pages for sample in samples)
     exact = len(samples) == segments
-    interval = count_interval([sample.keys for sample in samples])
-    expected = forecast([c for sample in samples for c in sample.collections], item_bytes, chance)
+    interval = count_interval([sample.keys for sample in samples]).scaled(segments / len(samples))
+    if exact:
+        interval = Interval(keys, keys, keys)
+    return _findings(samples, interval, item_bytes, latency, chance, exact)
+
+
+def findings_of_parts(
+    looks: Sequence[SegmentSample],
+    keys: Interval,
+    item_bytes: float,
+    latency: float,
+    chance: random.Random,
+) -> Findings | None:
+    """What segments of any sizes say, read to their end or not, where `keys` are thought to be.
+
+    None if not one was read to its end: too little to call a sample.
+    """
+    if not any(look.whole for look in looks):
+        return None
+    return _findings(looks, keys, item_bytes, latency, chance, exact=False)
+
+
+def _findings(
+    samples: Sequence[SegmentSample],
+    keys: Interval,
+    item_bytes: float,
+    latency: float,
+    chance: random.Random,
+    exact: bool,
+) -> Findings:
+    seen = [collection for sample in samples for collection in sample.collections]
+    pages = sum(sample.pages for sample in samples)
     first_blocks = sum(sample.first_blocks for sample in samples) / max(1, pages)
     return Findings(
-        keys=Interval(keys, keys, keys) if exact else interval.scaled(segments / len(samples)),
-        skip=expected,
+        keys=keys,
+        skip=forecast(seen, item_bytes, chance),
         published_units_per_key=UNITS_PER_BLOCK * max(1.0, first_blocks),
         item_bytes=item_bytes,
         latency=latency,
@@ -144,3 +201,49 @@ def _dispersion(counts: Sequence[int]) -> float:
         return 1.0
     mean = sum(counts) / len(counts)
     return sum((c - mean) ** 2 for c in counts) / (len(counts) - 1) / mean
+
+
+def forecast(
+    sample: Sequence[SeenCollection], item_bytes: float, chance: random.Random
+) -> Forecast:
+    """What a skip-scan of many such collections, of items of `item_bytes` bytes, costs.
+
+    They are drawn again and again into a make-believe table, and the ledger itself works through
+    it.
+    """
+    if not sample:
+        return Forecast(UNITS_PER_BLOCK, 1.0)
+    lengths = list(_drawn(sample, chance))
+    ledger = Ledger.for_table(item_bytes)
+    most_items = max(1, int(PAGE_BYTES / item_bytes))
+    requests = blocks = key = 0
+    while key < len(lengths):
+        bet = ledger.bet()
+        left = limit = min(bet.limit, most_items)
+        runs: list[int] = []
+        while left and key < len(lengths):
+            run = min(left, lengths[key])
+            runs.append(run)
+            left -= run
+            key += 1
+        cost = blocks_of((limit - left) * item_bytes)
+        ledger.settle(bet, runs, cost)
+        requests += 1
+        blocks += cost
+    return Forecast(UNITS_PER_BLOCK * blocks / len(lengths), requests / len(lengths))
+
+
+def _drawn(sample: Sequence[SeenCollection], chance: random.Random) -> Iterator[int]:
+    """Lengths. That of a cut one is drawn from those no shorter ("redistribution to the right",
+    Efron 1967).
+    """
+    by_length = sorted(sample, key=lambda collection: collection.rank)
+    ranks = [collection.rank for collection in by_length]
+    for collection in chance.choices(sample, k=SIMULATED_KEYS):
+        while collection.cut:
+            no_shorter = bisect_right(ranks, collection.rank)
+            if no_shorter == len(ranks):
+                collection = SeenCollection(ENDLESS, cut=False)
+            else:
+                collection = by_length[chance.randrange(no_shorter, len(ranks))]
+        yield collection.items

@@ -6,6 +6,7 @@ drain that ended after its last shards were read: so where the metadata has chan
 began, the most shards that its history knows count.
 """
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -16,16 +17,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.client import Connection, explained
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import look_up
-from keyhop.dynamodb.values import Key, TypedValue, digest
+from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes
 from keyhop.errors import CannotStart
 from keyhop.sharding.key.names import Names
-from keyhop.sharding.key.shards import SETTLE_SECONDS, Shards
-from keyhop.sharding.store.metadata import Metadata
+from keyhop.sharding.key.shards import Shards
+from keyhop.sharding.store.listing import all_keys
 from keyhop.sharding.store.requests import Requests
 
 CLOCK_MARGIN_SECONDS = 60.0
-"""How far the clocks of writers may be off."""
-
+"""How far the clocks of a run and of writers may differ."""
 Fold = Callable[[Sequence[Key]], Sequence[Key]]
 """From physical keys to the keys to be listed, in the same order."""
 
@@ -38,46 +38,29 @@ def fold_of(
     options: `separator`, and `metadata`, the table that knows the shards, None for all suffixes.
     Reads the metadata; with an empty moment it only checks whether that could be done.
     """
-    parse = Names(space.partition[0].type, options["separator"]).parsed
-    name = space.partition[0].name
-    table = options["metadata"]
-    if table is None:
-        return _fold(name, lambda value: _logical(parse(value), None))
-    if not began:
+    attribute, table = space.partition[0], options["metadata"]
+    parse = Names(attribute.type, options["separator"]).parsed
+    known: KnownShards | None = None
+    if table is not None and not began:
         check_is_metadata(connection, table, space)
-        return _fold(name, lambda value: value)
-    known = KnownShards()
-    began_at = datetime.fromisoformat(began).timestamp()
-    known.learn(_metadata(connection, space, table), began_at)
-    return _fold(name, lambda value: _logical(parse(value), known))
+    elif table is not None:
+        known = KnownShards()
+        try:
+            known.learn(
+                all_keys(Requests(connection.client), table, attribute),
+                datetime.fromisoformat(began).timestamp(),
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise explained(error, connection.endpoint, table) from error
 
+    def logical(key: Key) -> Key:
+        """A key that is no shard's stands for itself."""
+        parsed = parse(key[attribute.name])
+        if parsed is None or (known is not None and parsed[1] > known.most(parsed[0])):
+            return key
+        return {attribute.name: parsed[0]}
 
-def _fold(name: str, logical: Callable[[TypedValue], TypedValue | None]) -> Fold:
-    def one(key: Key) -> Key:
-        found = logical(key[name])
-        return key if found is None else {name: found}
-
-    return lambda keys: [one(key) for key in keys]
-
-
-def _logical(
-    parsed: tuple[TypedValue, int] | None, known: "KnownShards | None"
-) -> TypedValue | None:
-    """The logical key of a physical one; None for a key that stands for itself."""
-    if parsed is None or (known is not None and parsed[1] > known.most(parsed[0])):
-        return None
-    return parsed[0]
-
-
-def _metadata(
-    connection: Connection, space: KeySpace, table: str
-) -> Iterable[tuple[TypedValue, Shards]]:
-    metadata = Metadata(Requests(connection.client), table, space.partition[0], SETTLE_SECONDS)
-    try:
-        for logical, shards, _ in metadata.all():
-            yield logical, shards
-    except (BotoCoreError, ClientError) as error:
-        raise explained(error, connection.endpoint, table) from error
+    return lambda keys: [logical(key) for key in keys]
 
 
 def check_is_metadata(connection: Connection, table: str, space: KeySpace) -> None:
@@ -99,16 +82,21 @@ class KnownShards:
         self._db.execute("CREATE TABLE known (digest BLOB PRIMARY KEY, most INT) WITHOUT ROWID")
         self._db.execute("BEGIN")
 
-    def learn(self, metadata: Iterable[tuple[TypedValue, Shards]], began: float) -> None:
-        """Take the metadata in; began: epoch second at which the keys began to be read."""
-        rows = ((digest(logical), most_shards(shards, began)) for logical, shards in metadata)
+    def learn(self, keys: Iterable[tuple[TypedValue, Shards, Any]], began: float) -> None:
+        """Take `all_keys` in; began: epoch second at which the physical keys began to be read."""
+        rows = ((_digest(logical), most_shards(shards, began)) for logical, shards, _ in keys)
         self._db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", rows)
 
     def most(self, logical: TypedValue) -> int:
         """The most shards that it can have had; 0 if it is none."""
-        found = self._db.execute("SELECT most FROM known WHERE digest = ?", (digest(logical),))
+        found = self._db.execute("SELECT most FROM known WHERE digest = ?", (_digest(logical),))
         row = found.fetchone()
         return 0 if row is None else int(row[0])
+
+
+def _digest(logical: TypedValue) -> bytes:
+    """16 bytes: among ten billion keys the chance of any two alike is below 1e-18."""
+    return hashlib.blake2b(distinct_bytes(logical), digest_size=16).digest()
 
 
 def most_shards(shards: Shards, began: float) -> int:

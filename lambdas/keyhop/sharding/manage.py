@@ -4,40 +4,38 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.items import typed, untyped
-from keyhop.sharding.key.policy import Shrinking, shrunk_count
+from keyhop.sharding.key.policy import fewer_shards
 from keyhop.sharding.key.shards import Phase, Shards
+from keyhop.sharding.store.listing import all_keys
 from keyhop.sharding.store.metadata import KeyMetadata
 from keyhop.sharding.table import ShardedTable
 
 
 @dataclass(frozen=True, slots=True)
 class KeyShards:
-    """A logical key, its metadata, and write units by epoch hour as writers have reported them.
+    """A logical key, its metadata, and write units by epoch minute as writers have reported them.
 
+    traffic: None if what is in its place cannot be read.
     would_do: the shard count that would do, None: the present one; reason: why.
     """
 
     key: Any
     shards: Shards
-    traffic: Mapping[int, float]
+    traffic: Mapping[int, float] | None
     would_do: int | None = None
     reason: str = ""
 
     @classmethod
     def judged(
-        cls,
-        key: TypedValue,
-        shards: Shards,
-        traffic: Mapping[int, float],
-        policy: Shrinking,
-        now: float,
+        cls, key: TypedValue, shards: Shards, traffic: Mapping[int, float] | None, now: float
     ) -> "KeyShards":
-        """With the count that would do by a policy."""
-        fewer = shrunk_count(policy, shards, traffic, now)
-        count, reason = (fewer.number, fewer.reason) if fewer else (None, "")
+        """With the count that would do."""
+        count, reason = fewer_shards(shards, traffic, now) or (None, "")
         return cls(untyped(key), shards, traffic, count, reason)
 
 
@@ -49,28 +47,53 @@ class TooEarly(Exception):
         self.seconds = seconds
 
 
-def list_keys(table: ShardedTable, shrinking: Shrinking | None = None) -> Iterator[KeyShards]:
+def list_keys(table: ShardedTable) -> Iterator[KeyShards]:
     """All keys of a table; reads all of its metadata, a Scan."""
-    policy = shrinking or Shrinking()
     now = table.requests.clock.time()
-    for key, shards, traffic in table.metadata.all():
-        yield KeyShards.judged(key, shards, traffic, policy, now)
+    metadata = table.metadata
+    keys = all_keys(table.requests, metadata.table, table.schema.partition)
+    for key, shards, traffic in keys:
+        yield KeyShards.judged(key, shards, traffic, now)
 
 
-def proposals(table: ShardedTable, shrinking: Shrinking | None = None) -> Iterator[KeyShards]:
+def proposals(table: ShardedTable) -> Iterator[KeyShards]:
     """The keys for which fewer shards would do; tidies the metadata up besides.
 
-    Old reports of traffic are forgotten; the count of all keys' shards, which the total maximum
-    goes by, is set to what it is.
+    Old reports of traffic are forgotten; the count of all keys' shards is set to what it is.
     """
-    added = 0
-    for one in list_keys(table, shrinking):
-        added += one.shards.number - 1
-        table.metadata.traffic.prune(typed(one.key), one.traffic)
+    is_counted = table.policy.most_in_all is not None
+    seen, held = table.metadata.item.counted() if is_counted else None, 0
+    for one in list_keys(table):
+        held += one.shards.readable - 1
+        table.metadata.traffic.prune(typed(one.key), one.traffic or {})
         if one.would_do is not None:
             yield one
-    if table.policy.most_in_all is not None:
-        table.metadata.recount(added)
+    if is_counted:
+        table.metadata.item.recount(seen, held)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLook:
+    """The first page of a shard, of 1 MB at most. size: bytes. whole: it is all there is."""
+
+    items: int
+    size: float
+    whole: bool
+
+
+def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> ShardLook:
+    """What one of a key's shards holds, as far as its first page tells."""
+    schema = table.schema
+    answer = table.requests.call(
+        "query",
+        TableName=schema.table,
+        Select="COUNT",
+        KeyConditionExpression="#p = :p",
+        ExpressionAttributeNames={"#p": schema.partition.name},
+        ExpressionAttributeValues={":p": schema.names.physical(key, shard)},
+    )
+    size = units_of(answer) / UNITS_PER_BLOCK * BLOCK_BYTES
+    return ShardLook(answer["Count"], size, "LastEvaluatedKey" not in answer)
 
 
 def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
@@ -85,15 +108,14 @@ def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
     known = table.metadata.of(logical, register=True, fresh=True)
     known = table.writer.throttle_tracker.pass_on(logical, known)
     shards = known.shards
-    number = shards.number + count
-    if number > table.policy.most:
+    if shards.number + count > table.policy.most:
         raise CannotStart(
             f"The key has {shards.number} shards, and {table.policy.most} are the most allowed."
         )
-    left = shards.settle - table.metadata.known_for(known)
+    left = table.metadata.unsettled(known)
     if left > 0 or shards.phase is not Phase.STEADY:
         raise TooEarly(max(left, 0.1))
-    grown = table.metadata.grow(logical, known, number, table.policy.most_in_all)
+    grown = table.metadata.grow(logical, known, shards.number + count)
     if grown is None:
         raise CannotStart(
             f"All keys together have the most shards allowed, {table.policy.most_in_all} beyond "

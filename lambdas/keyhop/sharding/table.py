@@ -4,56 +4,62 @@
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21T09:00:00Z", "who": "ana"})
     newest = list(table.query(key="/f.txt", descending=True, limit=50))
 
-Its words, shapes and errors are those of boto3's `resource("dynamodb").Table`. In the table itself
-only the partition key's value differs: `"/f.txt_3"` for `"/f.txt"` (names.py).
+Its words, shapes and errors are those of boto3's `resource("dynamodb").Table`, for all that is done
+with items (docs/sharding-boto3.md). In the table itself only the partition key's value differs:
+`"/f.txt_3"` for `"/f.txt"` (names.py).
 """
 
+import os
 import random
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, cast, overload
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained
-from keyhop.dynamodb.schema import table_keyspace
+from keyhop.dynamodb.requester import send
+from keyhop.dynamodb.schema import keyspace_of
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import CannotStart, GaveUp
+from keyhop.errors import CannotStart
+from keyhop.sharding.io.answers import told
 from keyhop.sharding.io.batch import BatchResult, BatchWriter
 from keyhop.sharding.io.items import (
-    Clause,
-    Schema,
-    clause_of,
     key_of,
     logical_item,
     typed,
     typed_item,
 )
 from keyhop.sharding.io.merge import Merge
-from keyhop.sharding.io.query import Query, after_token, token_of
-from keyhop.sharding.io.reader import Reader
-from keyhop.sharding.io.validation import (
-    check_condition,
-    check_indexes,
-    described,
-    ends_of,
-    has_attribute,
-    projected,
-    schema_of,
-    sort_value,
+from keyhop.sharding.io.reader import Query, Reader, after_token, ends_of, sort_value, token_of
+from keyhop.sharding.io.table_batch import TableBatch, batch_get
+from keyhop.sharding.io.table_items import exact_key, get_item, write_item
+from keyhop.sharding.io.table_query import table_query
+from keyhop.sharding.io.words import (
+    ELSEWHERE,
+    CapacityTold,
+    Conditional,
+    Got,
+    Meta,
+    Queried,
+    Range,
+    Reading,
+    check_words,
 )
-from keyhop.sharding.io.writer import Act, Delete, Put, Update, Writer
+from keyhop.sharding.io.writer import DELETE, Act, Writer
+from keyhop.sharding.key.indexes import Index, indexes_by_name
 from keyhop.sharding.key.names import DEFAULT_SEPARATOR, Names
 from keyhop.sharding.key.placement import Hash, Placement
 from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.key.schema import ItemKey, Schema, check_indexes, schema_of
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, SETTLE_SECONDS
 from keyhop.sharding.store.capacity import Capacity, Provisioned
-from keyhop.sharding.store.clock import Clock, SystemClock
 from keyhop.sharding.store.metadata import Metadata
-from keyhop.sharding.store.requests import Overtaken, Requests
+from keyhop.sharding.store.requests import Call, Requests
 from keyhop.sharding.store.throttle_tracker import ThrottleTracker
 
 CONNECTIONS = 64
@@ -69,7 +75,9 @@ class Page:
 
 
 class ShardedTable:
-    """A sharded table; for any number of threads. Nothing is requested before the first call.
+    """A sharded table; for any number of threads, and for forks of the process.
+
+    Nothing is requested before the first call.
 
     metadata: the name of its shard-metadata table. placement: "calculated": an item's shard comes
     from a hash of its keys, and it is found with few reads; "random": any shard, and to find an
@@ -83,7 +91,8 @@ class ShardedTable:
     read_indexes: indexes with the table's own key schema and all attributes; eventually consistent
     queries are spread over them and the table. provisioned: bounds for raising the writes of a
     provisioned table.
-    patience: seconds for which a throttled request is repeated, before its error is raised.
+    patience: seconds for which a write or a read of an item, or a page of a query, is repeated that
+    is throttled, before its error is raised; the last request may take its time-out besides.
     client: Keyhop's, or boto3's `client("dynamodb")` without retries; cloudwatch: boto3's client.
     """
 
@@ -117,144 +126,103 @@ class ShardedTable:
                 f"{LEAST_SETTLE_SECONDS:g}."
             )
         Names("S", separator)  # a wrong one is refused at once
-        self.name = table
+        self.name = self.table_name = table
         self.placement = Placement(placement == "calculated", hash, append_only)
         self.policy = policy or Policy()
-        self._metadata_name = metadata
+        self.endpoint = endpoint or Endpoint()
+        self.requests = Requests(
+            client or dynamodb_client(self.endpoint, CONNECTIONS),
+            clock or SystemClock(),
+            patience,
+            chance=chance or random.SystemRandom(),  # children of a fork draw others
+        )
+        self.meta = Meta.of(self.requests.client)
+        self._metadata = metadata
         self._separator = separator
         self._settle = settle_seconds
         self._indexes = tuple(read_indexes)
-        self._provisioned = provisioned
-        self._endpoint = endpoint or Endpoint()
-        self._cloudwatch = cloudwatch
         self._client = client
-        self._patience = patience
-        self._clock = clock or SystemClock()
-        self._chance = chance or random.Random()
-        self._making = threading.RLock()
-        self._requests: Requests | None = None
+        self._provisioned = provisioned
+        self._cloudwatch = cloudwatch
+        self._process = os.getpid()
+        self._making = threading.Lock()
         self._opened: tuple[Writer, Reader] | None = None
+        self._known_indexes: Mapping[str, Index] = {}
 
-    def put_item(
-        self,
-        *,
-        Item: Mapping[str, Any],
-        ConditionExpression: Any = None,
-        ExpressionAttributeNames: Mapping[str, str] | None = None,
-        ExpressionAttributeValues: Mapping[str, Any] | None = None,
-        ReturnValues: str | None = None,
-    ) -> dict[str, Any]:
+    def put_item(self, *, Item: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
         """Put an item, as boto3's `Table.put_item`.
 
-        With ReturnValues="ALL_OLD", a put that moves the item returns the one that it has replaced.
+        With ReturnValues="ALL_OLD" the item stays in the shard where it is.
         """
         item = typed_item(Item)
-        clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
-        return self._write(item, Put(item), clause, ReturnValues)
+        return self._write(key_of(self.schema, item), Act("Put", item), more)
 
     def update_item(
-        self,
-        *,
-        Key: Mapping[str, Any],
-        UpdateExpression: str = "",
-        ConditionExpression: Any = None,
-        ExpressionAttributeNames: Mapping[str, str] | None = None,
-        ExpressionAttributeValues: Mapping[str, Any] | None = None,
-        ReturnValues: str | None = None,
+        self, *, Key: Mapping[str, Any], UpdateExpression: str = "", **more: Unpack[Conditional]
     ) -> dict[str, Any]:
         """As boto3's `Table.update_item`."""
-        clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
-        return self._write(typed_item(Key), Update(UpdateExpression), clause, ReturnValues)
+        key = self._key(Key, "UpdateItem")
+        return self._write(key, Act("Update", expression=UpdateExpression), more)
 
-    def delete_item(
-        self,
-        *,
-        Key: Mapping[str, Any],
-        ConditionExpression: Any = None,
-        ExpressionAttributeNames: Mapping[str, str] | None = None,
-        ExpressionAttributeValues: Mapping[str, Any] | None = None,
-        ReturnValues: str | None = None,
-    ) -> dict[str, Any]:
+    def delete_item(self, *, Key: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
         """As boto3's `Table.delete_item`."""
-        clause = clause_of(ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues)
-        return self._write(typed_item(Key), Delete(), clause, ReturnValues)
+        return self._write(self._key(Key, "DeleteItem"), DELETE, more)
 
-    def get_item(
-        self,
-        *,
-        Key: Mapping[str, Any],
-        ConsistentRead: bool = False,
-        ProjectionExpression: str | None = None,
-        ExpressionAttributeNames: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Get an item, as boto3's `Table.get_item`: {"Item": ...}, or {} if there is none.
+    def get_item(self, *, Key: Mapping[str, Any], **more: Unpack[Got]) -> dict[str, Any]:
+        """Get an item, as boto3's `Table.get_item`: {"Item": ...}; no "Item" if there is none.
 
         It costs a read of each shard where the item may be (placement.py).
         """
-        key = key_of(self.schema, typed_item(Key))
-        name = self.schema.partition.name
-        projection = projected(name, ProjectionExpression, ExpressionAttributeNames)
-        stored = self.reader.find(key, ConsistentRead, projection)
-        if stored is None:
-            return {}
-        item = logical_item(self.schema, stored, key.logical)
-        if not has_attribute(name, ProjectionExpression, ExpressionAttributeNames):
-            item.pop(name, None)
-        return {"Item": item}
+        check_words(more, Got)
+        key, call = self._key(Key, "GetItem"), self._call(more)
+        with self.requests.noting(call):
+            return told(call, get_item(self.reader, key, more))
 
+    @overload
     def query(
-        self,
-        key: Any,
-        *,
-        between: tuple[Any, Any] | None = None,
-        descending: bool = False,
-        limit: int | None = None,
-        consistent: bool = False,
-        page_token: str | None = None,
-    ) -> Iterator[dict[str, Any]]:
-        """The items of a logical key, in the order of their sort key, from all shards.
+        self, key: Any, *, limit: int | None = None, **how: Unpack[Reading]
+    ) -> Iterator[dict[str, Any]]: ...
+    @overload
+    def query(self, **words: Unpack[Queried]) -> dict[str, Any]: ...
+    def query(self, key: Any = None, *, limit: int | None = None, **words: Any) -> Any:
+        """The items of a logical key from all shards, in the order of their sort key.
 
-        between: (least, greatest) sort key, both included, None for an open end. consistent:
-        strongly; then no write is missed that was finished before the read began, and no item is
-        seen twice or not at all because it is being moved. It is lazy: what is not consumed is not
-        read, but for pages. Shards are read at different moments: it is no snapshot.
+        In boto3's words it is a page, as by `Table.query` (docs/sharding-boto3.md). By `key` it is
+        an iterator over all of them, and lazy: what is not consumed is not read, but for pages.
+        Shards are read at different moments: it is no snapshot.
         """
-        query = self._query_of(key, between, descending, limit, consistent, page_token)
-        for item in self._merged(query):
+        if key is not None:
+            check_words(words, Reading)
+            return self._items(self._query(key, limit, **words))
+        if "KeyConditionExpression" not in words:
+            raise TypeError("query needs a KeyConditionExpression, or a key")
+        check_words(words, Queried)
+        name = words.get("IndexName")
+        index = None if name is None else self._index(name)
+        call = self._call(words)
+        with self.requests.noting(call):
+            return told(call, table_query(self.reader, cast(Queried, words), index))
+
+    def _items(self, query: Query) -> Iterator[dict[str, Any]]:
+        for item in islice(Merge(self.reader, query).items(), query.limit):
             yield logical_item(self.schema, item, query.logical)
 
-    def query_page(
-        self,
-        key: Any,
-        *,
-        between: tuple[Any, Any] | None = None,
-        descending: bool = False,
-        limit: int = 100,
-        consistent: bool = False,
-        page_token: str | None = None,
-    ) -> Page:
+    def query_page(self, key: Any, *, limit: int = 100, **how: Unpack[Reading]) -> Page:
         """Up to `limit` items of a query, and a token for the rest of it.
 
         The token outlives changes of the shard count, and holds the last sort key.
         """
-        query = self._query_of(key, between, descending, limit, consistent, page_token)
-        merged = list(self._merged(replace(query, limit=limit + 1)))
+        query = self._query(key, limit, **how)
+        merge = Merge(self.reader, replace(query, limit=limit + 1))
+        merged = [*islice(merge.items(), limit + 1)]
         items = [logical_item(self.schema, item, query.logical) for item in merged[:limit]]
         if len(merged) <= limit:
             return Page(items, None)
         return Page(items, token_of(query, merged[limit - 1][self.schema.sort.name]))
 
-    def page_token(
-        self,
-        key: Any,
-        last: Any,
-        *,
-        between: tuple[Any, Any] | None = None,
-        descending: bool = False,
-    ) -> str:
+    def page_token(self, key: Any, last: Any, **of: Unpack[Range]) -> str:
         """The token that goes on with a query behind the sort key `last`."""
-        query = self._query_of(key, between, descending, None, False, None)
-        return token_of(query, sort_value(self.schema, last))
+        return token_of(self._query(key, None, **of), sort_value(self.schema, last))
 
     def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
         """Put many items; of two with the same key the later one counts.
@@ -263,10 +231,44 @@ class ShardedTable:
         one by one, as only a single write gets the reason of its throttling. Nothing is dropped:
         what could not be written is in the result, with its error.
         """
-        return BatchWriter(self.writer, lambda item: self.put_item(Item=item)).write(items)
+        return self._write_batch(items, ())
+
+    def batch_writer(self, overwrite_by_pkeys: Sequence[str] | None = None) -> TableBatch:
+        """As boto3's `Table.batch_writer`, for puts and deletes.
+
+        Of two writes of the same key the later one counts, also without overwrite_by_pkeys.
+        """
+        keys = [self.schema.partition.name, self.schema.sort.name]
+        if overwrite_by_pkeys and sorted(overwrite_by_pkeys) != sorted(keys):
+            raise CannotStart(f"overwrite_by_pkeys must be {keys}, the table's own key.")
+        return TableBatch(self._write_batch)
+
+    def batch_get_item(
+        self, *, RequestItems: Mapping[str, Any], ReturnConsumedCapacity: CapacityTold = "NONE"
+    ) -> dict[str, Any]:
+        """As `batch_get_item` of boto3's resource, of this table only: up to 100 items."""
+        call = Call(self._metadata, ReturnConsumedCapacity)
+        with self.requests.noting(call):
+            answer = told(call, batch_get(self.reader, RequestItems))
+        if "ConsumedCapacity" in answer:
+            answer["ConsumedCapacity"] = [answer["ConsumedCapacity"]]
+        return answer
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            only = f"ShardedTable has no {name}: it has boto3's words for items only."
+            raise AttributeError(ELSEWHERE.get(name, only))
+
+    def pause(self) -> None:
+        """Report traffic that is worth a request: the process may be stopped here, for good."""
+        opened = self._opened
+        if opened is not None:
+            opened[0].metadata.traffic.pause()
 
     def close(self) -> None:
         """Report the traffic that was not reported yet, and end the reading threads."""
+        self._begin_anew_in_a_fork()
         with self._making:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -278,113 +280,118 @@ class ShardedTable:
 
     @property
     def usage(self) -> Usage:
-        """What all requests have come to; the names of the counters are those of `Requests`."""
         return self.requests.usage
-
-    @property
-    def requests(self) -> Requests:
-        """The client's requests, counted."""
-        with self._making:
-            if self._requests is None:
-                client = self._client or dynamodb_client(self._endpoint, CONNECTIONS)
-                self._requests = Requests(client, self._clock, self._patience, chance=self._chance)
-            return self._requests
 
     @property
     def schema(self) -> Schema:
         """Its keys; raises CannotStart for a table that cannot be sharded."""
-        return self.writer.schema
+        return self.metadata.schema
 
     @property
     def metadata(self) -> Metadata:
-        """Its shard metadata."""
         return self.writer.metadata
 
     @property
-    def reader(self) -> Reader:
-        """Reads single items, and pages of shards."""
-        return self._open()[1]
+    def writer(self) -> Writer:
+        return self._open()[0]
 
     @property
-    def writer(self) -> Writer:
-        """Writes single items."""
-        return self._open()[0]
+    def reader(self) -> Reader:
+        return self._open()[1]
 
     def _open(self) -> tuple[Writer, Reader]:
         """What needs the table's description; made at the first call, once."""
+        self._begin_anew_in_a_fork()
         opened = self._opened
         if opened is None:
             with self._making:
                 opened = self._opened = self._opened or self._make()
         return opened
 
+    def _begin_anew_in_a_fork(self) -> None:
+        """It has neither its parent's threads, nor those that held its locks; its own connections.
+
+        A client that was given is used as it is.
+        """
+        if self._process == os.getpid():
+            return
+        self._process, self._making = os.getpid(), threading.Lock()
+        client = self._client or dynamodb_client(self.endpoint, CONNECTIONS)
+        self.requests = replace(self.requests, client=client, usage=Usage())
+        self.meta = Meta.of(client)
+        self._opened = None
+
+    def _describe(self) -> Mapping[str, Any]:
+        request = {"TableName": self.name}
+        try:
+            answer = self.requests.patiently(
+                lambda: send(self.requests.client, "describe_table", request)
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise explained(error, self.endpoint, self.name) from error
+        description: Mapping[str, Any] = answer["Table"]
+        self._known_indexes = indexes_by_name(description)
+        return description
+
+    def _index(self, name: str) -> Index:
+        """An index of the table, also one that is new. Raises as boto3's client does."""
+        self._open()
+        if name not in self._known_indexes:
+            self._describe()
+        if name not in self._known_indexes:
+            message = f"The table does not have the specified index: {name}"
+            raise self.requests.refusal("ValidationException", message, "Query")
+        return self._known_indexes[name]
+
     def _make(self) -> tuple[Writer, Reader]:
-        requests = self.requests
-        description = described(requests, self._endpoint, self.name)
-        schema = schema_of(table_keyspace(description), self.name, self._separator)
+        requests, description = self.requests, self._describe()
+        schema = schema_of(keyspace_of(description), self.name, self._separator)
         check_indexes(description, self._indexes)
+        most = self.policy.most_in_all
+        first = self.policy.first_count
         metadata = Metadata(
-            requests,
-            self._metadata_name,
-            schema.partition,
-            self._settle,
-            self.placement,
-            self._separator,
-            whose=self.name,
+            requests, self._metadata, schema, self.placement, self._settle, most, first
         )
         capacity = Capacity(requests, self.name, self._provisioned, self._cloudwatch)
-        throttle_tracker = ThrottleTracker(requests, metadata, self.name, capacity, self.policy)
-        writer = Writer(requests, metadata, throttle_tracker, self.name, schema, self.placement)
+        writer = Writer(metadata, ThrottleTracker(metadata, capacity, self.policy))
         threads = ThreadPoolExecutor(READING_THREADS, "keyhop-query")
-        reader = Reader(
-            requests, metadata, self.name, schema, self.placement, threads, self._indexes
+        return writer, Reader(metadata, threads, self._indexes)
+
+    def _key(self, given: Mapping[str, Any], operation: str) -> ItemKey:
+        return exact_key(self.requests, self.schema, given, operation)
+
+    def _call(self, words: Mapping[str, Any]) -> Call:
+        return Call(self._metadata, words.get("ReturnConsumedCapacity") or "NONE")
+
+    def _write_batch(
+        self, items: Iterable[Mapping[str, Any]], deletes: Collection[int]
+    ) -> BatchResult:
+        writer = BatchWriter(
+            self.writer,
+            lambda item: self.put_item(Item=item),
+            lambda key: self.delete_item(Key=key),
         )
-        return writer, reader
+        return writer.write(items, deletes)
 
-    def _write(
-        self, attributes: Mapping[str, Any], act: Act, clause: Clause, returns: str | None
-    ) -> dict[str, Any]:
-        key = key_of(self.schema, attributes)
-        if isinstance(act, Put) and clause.condition and self.placement.append_only:
-            raise CannotStart(
-                "With append_only a put has no condition: nobody looks where the item may be."
-            )
-        check_condition(self.schema, clause)
-        if returns == "NONE":
-            returns = None
-        try:
-            answer = self.writer.write(key, act, clause, returns)
-        except Overtaken:
-            raise GaveUp(
-                f"The item was changed by others, or its shards were, whenever it was to be "
-                f"written, for {self._patience:g} seconds."
-            ) from None
-        shown = {name: value for name, value in answer.items() if name == "ResponseMetadata"}
-        if answer.get("Attributes"):
-            shown["Attributes"] = logical_item(self.schema, answer["Attributes"], key.logical)
-        return shown
+    def _write(self, key: ItemKey, act: Act, words: Conditional) -> dict[str, Any]:
+        check_words(words, Conditional)
+        call = self._call(words)
+        with self.requests.noting(call):
+            return told(call, write_item(self.writer, key, act, words))
 
-    def _merged(self, query: Query) -> Iterator[dict[str, Any]]:
-        return islice(Merge(self.reader, query), query.limit)
-
-    def _query_of(
+    def _query(
         self,
         key: Any,
-        between: tuple[Any, Any] | None,
-        descending: bool,
         limit: int | None,
-        consistent: bool,
-        token: str | None,
+        between: tuple[Any, Any] | None = None,
+        descending: bool = False,
+        consistent: bool = False,
+        page_token: str | None = None,
     ) -> Query:
         if limit is not None and (not isinstance(limit, int) or limit < 1):
             raise CannotStart(f"limit is {limit}; it must be a whole number of at least 1.")
-        low, high = ends_of(self.schema, between)
-        query = Query(typed(key), (low, high), descending, consistent, None, limit)
-        if token is not None:
-            query = replace(query, after=after_token(query, token))
+        ends = ends_of(self.schema, between)
+        query = Query(typed(key), ends, descending, consistent, None, limit)
+        if page_token is not None:
+            query = replace(query, after=after_token(query, page_token))
         return query
-
-
-def explained_to_user(error: ClientError | BotoCoreError, table: ShardedTable) -> Exception:
-    """One clear sentence for what boto3 raised."""
-    return explained(error, table._endpoint, table.name)

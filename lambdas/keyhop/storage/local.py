@@ -1,20 +1,25 @@
 """A run's files in a local directory: `store.Store` on links and renames."""
 
 import errno
+import hashlib
 import os
+import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from keyhop.errors import CannotStart, RunConflict
-from keyhop.storage.store import CHUNK_BYTES
+from keyhop.storage.store import CHUNK_BYTES, Version
 
 try:
     import fcntl
 except ImportError:  # not on Windows; there, two runs over one directory are not told apart
     fcntl = None  # type: ignore[assignment]
 
+BESIDE = ("keys", "undo")
+"""Directories of the run that lists the keys for one, and of the one that undoes it."""
 
 LOCK = ".lock"
 ASIDE = ".keyhop-tmp"
@@ -22,19 +27,23 @@ NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class Directory:
-    """A store in a local directory."""
+    """The store at `path`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: IO[bytes] | None = None
+        self._is_new = False
+
+    def within(self, folder: str) -> "Directory":
+        return Directory(self.path / folder)
 
     def is_empty(self) -> bool:
-        """Whether the directory does not exist, or holds nothing that counts.
-
-        A lock does not count, nor what a crash left of a file that was being written.
+        """Nothing, or only a lock, runs that belong to one that is to be here, and what a crash
+        left of a file that was being written.
         """
         return not self.path.exists() or all(
-            entry.name == LOCK or entry.name.endswith(ASIDE) for entry in self.path.iterdir()
+            entry.name in (LOCK, *BESIDE) or entry.name.endswith(ASIDE)
+            for entry in self.path.iterdir()
         )
 
     def lock(self) -> None:
@@ -51,14 +60,22 @@ class Directory:
         for left_by_a_crash in self.path.rglob(f"*{ASIDE}"):
             left_by_a_crash.unlink()
 
+    @property
+    def locked_by(self) -> tuple[int, ...]:
+        """The descriptors that keep others out; a process that is handed them does so too."""
+        return () if self._lock is None else (self._lock.fileno(),)
+
     def unlock(self) -> None:
-        """Let others in."""
+        """Let others in; a directory that was made for nothing is removed again."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+        if self._is_new and self.is_empty():
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def make(self) -> None:
         """Create the directory; raises CannotStart."""
+        self._is_new = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -70,10 +87,9 @@ class Directory:
         return str(self.path / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Store.create: written aside, then linked, which fails if the name is taken."""
         temporary = self._write_aside(name, content)
         try:
-            os.link(temporary, self.path / name)
+            os.link(temporary, self.path / name)  # fails if the name is taken
         except FileExistsError:
             return False
         except OSError as error:
@@ -89,7 +105,6 @@ class Directory:
         return True
 
     def replace(self, name: str, content: bytes) -> None:
-        """Store.replace: written aside, then moved over."""
         self._write_aside(name, content).replace(self.path / name)
         _sync(self.path / name)
 
@@ -107,22 +122,45 @@ class Directory:
         except FileNotFoundError:
             return
 
+    def span(self, name: str, start: int, size: int) -> bytes | None:
+        try:
+            with (self.path / name).open("rb") as file:
+                file.seek(start)
+                return file.read(size)
+        except FileNotFoundError:
+            return None
+
     def open_part(self, name: str) -> "_LocalPart":
         return _LocalPart(self._make_folder(name))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        path = self.path / folder
-        if not path.is_dir():
-            return {}
-        sizes = {}
-        for entry in path.iterdir():
-            # Files that are being written aside come and go.
-            if not entry.name.endswith(ASIDE):
-                sizes[f"{folder}/{entry.name}"] = entry.stat().st_size
-        return sizes
+        # Files that are being written aside come and go.
+        files = (f for f in (self.path / folder).glob("*") if not f.name.endswith(ASIDE))
+        return {f"{folder}/{file.name}": file.stat().st_size for file in files}
 
     def delete(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)
+
+    def look(self, name: str) -> Version | None:
+        try:
+            with (self.path / name).open("rb") as file:
+                content = file.read()
+                age = time.time() - os.fstat(file.fileno()).st_mtime
+        except FileNotFoundError:
+            return None
+        return Version(content, hashlib.sha256(content).hexdigest(), max(0.0, age))
+
+    def swap(self, name: str, content: bytes, tag: str | None) -> bool:
+        """Store.swap: under a lock of its own, as renaming asks for nothing."""
+        target = self._make_folder(name)
+        with target.with_name(f".{target.name}{LOCK}").open("ab") as lock:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            there = self.look(name)
+            if (there and there.tag) != tag:
+                return False
+            self.replace(name, content)
+            return True
 
     def _write_aside(self, name: str, content: bytes) -> Path:
         target = self._make_folder(name)

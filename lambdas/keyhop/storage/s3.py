@@ -1,13 +1,16 @@
 """A run's files in an S3 bucket: `store.Store` on conditional puts.
 
-`create` is a PutObject with `If-None-Match: *`: S3 lets one of any number of writers succeed, and
-shows no object before it is whole. A writer whose answer was lost may be told afterwards that the
-object is there: then it reads what it wrote itself, as if another had.
+`create` is a PutObject with `If-None-Match: *`, `swap` one with `If-Match`: S3 lets one of any
+number of writers succeed, and shows no object before it is whole. A writer whose answer was lost
+may hear afterwards that the object is there: then it reads what it wrote itself, as if another had.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from tempfile import SpooledTemporaryFile
-from typing import Any, TypeVar
+from typing import Any
 
 import boto3
 from boto3.exceptions import Boto3Error
@@ -15,9 +18,10 @@ from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.denied import Denied, clock_text
 from keyhop.errors import AwsRefused, CannotStart, KeyhopError, NotPermitted, StoreUnavailable
 from keyhop.retries import repeat
-from keyhop.storage.store import CHUNK_BYTES
+from keyhop.storage.store import CHUNK_BYTES, Version
 
 PIECE_BYTES = 8 << 20
 """A larger part is uploaded in pieces of this size; S3 takes 10,000 of at least 5 MB."""
@@ -30,8 +34,6 @@ CONFLICT_ATTEMPTS = 8
 _TAKEN = "PreconditionFailed"
 _CONFLICT = "ConditionalRequestConflict"
 _MISSING = {"NoSuchKey", "404"}
-
-T = TypeVar("T")
 
 
 def s3_client(connections: int = 32) -> Any:
@@ -57,91 +59,120 @@ class Bucket:
         self.bucket = bucket
         self.prefix = prefix
 
+    def within(self, folder: str) -> "Bucket":
+        return Bucket(self._client, self.bucket, f"{self.prefix}{folder}/")
+
     def url(self, name: str) -> str:
-        """Where a file is, for people and programs: s3://..."""
         return f"s3://{self.bucket}/{self.prefix}{name}"
 
     def create(self, name: str, content: bytes) -> bool:
-        try:
-            repeat(
-                lambda: self._client.put_object(**self._at(name), Body=content, IfNoneMatch="*"),
-                lambda error: _code(error) == _CONFLICT,
-                longest=2.0,
-                is_enough=lambda error, attempts: attempts >= CONFLICT_ATTEMPTS,
-            )
-        except ClientError as error:
-            if _code(error) == _TAKEN:
-                return False
-            raise self._explained(error) from error
-        except BotoCoreError as error:
-            raise self._explained(error) from error
-        return True
+        return self._put_if(name, content, IfNoneMatch="*")
 
     def replace(self, name: str, content: bytes) -> None:
-        self._call(lambda: self._client.put_object(**self._at(name), Body=content))
+        with self._explained():
+            self._client.put_object(**self._at(name), Body=content)
 
     def read(self, name: str) -> bytes | None:
-        body = self._open(name)
-        return None if body is None else b"".join(self._pieces(body))
+        with self._explained():
+            body = self._open(name)
+            return None if body is None else b"".join(body.iter_chunks(CHUNK_BYTES))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        body = self._open(name)
-        if body is not None:
-            yield from self._pieces(body)
+        with self._explained():
+            body = self._open(name)
+            if body is not None:
+                yield from body.iter_chunks(CHUNK_BYTES)
+
+    def span(self, name: str, start: int, size: int) -> bytes | None:
+        with self._explained():
+            answer = self._get(name, Range=f"bytes={start}-{start + size - 1}")
+            return None if answer is None else b"".join(answer["Body"].iter_chunks(CHUNK_BYTES))
 
     def open_part(self, name: str) -> "_Upload":
         return _Upload(self, name)
+
+    def upload(self, name: str, content: Any) -> None:
+        """Write a file from an open one."""
+        at = self._at(name)
+        with self._explained():
+            self._client.upload_fileobj(content, at["Bucket"], at["Key"], Config=_TRANSFER)
 
     def sizes(self, folder: str) -> dict[str, int]:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=f"{self.prefix}{folder}/"
         )
-        return self._call(
-            lambda: {
+        with self._explained():
+            return {
                 entry["Key"].removeprefix(self.prefix): int(entry["Size"])
                 for page in pages
                 for entry in page.get("Contents", ())
             }
-        )
-
-    def upload(self, name: str, content: Any) -> None:
-        """Write a file from an open one."""
-        at = self._at(name)
-        self._call(
-            lambda: self._client.upload_fileobj(content, at["Bucket"], at["Key"], Config=_TRANSFER)
-        )
 
     def delete(self, name: str) -> None:
-        self._call(lambda: self._client.delete_object(**self._at(name)))
+        with self._explained():
+            self._client.delete_object(**self._at(name))
+
+    def look(self, name: str) -> Version | None:
+        with self._explained():
+            answer = self._get(name)
+            if answer is None:
+                return None
+            content = b"".join(answer["Body"].iter_chunks(CHUNK_BYTES))
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        now = parsedate_to_datetime(date) if date else datetime.now(UTC)
+        age = (now - answer["LastModified"]).total_seconds()
+        return Version(content, answer["ETag"], max(0.0, age))
+
+    def swap(self, name: str, content: bytes, tag: str | None) -> bool:
+        return (
+            self.create(name, content) if tag is None else self._put_if(name, content, IfMatch=tag)
+        )
+
+    def _put_if(self, name: str, content: bytes, **condition: str) -> bool:
+        with self._explained():
+            try:
+                repeat(
+                    lambda: self._client.put_object(**self._at(name), Body=content, **condition),
+                    lambda error: _code(error) == _CONFLICT,
+                    longest=2.0,
+                    is_enough=lambda error, attempts: attempts >= CONFLICT_ATTEMPTS,
+                )
+            except ClientError as error:
+                if _code(error) != _TAKEN and _code(error) not in _MISSING:
+                    raise
+                return False
+        return True
 
     def _open(self, name: str) -> Any:
-        try:
-            return self._client.get_object(**self._at(name))["Body"]
-        except (BotoCoreError, ClientError) as error:
-            if _code(error) in _MISSING:
-                return None
-            raise self._explained(error) from error
+        answer = self._get(name)
+        return None if answer is None else answer["Body"]
 
-    def _pieces(self, body: Any) -> Iterator[bytes]:
+    def _get(self, name: str, **more: str) -> Any:
         try:
-            yield from body.iter_chunks(CHUNK_BYTES)
-        except BotoCoreError as error:
-            raise self._explained(error) from error
+            return self._client.get_object(**self._at(name), **more)
+        except ClientError as error:
+            if _code(error) not in _MISSING:
+                raise
+            return None
 
     def _at(self, name: str) -> dict[str, str]:
         return {"Bucket": self.bucket, "Key": self.prefix + name}
 
-    def _call(self, call: Callable[[], T]) -> T:
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
         try:
-            return call()
+            yield
         except (BotoCoreError, ClientError, Boto3Error) as error:
-            raise self._explained(error) from error
+            raise self._error(error) from error
 
-    def _explained(self, error: Exception) -> KeyhopError:
+    def _error(self, error: Exception) -> KeyhopError:
         code = _code(error)
+        if isinstance(error, ClientError) and (told := clock_text(error.response)):
+            return AwsRefused(told)
         if code in ("AccessDenied", "403"):
             return NotPermitted(
-                f"Permission is missing for the results, s3://{self.bucket}/{self.prefix}: {error}"
+                f"Permission is missing for the results, s3://{self.bucket}/{self.prefix}: "
+                f"{Denied.read(str(error)) or error}"
             )
         if code == "NoSuchBucket":
             return CannotStart(f"There is no bucket {self.bucket}: deploy the application again.")
@@ -171,6 +202,5 @@ class _Upload:
 
 
 def _code(error: BaseException) -> str:
-    if not isinstance(error, ClientError):
-        return ""
-    return str(error.response.get("Error", {}).get("Code", ""))
+    response = error.response if isinstance(error, ClientError) else {}
+    return str(response.get("Error", {}).get("Code", ""))

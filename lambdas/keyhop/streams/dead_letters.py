@@ -2,7 +2,7 @@
 
 A message has no records, only where they are in the stream (AWS documentation, "Destinations for
 failed invocations"): stream, shard, first and last sequence number. The stream keeps them for 24
-hours; after that only an audit finds what they would have told.
+hours; after that only a look at the whole table finds what they would have said.
 """
 
 import json
@@ -13,15 +13,14 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.requester import error_code
-from keyhop.dynamodb.values import to_json
 from keyhop.errors import AwsRefused
 from keyhop.streams.partition_worker import BatchResult, OnFailure, Record
+from keyhop.streams.records import as_event
+from keyhop.wording import counted
 
 Rework = Callable[[Sequence[Record], OnFailure], BatchResult]
 """Works a batch of records again, as the function of the mapping does."""
 
-MOST_AT_ONCE = 10
-WAIT_SECONDS = 1
 MOST_PAGES = 1_000
 """Of GetRecords for one message: 10,000 records at most, and many empty pages."""
 
@@ -46,19 +45,22 @@ class Reworked:
         return not self.failed and self.forgotten == self.discarded
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; `why` is for people."""
+        """Without `why`, which is for people."""
         return {name: count for name, count in asdict(self).items() if name != "why"}
 
-    def text(self, table: str) -> str:
-        """For a person."""
-        lines = [f"{self.messages:,} messages of {table} worked, {self.keys:,} keys reconciled"]
+    def text(self, table: str, remedy: str) -> str:
+        """remedy: the command that finds what is lost."""
+        lines = [
+            f"{counted(self.messages, 'message')} of {table} worked, "
+            f"{counted(self.keys, 'key')} reconciled"
+        ]
         if self.failed:
             lines.append(f"  {self.failed:,} still fail, and stay in the queue: {self.why}")
         if self.forgotten:
             left = "deleted" if self.discarded else "left; delete them with --discard-old"
             lines.append(
                 f"  {self.forgotten:,} point to records that the stream has forgotten ({left}): "
-                f"keyhop index audit {table} finds what they would have told"
+                f"{remedy} finds what they would have told"
             )
         if self.foreign:
             lines.append(f"  {self.foreign:,} belong to other tables, and are left")
@@ -77,25 +79,23 @@ class DeadLetters:
     def work(self, rework: Rework, discard_old: bool = False) -> Reworked:
         """Work again what each message points to, and delete the message; raises AwsRefused."""
         done = Reworked()
-        seen: set[str] = set()
         try:
-            for message in self._messages(seen):
-                self._work(message, rework, discard_old, done)
+            for message in messages_in(self.queues, self.url):
+                if self._is_done(message, rework, discard_old, done):
+                    receipt = message["ReceiptHandle"]
+                    self.queues.delete_message(QueueUrl=self.url, ReceiptHandle=receipt)
         except (BotoCoreError, ClientError) as error:
             raise AwsRefused(f"The queue or the stream does not answer: {error}") from error
         return done
 
-    def _work(
-        self,
-        message: Mapping[str, Any],
-        rework: Rework,
-        discard_old: bool,
-        done: Reworked,
-    ) -> None:
-        info = batch_info(message["Body"])
+    def _is_done(
+        self, message: Mapping[str, Any], rework: Rework, discard_old: bool, done: Reworked
+    ) -> bool:
+        """Work a message; whether it may be deleted."""
+        info = _batch_info(message["Body"])
         if info is None or f":table/{self.table}/stream/" not in info["streamArn"]:
             done.foreign += 1
-            return
+            return False
         try:
             records, is_whole = self._records(info)
         except ClientError as error:
@@ -103,9 +103,7 @@ class DeadLetters:
                 raise
             done.forgotten += 1
             done.discarded += discard_old
-            if discard_old:
-                self._delete(message)
-            return
+            return discard_old
         errors: list[Exception] = []
         result = rework(records, errors.append)
         done.keys += result.keys
@@ -113,26 +111,12 @@ class DeadLetters:
             done.failed += 1
             why = errors[0] if errors else AwsRefused("the stream did not bring all of the records")
             done.why = f"{type(why).__name__}: {why}"
-            return
+            return False
         done.messages += 1
-        self._delete(message)
-
-    def _messages(self, seen: set[str]) -> Iterator[Mapping[str, Any]]:
-        """All messages once; a message that is left is hidden for a while, then there again."""
-        while True:
-            answer = self.queues.receive_message(
-                QueueUrl=self.url,
-                MaxNumberOfMessages=MOST_AT_ONCE,
-                WaitTimeSeconds=WAIT_SECONDS,
-            )
-            fresh = [m for m in answer.get("Messages", ()) if m["MessageId"] not in seen]
-            if not fresh:
-                return
-            seen.update(message["MessageId"] for message in fresh)
-            yield from fresh
+        return True
 
     def _records(self, info: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bool]:
-        """The records of a batch, as Lambda gets them, by their keys alone; whether these are all.
+        """The records of a batch, as Lambda gets them; whether these are all.
 
         GetRecords may bring nothing several times before it brings what is there.
         """
@@ -149,8 +133,7 @@ class DeadLetters:
             for record in page["Records"]:
                 number = int(record["dynamodb"]["SequenceNumber"])
                 if number <= last:
-                    keys = to_json(record["dynamodb"]["Keys"])
-                    found.append({**record, "dynamodb": {**record["dynamodb"], "Keys": keys}})
+                    found.append(as_event(record, info["streamArn"]))
                 if number >= last:
                     return found, True
             place = page.get("NextShardIterator")
@@ -158,11 +141,20 @@ class DeadLetters:
                 return found, True
         return found, False
 
-    def _delete(self, message: Mapping[str, Any]) -> None:
-        self.queues.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
+
+def messages_in(queues: Any, url: str) -> Iterator[Mapping[str, Any]]:
+    """All of a queue, once; a message that is left is hidden for a while, then there again."""
+    seen: set[str] = set()
+    while True:
+        answer = queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
+        fresh = [m for m in answer.get("Messages", ()) if m["MessageId"] not in seen]
+        if not fresh:
+            return
+        seen.update(message["MessageId"] for message in fresh)
+        yield from fresh
 
 
-def batch_info(body: str) -> Mapping[str, Any] | None:
+def _batch_info(body: str) -> Mapping[str, Any] | None:
     """Where a message's records are; None for what is no message of a stream's mapping."""
     try:
         info = json.loads(body)["DDBStreamBatchInfo"]

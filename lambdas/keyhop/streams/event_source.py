@@ -1,13 +1,15 @@
-"""The keeper's event source mapping: made when an index is built, removed with it.
+"""Event source mappings: how a function comes to follow the stream of a table.
 
-It is made by BuildKeyIndex and not by the stack: only then is it certain that the table has a
-stream, whose ARN changes whenever somebody turns the stream off and on. So nobody types an ARN or
-deploys twice, and an audit mends a mapping that points to a stream of yesterday.
+They are made when an index is built or a re-key begins, and not by the stack: only then is it
+certain that the table has a stream, whose ARN changes whenever somebody turns the stream off and
+on. So nobody types an ARN or deploys twice, and an audit mends a mapping that points to a stream of
+yesterday.
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,121 +21,220 @@ from keyhop.dynamodb.tables import BUSY
 KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
 
-FILTER = '{"eventName": ["INSERT", "REMOVE"]}'
-"""Sentinels' own writes pass: somebody must look after each of them (protocol.py)."""
+LAG_MINUTES = 5
+NO_AGE = -1
 
-SETTINGS: Mapping[str, Any] = {
+SETTINGS: Mapping[str, Any] = {  # the keeper's
     # All records since the stream began, or of a day: LATEST could miss some while it starts.
     "StartingPosition": "TRIM_HORIZON",
-    "FilterCriteria": {"Filters": [{"Pattern": FILTER}]},
+    # Sentinels' own writes pass: somebody must look after each of them (protocol.py).
+    "FilterCriteria": {"Filters": [{"Pattern": '{"eventName": ["INSERT", "REMOVE"]}'}]},
     "BatchSize": 500,
-    "MaximumBatchingWindowInSeconds": 0,
+    # A quiet table pays an invocation for some seconds, and not one a record.
+    "MaximumBatchingWindowInSeconds": 2,
     "ParallelizationFactor": 4,
     "BisectBatchOnFunctionError": True,
     "MaximumRetryAttempts": 16,
-    # The queue's messages point into the stream, which keeps a record for 24 hours.
-    "MaximumRecordAgeInSeconds": 6 * 3600,
+    # None is given up for its age: a stream that was on already has records of a day, and a keeper
+    # that is behind catches up. The retries bound what a poison record can hold up.
+    "MaximumRecordAgeInSeconds": NO_AGE,
     "FunctionResponseTypes": ["ReportBatchItemFailures"],
 }
 """A record that fails again after 16 retries goes to the failure queue, so that it does not hold up
 others for a day. An attempt bears throttling for most of the function's time: a quarter of an hour
 in all."""
 
+OF_TIME = ("MaximumRecordAgeInSeconds", "MaximumBatchingWindowInSeconds")
+
 
 @dataclass(frozen=True, slots=True)
 class Mappings:
-    """The keeper's mappings. function: its name or ARN. queue: the failure queue's ARN."""
+    """A function's mappings. function: its name or ARN. queue: the failure queue's ARN. settings:
+    what they are made with, the keeper's unless others are given.
+    """
 
     client: Any
     function: str
     queue: str
+    settings: Mapping[str, Any] = field(default_factory=lambda: SETTINGS)
 
     def attach(self, stream: str) -> bool:
-        """Make sure that the keeper follows the stream, and no older stream of its table.
+        """Have the function follow the stream, and no older stream of its table.
 
         Returns whether the mapping is at work; until then it has to be called again.
         """
         found = self.of_table(stream)
         current = [mapping for mapping in found if mapping["EventSourceArn"] == stream]
-        for mapping in found:
-            if mapping not in current:
-                self._delete(mapping["UUID"])
+        self._delete([mapping for mapping in found if mapping not in current])
         if not current:
             self.client.create_event_source_mapping(
                 EventSourceArn=stream,
                 FunctionName=self.function,
                 DestinationConfig={"OnFailure": {"Destination": self.queue}},
-                **SETTINGS,
+                **self.settings,
             )
             return False
         (mapping, *_) = current
         if mapping["State"] == "Disabled":
             self.client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=True)
             return False
+        if mapping.get("MaximumRecordAgeInSeconds", NO_AGE) != NO_AGE:
+            # Of an older version: it would give up what it has not come to in time.
+            of_time = {name: self.settings[name] for name in OF_TIME}
+            self.client.update_event_source_mapping(UUID=mapping["UUID"], **of_time)
+            return False
         return bool(mapping["State"] == "Enabled")
 
     def detach(self, stream: str) -> bool:
         """Remove the mappings of the stream's table; returns whether there are none."""
-        found = self.of_table(stream)
-        for mapping in found:
-            if mapping["State"] != "Deleting":
-                self._delete(mapping["UUID"])
-        return not found
+        return self._delete(self.of_table(stream))
 
     def detach_all_but(self, tables: Sequence[str]) -> bool:
-        """Remove the keeper's mappings to streams of other tables; returns whether there are none.
-
-        One that is changing at this moment is refused; so it is called again until it is true.
-        """
+        """Remove those to streams of other tables; returns whether there are none."""
         kept = tuple(f":table/{name}/stream/" for name in tables)
-        gone = [m for m in self._all() if not any(k in m.get("EventSourceArn", "") for k in kept)]
-        for mapping in gone:
-            if mapping["State"] != "Deleting":
-                self._delete(mapping["UUID"])
-        return not gone
+        return self._delete(
+            [m for m in self._all() if not any(k in m.get("EventSourceArn", "") for k in kept)]
+        )
 
     def of_table(self, stream: str) -> list[dict[str, Any]]:
-        """The keeper's mappings to a stream of the same table."""
+        """The function's mappings to a stream of the same table."""
         table = stream.partition("/stream/")[0] + "/stream/"
         return [m for m in self._all() if m.get("EventSourceArn", "").startswith(table)]
 
+    def tables(self) -> set[str]:
+        """The names of the tables whose streams it follows."""
+        arns = (mapping.get("EventSourceArn", "") for mapping in self._all())
+        return {arn.partition("/stream/")[0].rpartition("/")[2] for arn in arns}
+
     def others(self, stream: str) -> list[str]:
-        """Functions other than the keeper that follow the stream."""
+        """Other functions that follow the stream."""
         mine = self.function.rpartition(":")[2]
-        return [name for name in _followers(self.client, stream) if name != mine]
+        names = {
+            function_name(mapping["FunctionArn"]) for mapping in _mappings(self.client, stream)
+        }
+        return sorted(names - {mine})
 
     def _all(self) -> list[dict[str, Any]]:
         pages = self.client.get_paginator("list_event_source_mappings")
         return list(pages.paginate(FunctionName=self.function).search("EventSourceMappings[]"))
 
-    def _delete(self, uuid: str) -> None:
-        try:
-            self.client.delete_event_source_mapping(UUID=uuid)
-        except ClientError as error:  # gone already, or changing at this moment
-            if error_code(error) not in ("ResourceNotFoundException", BUSY):
-                raise
+    def _delete(self, mappings: list[dict[str, Any]]) -> bool:
+        """Returns whether there are none; one that is changing at this moment is refused."""
+        for mapping in mappings:
+            if mapping["State"] == "Deleting":
+                continue
+            try:
+                self.client.delete_event_source_mapping(UUID=mapping["UUID"])
+            except ClientError as error:
+                if error_code(error) not in ("ResourceNotFoundException", BUSY):
+                    raise
+        return not mappings
 
 
-def keepers_of(stream: str | None, endpoint: Endpoint) -> list[str] | None:
-    """Names of keepers that follow a stream; None if that cannot be seen from here.
-
-    A local database has a keeper only on the laptop cloud, which its environment names.
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A keeper's mapping. modified: when it, or its state, was changed last. problem: of the last
+    batch. queue: the ARN of its failure queue.
     """
-    elsewhere = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
-    if stream is None or (endpoint.is_loopback and not elsewhere):
-        return []
-    try:
-        followers = _followers(aws_client("lambda", endpoint, attempts=2), stream)
-        return [name for name in followers if name.endswith(KEEPER)]
-    except (BotoCoreError, ClientError):
-        return None
+
+    uuid: str
+    function: str
+    state: str
+    modified: str
+    problem: str
+    queue: str
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Any]) -> "Follower":
+        """From Lambda's description of a mapping."""
+        result = str(mapping.get("LastProcessingResult") or "")
+        return cls(
+            mapping["UUID"],
+            function_name(mapping["FunctionArn"]),
+            mapping["State"],
+            _moment(mapping.get("LastModified")),
+            result if result.startswith("PROBLEM") else "",
+            mapping.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", ""),
+        )
 
 
-def _followers(client: Any, stream: str) -> list[str]:
-    """Names of the functions that follow a stream."""
+def _moment(modified: datetime | int | None) -> str:
+    """The same text wherever it is asked for: boto3 tells times in the machine's own zone."""
+    if isinstance(modified, datetime):
+        return modified.astimezone(UTC).isoformat()
+    return str(modified or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What can be seen of keepers; None: it cannot be seen from here.
+
+    client_of: makes a client of an AWS service. keeper: the function's name; empty: any that is
+    called like one.
+    """
+
+    client_of: Callable[[str], Any]
+    keeper: str = ""
+
+    @classmethod
+    def from_here(cls, endpoint: Endpoint, keeper: str = "") -> "Watch | None":
+        """For a command; None for a local database, which has keepers only on a laptop cloud."""
+        elsewhere = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
+        if endpoint.is_loopback and not elsewhere:
+            return None
+        return cls(lambda service: aws_client(service, endpoint, attempts=2), keeper)
+
+    def followers(self, stream: str) -> tuple[Follower, ...] | None:
+        """The keepers' mappings to a stream."""
+        try:
+            return tuple(
+                follower
+                for follower in map(Follower.of, _mappings(self.client_of("lambda"), stream))
+                if self._is_keeper(follower.function)
+            )
+        except (BotoCoreError, ClientError):
+            return None
+
+    def lag_seconds(self, function: str) -> float | None:
+        """The greatest age of a batch that the function got in the last minutes; 0 if it got none.
+
+        That it got none although there were some, its mapping tells (Follower.problem).
+        """
+        now = datetime.now(UTC)
+        try:
+            answer = self.client_of("cloudwatch").get_metric_statistics(
+                Namespace="AWS/Lambda",
+                MetricName="IteratorAge",
+                Dimensions=[{"Name": "FunctionName", "Value": function}],
+                StartTime=now - timedelta(minutes=LAG_MINUTES),
+                EndTime=now,
+                Period=60,
+                Statistics=["Maximum"],
+            )
+        except (BotoCoreError, ClientError):
+            return None
+        return max((point["Maximum"] / 1000 for point in answer["Datapoints"]), default=0.0)
+
+    def failures(self, queue: str) -> int | None:
+        """How many messages lie in a failure queue."""
+        try:
+            client = self.client_of("sqs")
+            url = client.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
+            names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+            told = client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+        except (BotoCoreError, ClientError):
+            return None
+        return sum(int(told[name]) for name in names)
+
+    def _is_keeper(self, function: str) -> bool:
+        return function == self.keeper if self.keeper else function.endswith(KEEPER)
+
+
+def _mappings(client: Any, stream: str) -> list[Mapping[str, Any]]:
     pages = client.get_paginator("list_event_source_mappings").paginate(EventSourceArn=stream)
-    return sorted({_name(arn) for arn in pages.search("EventSourceMappings[].FunctionArn") if arn})
+    return list(pages.search("EventSourceMappings[]"))
 
 
-def _name(arn: str) -> str:
+def function_name(arn: str) -> str:
+    """The name in a function's ARN."""
     return arn.partition(":function:")[2].partition(":")[0] or arn

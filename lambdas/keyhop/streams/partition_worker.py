@@ -7,17 +7,18 @@ fails is reported by its sequence numbers and comes again; nothing else does.
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.values import Key, from_json, key_text
+from keyhop.dynamodb.values import Key, canonical, from_json
 
 THREADS = 8
 Record = Mapping[str, Any]
 """A stream record as Lambda gets it."""
 
 OnFailure = Callable[[Exception], None]
-"""Told of each failure, without a key."""
+"""Called with each failure, without a key."""
 
 
 @dataclass(slots=True)
@@ -56,11 +57,11 @@ def work_batch(
     of our own items. select: those of the changes that need work at all.
     """
     failed: list[str] = []
-    changes: dict[str, Change] = {}
+    changes: dict[Any, Change] = {}
     for record in records:
         try:
             _add(changes, record, partition, is_own)
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
             on_failure(error)
             failed.append(str(record.get("dynamodb", {}).get("SequenceNumber", "")))
 
@@ -74,21 +75,19 @@ def work_batch(
             return change.sequence_numbers
         return []
 
-    selected = select(list(changes.values()))
     with ThreadPoolExecutor(THREADS) as pool:
-        for numbers in pool.map(attempt, selected):
-            failed.extend(numbers)
+        failed += chain(*pool.map(attempt, select(list(changes.values()))))
     return BatchResult(len(records), len(changes), tuple(failed))
 
 
 def _add(
-    changes: dict[str, Change], record: Record, partition: str, is_own: Callable[[Key], bool]
+    changes: dict[Any, Change], record: Record, partition: str, is_own: Callable[[Key], bool]
 ) -> None:
     event = record["eventName"]
     if event == "MODIFY":
         return
     keys = from_json(record["dynamodb"]["Keys"])
     value = keys[partition]
-    change = changes.setdefault(key_text(value), Change({partition: value}))
+    change = changes.setdefault(canonical(value), Change({partition: value}))
     change.only_inserts = change.only_inserts and event == "INSERT" and not is_own(keys)
     change.sequence_numbers.append(record["dynamodb"]["SequenceNumber"])

@@ -1,6 +1,5 @@
 """The functions of the state machine on DynamoDB Local and the stand-in, with S3 by moto."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -10,12 +9,11 @@ from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
 from testing.databases import Database
-from testing.standin.server import StandIn
+from tests.integration.conftest import Scans
 from tests.machine import Machine
 
 BUCKET = "results"
 SIZES = [1, 6, 1, 25, 2] * 60
-Scans = list[tuple[float, float]]
 
 
 @pytest.fixture
@@ -49,22 +47,6 @@ def machine(
 ) -> Machine:
     """On the stand-in."""
     return machine_on(strict, runs, table_name, monkeypatch)
-
-
-@pytest.fixture
-def charged(stand_in: StandIn) -> Scans:
-    """When the stand-in answered a Scan, and what it charged."""
-    scans: Scans = []
-    answer = stand_in.answer
-
-    def noting(operation: str, request):
-        status, body = answer(operation, request)
-        if operation == "Scan":
-            scans.append((time.monotonic(), body["ConsumedCapacity"]["CapacityUnits"]))
-        return status, body
-
-    stand_in.answer = noting  # type: ignore[method-assign]
-    return scans
 
 
 def units(scans: Scans) -> float:

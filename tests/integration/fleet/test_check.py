@@ -1,10 +1,14 @@
 """The sampled check of a finished run."""
 
+import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, SegmentsTooLarge
 from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.pages import TablePages
 from keyhop.keys import check as checking
 
 from testing.databases import Database
@@ -52,7 +56,7 @@ def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     assert machine.manifest("run")["verify"] == told
 
 
-def test_a_check_that_comes_to_no_segments_end_says_so(
+def test_a_segment_takes_as_many_turns_as_it_needs_but_none_without_a_page(
     machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strict.collections(table_name, SIZES, filling=2_000)
@@ -61,9 +65,42 @@ def test_a_check_that_comes_to_no_segments_end_says_so(
     state = machine.plan(given, execution)
     machine.map(state)
     state = machine.finish(state, execution)
-    monkeypatch.setattr(checking, "working_seconds", lambda remaining: 0.2)
-    with pytest.raises(SegmentsTooLarge, match="came to the end of no segment"):
-        machine.verify(state)
+    step, calls = TablePages.step, itertools.count(1)
+
+    def ending(self: TablePages, *given):
+        if next(calls) == 2:
+            self.stop.set()
+            raise Stopped
+        return step(self, *given)
+
+    monkeypatch.setattr(TablePages, "step", ending)
+    state = machine.verify(state)
+    assert state["next"] == "verify"
+    with monkeypatch.context() as patch:
+        patch.setattr(checking, "working_seconds", lambda remaining: 0.0)
+        with pytest.raises(SegmentsTooLarge, match="came to the end of no segment"):
+            machine.verify(state)
+    told = machine.verify(state)["result"]["verify"]
+    assert (told["segments"], told["keys"], told["missing"]) == (1, len(SIZES), 0)
+    assert told["surplus"] == 0, "what an earlier turn had read was taken for gone"
+
+
+def test_two_invocations_at_once_check_the_same_segments(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, SIZES, filling=200)
+    execution = machine.execution("run")
+    state = machine.plan({"table": table_name, "segments": 64, "verifyShare": 0.5}, execution)
+    machine.map(state)
+    state = machine.finish(state, execution)
+    with ThreadPoolExecutor(2) as pool:
+        states = list(pool.map(machine.verify, [state, state]))
+    told = [state["result"]["verify"] for state in states]
+    assert [(one["segments"], one["missing"], one["surplus"]) for one in told] == 2 * [(32, 0, 0)]
+    assert told[0]["keys"] == told[1]["keys"]
+    store = machine.runs.store("run")
+    assert len(json.loads(store.read("verify/1/run.json"))["options"]["drawn"]) == 32
+    assert store.read("verify/2/run.json") is None
 
 
 def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with_it(
@@ -88,7 +125,7 @@ def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with
     assert units(charged) <= most, "what the first attempt has read was forgotten"
     state["failure"] = {"Error": "BudgetSpent", "Cause": str(spent.value)}
     with pytest.raises(RunFailed, match='"verifyShare": 1') as failed:
-        machine.clean_up(state, execution, "2026-11-21")
+        machine.clean_up(state, execution)
     with pytest.raises(RunConflict, match="finished run"):
         machine.start({"table": table_name, "resume": "run"})
     advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
@@ -114,7 +151,7 @@ def test_a_key_that_is_missing_fails_the_run(
     state = machine.plan({"table": table_name, "segments": 64, "verifyShare": 1}, execution)
     machine.map(state)
     strict.fill(table_name, [{"pk": {"S": "late"}}])
-    with pytest.raises(KeysMissing, match="found 1 keys that the run did not report"):
+    with pytest.raises(KeysMissing, match="found 1 key that the run did not report"):
         machine.go_on(state, execution)
     assert json.loads(machine.object("runs/run/verify.json"))["verdict"]["examples"]
     assert machine.manifest("run")["verify"]["missing"] == 1

@@ -4,16 +4,17 @@ import json
 import threading
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict
-from keyhop.jobs import work as working
-from keyhop.jobs.failure import RunFailed
-from keyhop.jobs.work import GroupWork, SliceResult, scan_segments, working_seconds
+from keyhop.jobs import scan_segments as working
+from keyhop.jobs.failure import RunFailed, clean_up
+from keyhop.jobs.scan_segments import scan_segments, working_seconds
 
 from testing.databases import BY_DAY, Database
 from tests.integration.fleet.conftest import SIZES, names
-from tests.machine import Machine
+from tests.machine import WORKER, Machine, failed_now
 
 
 def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
@@ -22,7 +23,7 @@ def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
     monkeypatch.setattr(working, "LEAST_MARGIN_SECONDS", 0.0)
     machine.remaining = 1.0
 
-    def retried(*arguments) -> SliceResult:
+    def retried(*arguments):
         # As the state machine does: this machine can be busy for a whole second.
         for _ in range(5):
             try:
@@ -53,7 +54,7 @@ def test_a_killed_worker_and_a_late_twin_change_nothing(
     expected = strict.collections(table_name, SIZES, filling=2_000)
     late: list[threading.Thread] = []
 
-    def twice(*arguments) -> SliceResult:
+    def twice(*arguments):
         thread = threading.Thread(target=lambda: scan_segments(*arguments))
         thread.start()
         late.append(thread)
@@ -85,8 +86,9 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     machine.runs.store("poisoned").replace("failures/g2.json", json.dumps(note).encode())
     state["failure"] = {"Error": "States.ExceedToleratedFailureThreshold", "Cause": "..."}
     with pytest.raises(RunFailed) as failed:
-        machine.clean_up(state, execution, "2026-11-21")
-    assert "Group 2 failed. BrokenPromise: " in str(failed.value)
+        machine.clean_up(state, execution)
+    assert failed.value.error == "BrokenPromise"
+    assert "Group 2 failed. " in str(failed.value)
     assert "start a new run" in str(failed.value)
     machine.start(given, name="new")
     assert names(machine, "new") == Counter(expected)
@@ -97,10 +99,10 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
 ) -> None:
     expected = strict.collections(table_name, SIZES, filling=1_000)
 
-    def failing(work: GroupWork, *rest) -> SliceResult:
-        if work.group == 3:
+    def failing(state, *rest):
+        if state["item"]["group"] == 3:
             raise CannotStart("poison")
-        return scan_segments(work, *rest)
+        return scan_segments(state, *rest)
 
     machine.scan = failing
     execution = machine.execution("begun")
@@ -109,7 +111,7 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
         machine.go_on(state, execution)
     state["failure"] = {"Error": "CannotStart", "Cause": "poison"}
     with pytest.raises(RunFailed, match=r"start again with .*\"resume\": \"begun\"") as failed:
-        machine.clean_up(state, execution, "2026-11-21")
+        machine.clean_up(state, execution)
     assert "128 of 160 segments are done" in str(failed.value)
     assert not machine.progress("begun")["finished"]
     machine.scan = scan_segments
@@ -129,23 +131,51 @@ def test_a_redriven_execution_is_sent_back_to_the_groups(
     state = machine.plan({"table": table_name, "segments": 96}, execution)
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
 
-    def enter(entered: str, redriven: str | None = None) -> None:
-        machine.clean_up(state, replace(execution, redriven=redriven), entered)
+    def enter(state: dict[str, Any], redrives: int) -> None:
+        clean_up(state, replace(execution, redrives=redrives), machine.runs, WORKER)
 
-    day = "2026-11-21T"
+    first = failed_now(state, execution)
     with pytest.raises(RunFailed, match="redrive the execution"):
-        enter(f"{day}10:00:00.500Z")
+        enter(first, redrives=0)
+    with pytest.raises(RunFailed):  # its answer was lost
+        enter(first, redrives=0)
     store = machine.runs.store("r")
     note = {"execution": execution.id, "item": {"group": 1}, "failure": {}}
     store.replace("failures/g1.json", json.dumps(note).encode())
-    enter(f"{day}10:00:00.500Z", redriven=f"{day}11:00:00.000Z")  # the moment may be the first one
-    enter(f"{day}11:00:00.300Z", redriven=f"{day}11:00:00.000Z")  # ... or the redrive's
-    enter(f"{day}11:00:00.300Z", redriven=f"{day}11:00:00.000Z")  # its answer was lost: once more
+    enter(first, redrives=1)  # at once, or after days
+    enter(first, redrives=1)  # its answer was lost: once more
     assert store.sizes("failures") == {}
-    with pytest.raises(RunFailed):  # the map has failed again since
-        enter(f"{day}11:05:00.000Z", redriven=f"{day}11:00:00.000Z")
-    with pytest.raises(RunFailed):  # stopped, redriven at the map, which failed
-        enter(f"{day}12:09:00.000Z", redriven=f"{day}12:00:00.000Z")
+    again = failed_now(state, replace(execution, redrives=1))
+    with pytest.raises(RunFailed):  # the redriven map has failed, within a second or not
+        enter(again, redrives=1)
+    enter(again, redrives=2)
+    with pytest.raises(RunFailed, match='"resume": "r"'):  # of a definition that notes no number
+        enter(state, redrives=1)
+
+
+def test_an_error_of_aws_is_none_that_a_state_would_retry(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    strict.collections(table_name, SIZES)
+    execution = machine.execution("r")
+    state = machine.plan({"table": table_name, "segments": 96}, execution)
+    state["failure"] = {"Error": "Lambda.TooManyRequestsException", "Cause": "Rate exceeded"}
+    with pytest.raises(RunFailed, match=r"^Lambda.TooManyRequestsException: Rate exc") as failed:
+        machine.clean_up(state, execution)
+    assert failed.value.error == "RunFailed"
+
+
+def test_a_run_that_is_part_of_something_names_no_input_of_its_own(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    """A walk over a key index cannot be resumed: what began it is started again."""
+    strict.collections(table_name, SIZES)
+    execution = machine.execution("r")
+    state = machine.plan({"table": table_name, "segments": 96}, execution)
+    state |= {"failure": {"Error": "GaveUp", "Cause": "Throttled for long."}, "again": None}
+    with pytest.raises(RunFailed, match=r"Throttled for long\. .* keys\.$") as failed:
+        machine.clean_up(state, execution)
+    assert failed.value.error == "GaveUp"
 
 
 def test_the_advised_input_goes_on_within_the_same_limits(
@@ -160,7 +190,7 @@ def test_the_advised_input_goes_on_within_the_same_limits(
     state = local.plan({**given, "maxReadUnits": 500}, local.execution("run"))
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
     with pytest.raises(RunFailed) as failed:
-        local.clean_up(state, local.execution("run"), "2026-11-21")
+        local.clean_up(state, local.execution("run"))
     advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
     assert advised == {
         "table": table_name,
@@ -174,7 +204,7 @@ def test_the_advised_input_goes_on_within_the_same_limits(
         local.start({**advised, "index": "other"})
     state["failure"] = {"Error": "BudgetSpent", "Cause": "spent"}
     with pytest.raises(RunFailed, match='"maxReadUnits": 1000'):
-        local.clean_up(state, local.execution("run"), "2026-11-21")
+        local.clean_up(state, local.execution("run"))
 
 
 def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(
@@ -189,7 +219,7 @@ def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(
         machine.finish(state, execution)
     state["failure"] = {"Error": "BrokenPromise", "Cause": str(broken.value)}
     with pytest.raises(RunFailed, match="start a new run"):
-        machine.clean_up(state, execution, "2026-11-21")
+        machine.clean_up(state, execution)
     other = machine.object("runs/r/commits/g00000-s000000.json")
     machine.runs.store("r").replace("commits/g00001-s000000.json", other)
     with pytest.raises(BrokenPromise, match="it is the commit of another slice"):

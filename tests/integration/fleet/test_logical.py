@@ -1,6 +1,7 @@
 """`"logical": true`: many workers read physical keys, FinishRun folds them, each key once."""
 
 import gzip
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -17,12 +18,13 @@ from keyhop.errors import (
     StoreUnavailable,
     TableNotFound,
 )
+from keyhop.jobs.pages import PartPages
 from keyhop.jobs.runs import Execution
 from keyhop.keys.request import parse
 
 from testing.databases import Database
-from tests.integration.test_logical_keys import metadata_table, with_shards
-from tests.machine import Machine
+from tests.integration.test_logical_keys import in_small_slices, metadata_table, with_shards
+from tests.machine import Machine, passed_on
 
 SHARDS = [1, 2, 9, 1, 40, 1, 3, 1] * 8
 PLAIN = ["/plain.txt", "/zero_0", "/large_1001", "/f3", "/f3.txt"]
@@ -49,11 +51,12 @@ def through(machine: Machine, given: dict[str, Any], name: str = "run") -> dict[
     state = machine.plan(given, execution)
     state["next"] = "scan"
     while state["next"] != "end":
+        if state["next"] == "verify":
+            state = machine.verify(state)
+            continue
         if state["next"] == "scan":
             machine.map(state)
-            state = finish(machine, state, execution)
-        else:
-            state = machine.verify(state)
+        state = finish(machine, state, execution)
     return dict(state["result"])
 
 
@@ -172,8 +175,7 @@ def read(machine: Machine, strict: Database, table_name: str) -> tuple[dict[str,
 def test_a_finish_that_is_killed_at_any_write_is_done_again(
     machine: Machine, read: tuple[dict[str, Any], Execution], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keyhop.keys.logical.KEYS_AT_ONCE", 20)
-    monkeypatch.setattr("keyhop.keys.logical.KEYS_OF_A_PART", 20)
+    in_small_slices(monkeypatch)
     put = machine.runs.s3.put_object
     left = crash_at = 0
 
@@ -198,7 +200,34 @@ def test_a_finish_that_is_killed_at_any_write_is_done_again(
     expected = Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
     assert listed(machine) == expected
     store = machine.runs.store("run")
-    assert len(store.sizes("logical")) == len(machine.manifest("run")["parts"]) > 1
+    assert len(store.sizes("logical/parts")) == len(machine.manifest("run")["parts"]) > 1
+
+
+def test_a_fold_takes_as_many_turns_as_it_needs(
+    machine: Machine,
+    read: tuple[dict[str, Any], Execution],
+    table_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("keyhop.jobs.pages.KEYS_AT_ONCE", 20)
+    step, calls = PartPages.step, itertools.count(1)
+
+    def ending(self: PartPages, *given: Any) -> Any:
+        if next(calls) % 3 == 0:
+            self.stop.set()
+        return step(self, *given)
+
+    monkeypatch.setattr(PartPages, "step", ending)
+    state, execution = read
+    turns = 0
+    state["next"] = "finish"
+    while state["next"] == "finish":
+        state = passed_on(finish(machine, state, execution))
+        turns += 1
+    assert turns > 2
+    assert state["next"] == "end"
+    assert state["result"]["logical"]["folded"] == sum(SHARDS)
+    assert listed(machine) == Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
 
 
 def test_a_finish_that_runs_twice_says_the_same(
@@ -222,7 +251,7 @@ def test_a_fold_that_has_no_time_says_so_and_can_be_resumed(
 def test_a_harmed_fold_is_noticed(machine: Machine, read: tuple[dict[str, Any], Execution]) -> None:
     finish(machine, *read)
     store = machine.runs.store("run")
-    store.delete(next(iter(store.sizes("logical"))))
+    store.delete(next(iter(store.sizes("logical/parts"))))
     with pytest.raises(BrokenPromise, match="is not as it was committed"):
         finish(machine, *read)
 
@@ -253,8 +282,8 @@ def test_a_number_cannot_carry_a_suffix(
     [
         ({"logical": True, "index": "by-day"}, "leave the field index out"),
         ({"logical": True, "planOnly": True}, "planOnly samples physical keys"),
-        ({"separator": "-"}, 'give "logical": true with it'),
-        ({"logical": False, "separator": "-"}, 'give "logical": true with it'),
+        ({"separator": "-"}, "are for logical: give that too"),
+        ({"logical": False, "separator": "-"}, "are for logical: give that too"),
         ({"logical": True, "separator": "1"}, "with no digits and no spaces"),
         ({"logical": True, "separator": "-" * 17}, "1 to 16 printable ASCII characters"),
         ({"logical": "yes"}, "logical must be true or false"),

@@ -9,7 +9,7 @@ from keyhop.errors import BudgetSpent, KeysMissing
 from keyhop.jobs.failure import RunFailed
 
 from testing.databases import Database
-from tests.infra.conftest import deployed, stack_of
+from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import BUCKET_ARN, Deployed
 from tests.integration.fleet.conftest import SIZES
 from tests.machine import Machine
@@ -46,7 +46,7 @@ class Guard:
 
 @pytest.fixture
 def guard(machine: Machine) -> Guard:
-    return Guard(machine.runs.s3, deployed(stack_of({"tables": "Flights"})))
+    return Guard(machine.runs.s3, deployed(stack_of(CONTEXTS["plain"])))
 
 
 def test_no_state_asks_for_more_than_its_role_allows(
@@ -69,7 +69,7 @@ def test_no_state_asks_for_more_than_its_role_allows(
     assert ("VerifyRun", "s3:PutObject") in guard.asked
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
     with guard.state("CleanUp"), pytest.raises(RunFailed):
-        machine.clean_up(state, execution, "2026-11-21")
+        machine.clean_up(state, execution)
     with guard.state("PlanRun"):
         machine.plan({"table": table_name, "resume": "run", "verifyShare": 0.5}, execution)
 
@@ -89,7 +89,7 @@ def test_nor_do_states_of_runs_that_fail(
         machine.go_on(state, execution)
     state["failure"] = {"Error": "BudgetSpent", "Cause": "spent"}
     with guard.state("CleanUp"), pytest.raises(RunFailed):
-        machine.clean_up(state, execution, "2026-11-21")
+        machine.clean_up(state, execution)
     machine.start({"table": table_name, "resume": "run"})
     strict.fill(table_name, [{"pk": {"S": "late"}}])
     again = machine.execution("again")

@@ -11,7 +11,6 @@ from keyhop.errors import (
     RunConflict,
     TableNotFound,
 )
-from keyhop.jobs.work import SliceResult
 
 from testing.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, names, units
@@ -101,6 +100,6 @@ def test_a_map_that_ends_with_a_group_unfinished_is_told(
     machine: Machine, strict: Database, table_name: str
 ) -> None:
     strict.collections(table_name, SIZES)
-    machine.scan = lambda *arguments: SliceResult(True, 0, 0)
+    machine.scan = lambda *arguments: {"done": True, "keys": 0, "commits": 0}
     with pytest.raises(BrokenPromise, match="4 of 4 groups are not finished"):
         machine.start({"table": table_name, "segments": 128})

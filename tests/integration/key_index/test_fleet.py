@@ -3,134 +3,21 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
-from threading import Event
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from keyhop.checks import STARTED_BY, InvalidInput
-from keyhop.errors import CannotStart, IndexNotFound
-from keyhop.jobs.runs import Deployment, Execution, Runs
-from keyhop.key_index.deployment import MappedKeeper
-from keyhop.key_index.index import table_with_index
-from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.errors import CannotStart, IndexBusy, IndexNotFound
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import MARKER, Sentinel
 from keyhop.key_index.task import Walk
-from keyhop.storage.s3 import s3_client
 from keyhop.streams import event_source as attach
-from keyhop.streams.event_source import Mappings
-from moto import mock_aws
 
 from testing.databases import Database
+from testing.keepers import KEEPER
 from testing.key_index_tables import drift, scanned, table_of
-from tests.machine import Machine, passed_on
-
-BUCKET = "results"
-KEEPER = "arn:aws:lambda:us-east-1:111122223333:function:Keyhop-KeepIndex"
-QUEUE = "arn:aws:sqs:us-east-1:111122223333:failures"
-
-
-@dataclass
-class FakeLambda:
-    """Lambda's mappings; each becomes Enabled when it is looked at for the second time."""
-
-    mappings: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def create_event_source_mapping(self, **given: Any) -> None:
-        uuid = f"m{len(self.mappings)}"
-        self.mappings[uuid] = {**given, "UUID": uuid, "State": "Creating", "FunctionArn": KEEPER}
-
-    def delete_event_source_mapping(self, UUID: str) -> None:  # noqa: N803
-        del self.mappings[UUID]
-
-    def get_paginator(self, name: str) -> "FakeLambda":
-        return self
-
-    def paginate(self, **given: str) -> "FakeLambda":
-        return self
-
-    def search(self, path: str) -> list[Any]:
-        told = [dict(mapping) for mapping in self.mappings.values()]
-        for mapping in self.mappings.values():
-            mapping["State"] = "Enabled"
-        return told if path.endswith("[]") else [mapping["FunctionArn"] for mapping in told]
-
-
-@dataclass
-class Machines:
-    """BuildKeyIndex, AuditKeyIndex and RemoveKeyIndex around the machine EnumerateKeys."""
-
-    machine: Machine
-    lambdas: FakeLambda = field(default_factory=FakeLambda)
-    drifts: list[int] = field(default_factory=list)
-    steps: list[str] = field(default_factory=list)
-
-    def start(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
-        execution = self.machine.execution()
-        state = self.step(action, "prepare", given, execution, {})
-        while True:
-            following = state["next"]
-            self.steps.append(following)
-            if following == "wait":
-                Event().wait(0.1)  # the state Wait
-                step = "finish" if "walked" in state else "prepare"
-                state = self.step(action, step, given, execution, state)
-            elif following == "planned":
-                return dict(state["estimate"])
-            elif following == "finish":
-                state = self.step(action, "finish", given, execution, state)
-            elif following == "end":
-                return dict(state["result"])
-            else:
-                for name in ("walk", "audit"):
-                    if name in state and following == "walk":
-                        done = self.machine.start(state[name], walk=True)
-                        state[{"walk": "walked", "audit": "audited"}[name]] = {"run": done["run"]}
-                state = self.step(action, "finish", given, execution, state)
-
-    def step(
-        self,
-        action: str,
-        step: str,
-        given: dict[str, Any],
-        execution: Execution,
-        state: dict[str, Any],
-    ) -> dict[str, Any]:
-        order = Order.parse(action, given)
-        order = replace(order, table=self.machine.indexes.checked(order.table))
-        connection = self.machine.deployment.connect(order.table, 16)
-        table = table_with_index(connection, order.table)
-        life_cycle = LifeCycle(
-            order,
-            connection,
-            table,
-            self.machine.indexes.sentinel,
-            self.machine.indexes.registry(table),
-            MappedKeeper(Mappings(self.lambdas, KEEPER, QUEUE)),
-            self.machine.runs.journal,
-            settle_seconds=1,
-            execution=execution.id,
-        )
-        following = passed_on(life_cycle.step(step, state))
-        if "audit" in following.get("result", {}):
-            self.drifts.append(following["result"]["audit"]["drift"])
-        return {**state, **following}
-
-
-@pytest.fixture
-def machines(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Machines]:
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
-    with mock_aws():
-        s3 = s3_client()
-        s3.create_bucket(Bucket=BUCKET)
-        deployment = Deployment(Runs(s3, BUCKET), [table_name])
-        yield Machines(Machine(deployment, places={table_name: None}))
+from tests.integration.key_index.machines import BUCKET, Machines
 
 
 def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: Machines) -> None:
@@ -145,7 +32,7 @@ def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: 
     (mapping,) = machines.lambdas.mappings.values()
     stream = dynamodb.client.describe_table(TableName=table_name)["Table"]["LatestStreamArn"]
     assert mapping["EventSourceArn"] == stream
-    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": attach.FILTER}]}
+    assert mapping["FilterCriteria"] == attach.SETTINGS["FilterCriteria"]
 
     for method in ("index", "auto"):
         read = machines.machine.start({"table": table_name, "method": method})
@@ -180,6 +67,7 @@ def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: 
         "table": table_name,
         "index": None,
         "sentinels": 0,
+        "elsewhere": 0,
         "stream": None,
         "mappings": 0,
         "as_before": True,
@@ -209,13 +97,48 @@ def test_an_index_that_is_being_removed_is_not_read(
     machines.start("build", {"table": table_name, "graceSeconds": 0})
     given = {"table": table_name}
     assert machines.machine.start(given)["method"] == "index"
-    state = machines.step("remove", "prepare", given, machines.machine.execution(), {})
+    execution = machines.machine.execution()
+    state = machines.step("remove", "prepare", given, execution, {})
     assert machines.machine.start(given)["method"] == "skip"
     while state["next"] == "wait":
-        state = machines.step("remove", "prepare", given, machines.machine.execution(), {})
+        state = machines.step("remove", "prepare", given, execution, {})
     machines.machine.start(state["walk"], walk=True)
     read = machines.machine.start(given)
     assert (read["method"], read["keys"]) == ("skip", len(set(expected)))
+    with pytest.raises(CannotStart, match="its remove, begun"):
+        machines.machine.start({**given, "method": "index"})
+    # It was stopped here; whoever comes next waits for its walkers, and puts all in order.
+    assert machines.start("audit", given)["audit"]["repaired"] == 40
+    assert machines.start("audit", given)["audit"]["drift"] == 0
+    assert machines.machine.start(given)["method"] == "index"
+
+
+def test_builds_audits_and_removals_exclude_each_other(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    dynamodb.collections(table_name, [2] * 20)
+    given = {"table": table_name, "graceSeconds": 0}
+    machines.start("build", given)
+    execution = machines.machine.execution()
+    machines.running.add(execution.id)
+    state = machines.step("remove", "prepare", {"table": table_name}, execution, {})
+    for action in ("build", "audit"):
+        with pytest.raises(IndexBusy, match=f"remove by {execution.id}"):
+            machines.start(action, given)
+    scheduled = machines.start("audit", {**given, "scheduled": True})
+    assert "remove by" in scheduled["skipped"]
+    while state["next"] == "wait":
+        state = machines.step("remove", "prepare", {"table": table_name}, execution, {})
+    # A walker of somebody who had the lease once writes nothing more.
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    first = next(item for item in scanned(dynamodb, table_name) if sentinel.is_one(item))
+    dynamodb.client.delete_item(TableName=table_name, Key={n: first[n] for n in ("pk", "sk")})
+    stale = {**state["walk"], "walk": {**state["walk"]["walk"], "kind": "build"}, "lease": "e"}
+    with pytest.raises(IndexBusy, match="somebody else's"):
+        machines.machine.start(stale, walk=True)
+    removed = machines.run("remove", {"table": table_name}, execution)
+    assert removed["as_before"]
+    assert not any(MARKER in item for item in scanned(dynamodb, table_name))
 
 
 def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
@@ -226,22 +149,11 @@ def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
     machines.start("build", {"table": table_name, "graceSeconds": 0})
     marked = {"pk": {"S": "k"}, "sk": {"S": "x"}, MARKER: {"N": "5"}}
     dynamodb.client.put_item(TableName=table_name, Item=marked)
-    assert machines.start("remove", {"table": table_name})["as_before"]
+    removed = machines.start("remove", {"table": table_name})
+    assert (removed["elsewhere"], removed["as_before"]) == (1, False)
     items = list(scanned(dynamodb, table_name))
     assert marked in items
     assert len(items) == 41
-
-
-def test_a_place_that_was_changed_after_the_build_is_refused(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
-    dynamodb.collections(table_name, [2] * 20)
-    machines.start("build", {"table": table_name, "graceSeconds": 0})
-    machines.machine.places = {table_name: "#other"}
-    for action in ("build", "audit", "remove"):
-        with pytest.raises(CannotStart, match="built with another sort key"):
-            machines.start(action, {"table": table_name})
-    assert len(list(scanned(dynamodb, table_name))) == 60
 
 
 def test_a_slow_walk_keeps_to_the_time_of_its_function(
@@ -301,6 +213,21 @@ def test_a_stream_that_somebody_else_uses_stays_on(
     assert removed["stream"] == told["LatestStreamArn"]
     assert not removed["as_before"]
     assert list(machines.lambdas.mappings) == ["theirs"]
+
+
+def test_our_stream_stays_on_for_readers_that_lambda_does_not_know(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    """Pipes and KCL: no service lists the readers of a stream."""
+    dynamodb.collections(table_name, [2] * 10)
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    ours = dynamodb.client.describe_table(TableName=table_name)["Table"]["LatestStreamArn"]
+    removed = machines.start("remove", {"table": table_name, "keepStream": True})
+    assert (removed["index"], removed["stream"]) == (None, ours)
+    assert not removed["as_before"]
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    removed = machines.start("remove", {"table": table_name})
+    assert (removed["stream"], removed["as_before"]) == (ours, True), "it is no more ours"
 
 
 def test_a_plan_writes_nothing(dynamodb: Database, table_name: str, machines: Machines) -> None:

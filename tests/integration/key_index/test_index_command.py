@@ -1,64 +1,28 @@
 """`keyhop index` on DynamoDB Local: build, read, audit, break it, repair it, remove it."""
 
-import itertools
+import csv
+import io
 import json
-import os
-import signal
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.cli import index_actions
-from keyhop.errors import CannotStart
-from keyhop.key_index.collections import Collections
+from keyhop.dynamodb import tables
+from keyhop.key_index import index as table_side
 from keyhop.key_index.registry import local_registry
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
-from testing.databases import Database, Result, keyhop, partition_value
+from testing.databases import Database, keyhop, partition_value
+from testing.keepers import FakeLambda
 from testing.key_index_tables import drift, scanned, table_of
 from testing.marks import prove
-
-SORT_KEYS: dict[str, list[Any]] = {
-    "S": [" before", "!", "a", "\U0010ffff" * 256],
-    "N": ["-9.99E+125", "-1", "0", "9.99E+125"],
-    "B": [b"\x00", b"\x00k", b"a", b"\xff" * 1024],
-}
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-def index(database: Database, action: str, table: str, *more: str) -> Result:
-    return keyhop("index", action, table, "--endpoint-url", database.url, *more)
-
-
-def keys_from(database: Database, table: str, *more: str) -> tuple[Result, set[str]]:
-    place = ("--endpoint-url", database.url, "--format", "jsonl")
-    result = keyhop("keys", table, *place, *more)
-    return result, {json.dumps(key, default=repr, sort_keys=True) for key in result.keys}
-
-
-def filled(database: Database, table: str, type_: str, keys: int = 60) -> None:
-    """Collections of 1 to 4 items, some of which sort before the sentinel."""
-    database.create(table, ("pk", type_), ("sk", type_))
-    sorts = SORT_KEYS[type_]
-    database.fill(
-        table,
-        (
-            {"pk": {type_: partition_value(type_, number)}, "sk": {type_: sort}}
-            for number in range(keys)
-            for sort in (sorts[: 1 + number % 4] if number % 2 else sorts[-1 - number % 4 :])
-        ),
-    )
-
-
-def report_of(database: Database, action: str, table: str, path: Path, *more: str) -> Any:
-    result = index(database, action, table, "--report", str(path), *more)
-    return result.status, json.loads(path.read_bytes())
+from tests.integration.key_index.command import (
+    ANYWAY,
+    filled,
+    index,
+    keys_from,
+    report_of,
+)
 
 
 @pytest.mark.parametrize("type_", ["S", prove("N"), prove("B")])
@@ -74,7 +38,7 @@ def test_build_read_break_audit_remove(
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
 
     _, by_hops = keys_from(dynamodb, table_name, "--method", "skip")
-    read, by_index = keys_from(dynamodb, table_name, "--method", "index")
+    read, by_index = keys_from(dynamodb, table_name, *ANYWAY)
     assert by_hops == by_index
     assert len(read.keys) == 60
     by_auto, keys = keys_from(dynamodb, table_name)
@@ -128,8 +92,8 @@ def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) ->
     before = [item for item in scanned(dynamodb, table_name) if not sentinel.is_one(item)]
     audit = index(dynamodb, "audit", table_name)
     assert audit.status == 3
-    assert "an item of yours" in audit.err
-    _, keys = keys_from(dynamodb, table_name, "--method", "index")
+    assert b"an item of yours" in audit.out
+    _, keys = keys_from(dynamodb, table_name, *ANYWAY)
     assert len(keys) == 21, "the marked item is no sentinel, and its collection has one by now"
     assert index(dynamodb, "remove", table_name).status == 0
     after = list(scanned(dynamodb, table_name))
@@ -148,30 +112,16 @@ def test_a_place_that_is_taken_is_refused(dynamodb: Database, table_name: str) -
     other = index(dynamodb, "build", table_name, "--sentinel", "!another")
     assert other.status == 0
     assert {item["sk"]["S"] for item in scanned(dynamodb, table_name)} == {"!keyhop", "!another"}
-    assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 1
+    assert len(keys_from(dynamodb, table_name, *ANYWAY)[1]) == 1
 
 
-def test_auto_reads_an_index_that_is_kept_and_was_audited(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("more", [("--stack", "None such"), ("--stack", "")])
+def test_a_stack_that_is_none_is_told(
+    dynamodb: Database, table_name: str, lambdas: FakeLambda, more: tuple[str, ...]
 ) -> None:
-    dynamodb.collections(table_name, [2] * 5)
-    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
-    assert index(dynamodb, "build", table_name).status == 0
-    assert "index: the key index is ACTIVE" in keys_from(dynamodb, table_name)[0].err
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    alone = sentinel.item_of({"pk": {"S": "nobody"}})
-    dynamodb.client.put_item(TableName=table_name, Item=alone)
-    assert index(dynamodb, "audit", table_name, "--grace", "0").status == 3
-    assert "not its key index: its last audit" in keys_from(dynamodb, table_name)[0].err
-    assert index(dynamodb, "audit", table_name, "--grace", "0").status == 0
-    told, keys = keys_from(dynamodb, table_name)
-    assert "found no drift" in told.err
-    assert len(keys) == 5
-    refused = index(dynamodb, "remove", table_name)
-    assert (refused.status, "RemoveKeyIndex" in refused.err) == (2, True)
-    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: None)
-    assert "--no-keeper" in index(dynamodb, "remove", table_name).err
-    assert index(dynamodb, "remove", table_name, "--no-keeper").status == 0
+    dynamodb.collections(table_name, [2] * 2)
+    refused = index(dynamodb, "status", table_name, *more)
+    assert (refused.status, "stack" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize("action", ["build", "audit", "remove"])
@@ -221,46 +171,16 @@ def test_a_removal_goes_on_where_it_was_interrupted(dynamodb: Database, table_na
         if sentinel.is_one(item):
             key = {name: item[name] for name in ("pk", "sk")}
             dynamodb.client.delete_item(TableName=table_name, Key=key)
-    registry.note_emptied()
+    registry.take("a removal", "remove", lambda *_: False)
+    registry.change("a removal", emptied=True, lease=None)
     dynamodb.client.update_table(
         TableName=table_name,
         GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": INDEX}}],
     )
     assert index(dynamodb, "remove", table_name).status == 0
-    assert registry.setup() is None
+    assert registry.entry().sentinel is None
     assert index(dynamodb, "build", table_name, "--sentinel", "#x").status == 0
-    assert len(keys_from(dynamodb, table_name, "--method", "index")[1]) == 20
-
-
-def test_an_index_that_is_being_removed_is_not_read(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A removal that cannot go on has deleted some sentinels, and the audit was before that."""
-    dynamodb.collections(table_name, [2] * 20)
-    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
-    assert index(dynamodb, "build", table_name).status == 0
-    assert "index: the key index is ACTIVE" in keys_from(dynamodb, table_name)[0].err
-    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: [])
-    delete = Collections.delete
-    monkeypatch.setattr(
-        Collections, "delete", failing_after(7, delete, CannotStart("this far and no further"))
-    )
-    assert index(dynamodb, "remove", table_name).status == 2
-    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
-    told, keys = keys_from(dynamodb, table_name)
-    assert "no audit of it is on record" in told.err
-    assert len(keys) == 20
-
-
-def failing_after(times: int, call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
-    left = iter(range(times))
-
-    def counted(*arguments: Any) -> Any:
-        if next(left, None) is None:
-            raise error
-        return call(*arguments)
-
-    return counted
+    assert len(keys_from(dynamodb, table_name, *ANYWAY)[1]) == 20
 
 
 def test_items_with_the_marker_attribute_are_refused(dynamodb: Database, table_name: str) -> None:
@@ -271,6 +191,27 @@ def test_items_with_the_marker_attribute_are_refused(dynamodb: Database, table_n
     refused = index(dynamodb, "build", table_name)
     assert refused.status == 2
     assert "have an attribute 'keyhop'" in refused.err
+
+
+def test_a_refused_build_names_what_stands_in_its_way(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than the first on the screen, all in the report; the sample did not see them."""
+    dynamodb.collections(table_name, [3] * 150)
+    mine = [{"pk": {"S": f"k{n}"}, "sk": LEAST_SORT_KEY["S"]} for n in range(100, 112)]
+    dynamodb.fill(table_name, mine)
+    monkeypatch.setattr("keyhop.key_index.life_cycle.check_items", lambda *_: None)
+    refused = index(dynamodb, "build", table_name, "--report", str(tmp_path / "r"))
+    brief = index(dynamodb, "build", table_name)
+    assert (refused.status, brief.status) == (2, 2)
+    assert "12 collections have an item of yours" in refused.err
+    assert "audit.json" not in refused.err
+    report = json.loads((tmp_path / "r").read_bytes())
+    assert {key["pk"]["S"] for key in report["examples"]["occupied"]} == {
+        item["pk"]["S"] for item in mine
+    }
+    assert brief.err.count("'pk'") == 10
+    assert "and 2 more, which --report names" in brief.err
 
 
 @pytest.mark.parametrize(
@@ -305,111 +246,13 @@ def test_a_state_folder_that_cannot_be_written_is_told_before_the_walk(
     assert len(keys_from(dynamodb, table_name)[1]) == 5, "then it hops"
 
 
-def test_an_interrupted_walk_says_so_and_can_be_repeated(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dynamodb.collections(table_name, [2] * 30)
-    put = Collections.put
-    calls: list[int] = []
-
-    def interrupting(self: Collections, partition: Any) -> bool:
-        calls.append(1)
-        if len(calls) == 7:
-            os.kill(os.getpid(), signal.SIGINT)
-        return put(self, partition)
-
-    monkeypatch.setattr(Collections, "put", interrupting)
-    interrupted = index(dynamodb, "build", table_name)
-    assert (interrupted.status, "Interrupted" in interrupted.err) == (130, True)
-    monkeypatch.setattr(Collections, "put", put)
-    assert index(dynamodb, "build", table_name).status == 0
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    assert drift(dynamodb, table_name, sentinel) == (set(), set())
-
-
-def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
-    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is settled is not read again: each collection is listed once over both starts."""
-    expected = dynamodb.collections(table_name, [2, 1, 3] * 80, filling=4_000)
-    where = ("--output", str(tmp_path / "walks"))
-    put = Collections.put
-    calls = itertools.count()
-
-    def interrupting(self: Collections, partition: Any) -> bool:
-        if next(calls) == 160:
-            os.kill(os.getpid(), signal.SIGINT)
-        return put(self, partition)
-
-    monkeypatch.setattr(Collections, "put", interrupting)
-    assert index(dynamodb, "build", table_name, *where).status == 130
-    monkeypatch.setattr(Collections, "put", put)
-    assert 0 < listed(tmp_path / "walks" / "build").total() < len(expected)
-    refused = index(dynamodb, "build", table_name, *where)
-    assert (refused.status, "add --resume" in refused.err) == (2, True)
-    more = (*where, "--resume")
-    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r", *more)
-    assert (status, built["audit"]["drift"]) == (0, 0)
-    assert built["build"]["collections"] == built["audit"]["collections"] == len(expected)
-    for walk in ("build", "audit"):
-        assert listed(tmp_path / "walks" / walk) == Counter(expected)
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    assert drift(dynamodb, table_name, sentinel) == (set(), set())
-    again = index(dynamodb, "build", table_name, *where)
-    assert (again.status, "holds a finished run" in again.err) == (2, True)
-
-
-def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
-    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its pages are visited again, when nothing is wrong with them any more."""
-    dynamodb.collections(table_name, [2] * 30)
-    assert index(dynamodb, "build", table_name).status == 0
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    for number in range(9):
-        key = sentinel.key_of({"pk": {"S": f"k{number}"}})
-        dynamodb.client.delete_item(TableName=table_name, Key=key)
-    where = ("--output", str(tmp_path / "walks"))
-    put = Collections.put
-    interrupted = CannotStart("this far and no further")
-    monkeypatch.setattr(Collections, "put", failing_after(4, put, interrupted))
-    assert index(dynamodb, "audit", table_name, *where).status == 2
-    monkeypatch.setattr(Collections, "put", put)
-    more = (*where, "--resume")
-    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
-    assert (status, audit["missing"], audit["repaired"], audit["put"]) == (3, 9, 9, 9)
-    assert audit["collections"] == 30
-
-
-def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
-    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long the keeper may need: else the page is read, and waits, again and again."""
-    dynamodb.collections(table_name, [2] * 5)
-    assert index(dynamodb, "build", table_name).status == 0
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    key = sentinel.key_of({"pk": {"S": "k3"}})
-    dynamodb.client.delete_item(TableName=table_name, Key=key)
-    monkeypatch.setattr(index_actions, "keepers_of", lambda stream, endpoint: ["Keyhop-KeepIndex"])
-    more = ("--grace", "0.4", "--output", str(tmp_path / "walks"))
-    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
-    assert (status, audit["missing"], audit["repaired"]) == (3, 1, 1)
-    assert len(list((tmp_path / "walks" / "audit" / "commits").iterdir())) == 1
-
-
-def listed(walk: Path) -> Counter[str]:
-    """The collections in the parts of a walk."""
-    parts = (walk / "parts").iterdir()
-    return Counter(key for part in parts for key in part.read_text().splitlines())
-
-
 def test_rows_at_another_place_are_not_an_empty_list(
     dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dynamodb.collections(table_name, [2] * 5)
     assert index(dynamodb, "build", table_name, "--sentinel", "!other").status == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of somebody else"))
-    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, "--method", "index")
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *ANYWAY)
     assert read.status == 2
     assert "none with the sentinels' sort key" in read.err
 
@@ -429,7 +272,7 @@ def test_without_an_index_there_is_nothing_to_do(
     refused = index(dynamodb, action, table_name)
     assert refused.status == 2
     assert advice in refused.err
-    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, "--method", "index")
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *ANYWAY)
     assert (read.status, read.out) == (2, b"")
 
 
@@ -465,9 +308,18 @@ def test_a_plan_says_what_a_build_costs_and_writes_nothing(
     assert read / 1.6 <= told["read_units"] <= read * 1.6
 
 
-def test_an_index_of_a_provisioned_table_gets_throughput(
-    dynamodb: Database, table_name: str
+def test_an_index_of_a_provisioned_table_gets_little_throughput_and_not_the_tables(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    updates = []
+
+    def remember(*about: Any, **changes: Any) -> dict[str, Any]:
+        updates.extend([changes] if "update_table" in about else [])
+        return request(*about, **changes)
+
+    request = tables.request
+    for module in (tables, table_side):
+        monkeypatch.setattr(module, "request", remember)
     dynamodb.client.create_table(
         TableName=table_name,
         KeySchema=[
@@ -478,11 +330,37 @@ def test_an_index_of_a_provisioned_table_gets_throughput(
             {"AttributeName": "pk", "AttributeType": "S"},
             {"AttributeName": "sk", "AttributeType": "S"},
         ],
-        ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 9},
+        ProvisionedThroughput={"ReadCapacityUnits": 5000, "WriteCapacityUnits": 10000},
     )
     dynamodb.client.put_item(TableName=table_name, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
-    assert index(dynamodb, "build", table_name).status == 0
+    planned = index(dynamodb, "build", table_name, "--max-write-rate", "800", "--plan")
+    said = " ".join((planned.out.decode() + planned.err).split())
+    assert "400 WCU and 5 RCU while it is built" in said
+    assert index(dynamodb, "build", table_name, "--max-write-rate", "800").status == 0
+    (created,), (lowered,) = (one["GlobalSecondaryIndexUpdates"] for one in updates)
+    kept = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+    assert created["Create"]["ProvisionedThroughput"] == {**kept, "WriteCapacityUnits": 400}
+    assert lowered["Update"]["ProvisionedThroughput"] == kept
     (found,) = dynamodb.client.describe_table(TableName=table_name)["Table"][
         "GlobalSecondaryIndexes"
     ]
-    assert found["ProvisionedThroughput"]["WriteCapacityUnits"] == 9
+    assert kept.items() <= found["ProvisionedThroughput"].items()
+
+
+def test_every_action_puts_its_result_out_as_asked(dynamodb: Database, table_name: str) -> None:
+    """Text or JSON or CSV on standard output; keys in DynamoDB's form, or plain."""
+    dynamodb.create(table_name)
+    dynamodb.fill(table_name, [{"pk": {"S": "a"}, "sk": {"S": "x"}}])
+    built = index(dynamodb, "build", table_name, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(built.out.decode())))
+    assert [(row["kind"], row["collections"]) for row in rows] == [("build", "1"), ("audit", "1")]
+    assert index(dynamodb, "audit", table_name).out.startswith(b"No drift: 1 ")
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of({"pk": {"S": "a"}}))
+    look = ("audit", table_name, "--no-repair", "--quiet", "--format")
+    for format_, key in (("typed-json", {"pk": {"S": "a"}}), ("json", {"pk": "a"})):
+        told = json.loads(index(dynamodb, *look, format_).out)
+        assert (told["missing"], told["examples"]["missing"]) == (1, [key])
+    assert index(dynamodb, *look[:-1]).out == b""
+    assert json.loads(index(dynamodb, "status", table_name, "-f", "json").out)["index"] == "ACTIVE"
+    assert json.loads(index(dynamodb, "remove", table_name, "-f", "json").out)["deleted"] == 0

@@ -26,10 +26,9 @@ class Mortal:
     after: bool
     seen: int = 0
 
-    def describe_table(self, **parameters: Any) -> Any:
-        return self.client.describe_table(**parameters)
-
     def call(self, operation: str, **parameters: Any) -> Any:
+        if operation == "describe_table":
+            return self.client.call(operation, **parameters)
         self.seen += 1
         if self.seen > self.at or (self.seen == self.at and not self.after):
             raise Crash
@@ -50,10 +49,9 @@ class Far:
     longest: float = 0.4
     seen: int = 0
 
-    def describe_table(self, **parameters: Any) -> Any:
-        return self.client.describe_table(**parameters)
-
     def call(self, operation: str, **parameters: Any) -> Any:
+        if operation == "describe_table":
+            return self.client.call(operation, **parameters)
         self.seen += 1
         self.clock.sleep(self._way())
         try:
@@ -100,7 +98,7 @@ class Prepared:
 def prepared(setup: Setup, key: str, phase: str, sorts: Sequence[str]) -> Prepared:
     """Items and metadata as they lie in the tables."""
     count, change = PHASES[phase]
-    agreed = setup.made[0].metadata._agreed
+    agreed = setup.made[0].metadata.agreed
     shards = change(Shards.registered(NOW, 2.0, agreed, count))
     now = int(setup.clock.time())
     history = tuple((now - 5000 + n, each) for n, (_, each) in enumerate(shards.history))

@@ -53,13 +53,12 @@ class Place:
         database.create(self.metadata, partition=("path", partition), sort=None)
 
     def table(self, **settings: Any) -> ShardedTable:
+        usual = {"clock": self.clock, "chance": random.Random(3)}
         return ShardedTable(
             self.name,
             metadata=self.metadata,
             endpoint=Endpoint(url=self.database.url),
-            clock=self.clock,
-            chance=random.Random(3),
-            **settings,
+            **{**usual, **settings},
         )
 
     def register(self, key: Any, number: int, **more: Mapping[str, Any]) -> None:

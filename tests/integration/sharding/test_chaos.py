@@ -251,7 +251,7 @@ def managing(
                 happened["drained"] += 1
                 return
             setup.clock.sleep(step.seconds)
-            if step.phase is call_off_in and drain.call_off(KEY).action == "done":
+            if step.shards.phase is call_off_in and drain.call_off(KEY).action == "done":
                 happened["called off"] += 1
                 return
 

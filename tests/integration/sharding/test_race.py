@@ -10,6 +10,7 @@ from keyhop.sharding.key.policy import OneMore, Policy
 from keyhop.sharding.key.shards import Phase, Shards, to_item
 
 from testing.databases import Database
+from testing.marks import prove
 from testing.virtual_time import EPOCH
 from tests.integration.sharding.racer import BARRIER_SECONDS, Outcome, race
 from tests.integration.sharding.tables import KEY, Setup, sharded
@@ -21,7 +22,7 @@ THREADS = 20
 
 def test_of_twenty_processes_one_adds_a_shard(dynamodb: Database, table_name: str) -> None:
     with sharded(dynamodb, table_name) as setup:
-        placement = setup.table().metadata._agreed
+        placement = setup.table().metadata.agreed
         shards = Shards.registered(EPOCH - 1000, 2.0, placement)
         item = {"path": {"S": KEY}, **to_item(shards)}
         dynamodb.client.put_item(TableName=setup.metadata, Item=item)
@@ -70,21 +71,22 @@ def hot_writer(setup: Setup, number: int, ends: float) -> Callable[[], None]:
     return write
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, prove(2)])
 def test_threads_add_one_shard_in_each_cooldown(
     dynamodb: Database, table_name: str, seed: int
 ) -> None:
     limits = {"rate": 2.0, "burst": 2.0, "seed": seed}
     with sharded(dynamodb, table_name, together=True, **limits) as setup:
-        ends = setup.clock.time() + 30
+        ends = setup.clock.time() + 20
         setup.clock.run([hot_writer(setup, number, ends) for number in range(THREADS)])
         history = setup.shards().history
         assert [count for _, count in history] == [*range(1, len(history) + 1)]
         assert len(history) >= 4
-        assert all(then - at >= 4 for (at, _), (then, _) in pairwise(history)), history
+        assert all(then - at >= 4 for (at, _), (then, _) in pairwise(history[1:])), history
         tally = setup.tally()
         assert tally["shards_added"] == len(history) - 1  # each has exactly one winner
         assert tally["races_lost"] > 0
+        setup.clock.sleep(2.0)  # settle_seconds: after that nobody goes by what was known before
         (version,) = {table.metadata.of({"S": KEY}).version for table in setup.made}
         assert int(version) == setup.shards().last_updated
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.conditions import Attr
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, MetadataLost
 from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.manage import list_keys
 
 from testing.databases import Database
 from tests.integration.sharding.single import Place
@@ -43,7 +44,7 @@ def test_what_cannot_be_sharded_is_told_in_one_sentence(
     with pytest.raises(CannotStart, match="limit"):
         list(table.query("/f", limit=0))
     assert list(table.query("/unknown")) == []
-    assert table.get_item(Key={"path": "/unknown", "at": "a"}) == {}
+    assert "Item" not in table.get_item(Key={"path": "/unknown", "at": "a"})
 
 
 def test_users_of_a_key_must_agree_upon_its_placement(place: Place) -> None:
@@ -57,10 +58,11 @@ def test_the_metadata_of_a_key_that_vanishes_is_not_made_anew(place: Place) -> N
     """With one shard, items in the others would be lost from sight; the cache still knows."""
     table = place.table()
     place.register("/f", 3)
-    table.put_item(Item={"path": "/f", "at": "a"})
+    for at in "abcdef":
+        table.put_item(Item={"path": "/f", "at": at})
     place.database.client.delete_item(TableName=place.metadata, Key={"path": {"S": "/f"}})
     place.clock.sleep(60)
-    with pytest.raises(CannotStart, match="gone"):
+    with pytest.raises(MetadataLost, match="gone"):
         place.grow(table, "/f", 1)
 
 
@@ -72,7 +74,7 @@ def test_all_keys_together_have_no_more_shards_than_allowed(place: Place) -> Non
         place.grow(table, "/h", 1)
     with pytest.raises(CannotStart, match="8 are the most"):
         place.grow(table, "/f", 7)
-    assert {one[0]["S"] for one in table.metadata.all()} == {"/f", "/g", "/h"}
+    assert {one.key for one in list_keys(table)} == {"/f", "/g", "/h"}
     with pytest.raises(CannotStart, match="Keyhop uses it"):
         table.put_item(Item={"path": "!keyhop-total", "at": "a"})
 
@@ -133,6 +135,31 @@ def test_whether_the_partition_key_exists_may_be_asked(place: Place) -> None:
     table.put_item(Item=item, ConditionExpression=Attr("path").not_exists())
     both = Attr("path").exists() & Attr("the_path").eq(1)
     table.put_item(Item=item, ConditionExpression=both)
+
+
+def test_an_update_cannot_copy_the_partition_key(place: Place) -> None:
+    """It would store the physical key."""
+    with pytest.raises(CannotStart, match="cannot use the partition key path"):
+        place.table().update_item(
+            Key={"path": "/f", "at": "a"},
+            UpdateExpression="SET a_copy = #p",
+            ExpressionAttributeNames={"#p": "path"},
+        )
+
+
+def test_an_update_may_use_what_is_called_nearly_so(place: Place) -> None:
+    table = place.table()
+    key = {"path": "/f", "at": "a"}
+    table.put_item(Item={**key, "in_it": {"path": 1, "the-path": 2}, "path_2": 1})
+    table.update_item(
+        Key=key,
+        UpdateExpression="SET in_it.#p = :path, path_2 = path_2 + :path, b = in_it.#the, a=:path",
+        ExpressionAttributeNames={"#p": "path", "#the": "the-path"},
+        ExpressionAttributeValues={":path": 5},
+    )
+    item = table.get_item(Key=key)["Item"]
+    assert item["in_it"] == {"path": 5, "the-path": 2}
+    assert (item["path_2"], item["a"], item["b"]) == (6, 5, 2)
 
 
 def test_what_keyhop_keeps_in_items_is_not_the_users(place: Place) -> None:

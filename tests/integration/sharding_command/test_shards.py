@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from keyhop.cli import shards_actions
-from keyhop.cli.shards_command import ShardsCommand
+from keyhop.cli.shards_actions import ShardsCommand
 from keyhop.dynamodb.client import Endpoint
 from keyhop.scan.reader import Stopped
 from keyhop.sharding.drain import Drain
@@ -96,7 +96,8 @@ class Place:
 
     def run(self, action: str, *arguments: str) -> Result:
         where = ("--metadata", self.metadata, "--endpoint-url", self.database.url)
-        return keyhop("shards", action, self.name, *arguments, *where)
+        yes = ("--yes",) if action in ("add", "drain") else ()
+        return keyhop("shards", action, self.name, *arguments, *yes, *where)
 
 
 @pytest.fixture
@@ -104,9 +105,9 @@ def place(dynamodb: Database, table_name: str) -> Place:
     return Place(dynamodb, table_name)
 
 
-def at_all(place: Place, key, shards: int) -> None:
+def at_all(place: Place, key, shards: int, **how) -> None:
     """A key with so many shards and 40 items, spread over all of them."""
-    place.write(key, 1)
+    place.write(key, 1, **how)
     counts = range(1, shards + 1)
     place.set(
         key,
@@ -117,7 +118,7 @@ def at_all(place: Place, key, shards: int) -> None:
         history=tuple((1_000_000 + count, count) for count in counts),
         placed_by=frozenset(counts),
     )
-    place.write(key, 40)
+    place.write(key, 40, **how)
 
 
 def test_list(place: Place) -> None:
@@ -157,10 +158,13 @@ def test_show(place: Place) -> None:
     assert "/hot: 4 shards\n" in text
     assert "phase      steady: nothing is being changed: new items go to shards 1 to 4" in text
     assert "placement  calculated jump _" in text
-    assert "would do   1 shard: the busiest hour" in text
+    assert "would do   1 shard: the busiest minute" in text
     assert [line.count("\u2587") for line in text.splitlines()[-4:]] == [1, 2, 3, 4]
     told = json.loads(place.run("show", "/hot", "--json").out)
     assert (told["key"], told["shards"], told["settle_seconds"]) == ({"S": "/hot"}, 4, 5.0)
+    assert json.loads(place.run("show", "/hot", "-f", "json").out) == {**told, "key": "/hot"}
+    header, row = place.run("list", "-f", "csv").out.decode().splitlines()
+    assert (header.split(",")[:2], row.split(",")[:2]) == (["key", "shards"], ["/hot", "4"])
 
 
 def test_show_of_a_key_that_is_not_there(place: Place) -> None:
@@ -187,7 +191,7 @@ def test_add(place: Place) -> None:
     place.write("/f", 40)
     result = place.run("add", "/f", "--count", "3")
     assert result.status == 0
-    assert "waiting 5.0 s until the last change has settled" in result.err
+    assert "until the last change has settled" not in result.err, "nobody knows a new key otherwise"
     assert (
         "/f: 4 shards from now on. Readers read them at once; writers use them after 5 s"
         in result.err
@@ -200,15 +204,14 @@ def test_add(place: Place) -> None:
 
 
 def test_add_without_waiting(place: Place, clock: Time) -> None:
-    place.write("/f", 1)
-    early = place.run("add", "/f", "--no-wait")
-    assert early.status == 2
-    assert "was within the last minute: try again after that, or without --no-wait" in early.err
-    clock.now += 100
+    """It watches a key that is not new for as long as a step lasts, whenever that has changed."""
+    at_all(place, "/f", 2)
+    before = clock.now
     result = place.run("add", "/f", "--no-wait")
-    assert result.status == 0
+    assert "waiting 5.0 s until the last change has settled" in result.err
+    assert (result.status, clock.now - before) == (0, 5.0)
     shards = place.shards("/f")
-    assert (shards.number, shards.writable, shards.phase) == (2, 1, Phase.ANNOUNCED)
+    assert (shards.number, shards.writable, shards.phase) == (3, 2, Phase.ANNOUNCED)
 
 
 def test_two_who_add_at_the_same_moment_add_once(place: Place, monkeypatch) -> None:
@@ -285,7 +288,7 @@ def test_drain(place: Place, more: dict) -> None:
 def test_a_drain_that_is_called_off(place: Place) -> None:
     at_all(place, "/f", 4)
     drain = Drain(place.table())
-    while drain.step("/f", shards=1).phase is not Phase.CLOSING:
+    while drain.step("/f", shards=1).shards.phase is not Phase.CLOSING:
         ShardsCommand.clock.sleep(5.0)
     refused = place.run("add", "/f")
     assert refused.status == 2
@@ -303,9 +306,9 @@ def test_a_drain_that_is_called_off(place: Place) -> None:
 
 @pytest.fixture
 def slow(place: Place) -> Place:
-    """A key whose steps last for a minute, so that a signal comes within one."""
+    """A key that is being drained by steps of a minute, so that a signal comes within one."""
     at_all(place, "/f", 3)
-    place.set("/f", settle=60.0)
+    place.set("/f", settle=60.0, number=1, before=3, phase=Phase.CLOSING)
     return place
 
 
@@ -313,7 +316,8 @@ def slow(place: Place) -> Place:
 def test_an_interrupted_drain_goes_on_when_it_is_started_again(
     slow: Place, number: signal.Signals, status: int
 ) -> None:
-    arguments = ["shards", "drain", slow.name, "/f", "--shards", "1", "--metadata", slow.metadata]
+    where = ("--metadata", slow.metadata, "--yes")
+    arguments = ["shards", "drain", slow.name, "/f", "--shards", "1", *where]
     process = subprocess.Popen(
         [sys.executable, "-m", "keyhop", *arguments, "--endpoint-url", slow.database.url],
         stderr=subprocess.PIPE,
@@ -341,7 +345,9 @@ def test_an_add_that_is_interrupted_has_added(place: Place, monkeypatch) -> None
     place.set("/f", settle=60.0)
 
     def interrupted(self: ShardsCommand, seconds: float) -> None:
-        raise Stopped
+        if place.shards("/f").phase is Phase.ANNOUNCED:
+            raise Stopped
+        ShardsCommand.clock.sleep(seconds)
 
     monkeypatch.setattr(ShardsCommand, "wait", interrupted)
     result = place.run("add", "/f")

@@ -1,21 +1,24 @@
-"""Many puts at once: batches where no look is needed, and single writes for the rest."""
+"""Many puts and deletes at once: one look for all that need one, a batch, the rest one by one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.values import TypedValue, canonical
-from keyhop.errors import GaveUp, KeyhopError
-from keyhop.sharding.io.items import ItemKey, key_of, physical_key, typed_item
+from keyhop.dynamodb.requester import units_of
+from keyhop.dynamodb.values import canonical
+from keyhop.errors import KeyhopError
+from keyhop.sharding.io.items import find_all, key_of, key_only, typed_item
 from keyhop.sharding.io.writer import Writer
+from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.store.metadata import KeyMetadata
-from keyhop.sharding.store.requests import Overtaken, is_ambiguous
+from keyhop.sharding.store.requests import Overtaken, is_ambiguous, may_succeed_later
 
 MOST_ITEMS = 25
 """Of one BatchWriteItem (AWS documentation); of 400 KB each they are within its 16 MB."""
 
+_ERRORS = (KeyhopError, ClientError, BotoCoreError)
 Item = Mapping[str, Any]
 
 
@@ -32,20 +35,27 @@ class BatchResult:
 
 @dataclass(slots=True)
 class _Put:
-    """An item, with those before it that had the same key."""
+    """An item, or a key to delete, with those before it that had the same key.
+
+    known: the metadata it goes by. units: its share of the write units of its batch.
+    """
 
     items: list[tuple[int, Item]]
     typed: dict[str, Any]
     key: ItemKey
+    is_delete: bool
+    known: KeyMetadata = field(init=False)
+    units: float = 1.0
+
+    @property
+    def request(self) -> dict[str, Any]:
+        if self.is_delete:
+            return {"DeleteRequest": {"Key": self.typed}}
+        return {"PutRequest": {"Item": self.typed}}
 
 
-@dataclass(slots=True)
-class _Batch:
-    """What goes into one request: puts by physical key, and what is known of their logical keys."""
-
-    puts: dict[Any, _Put] = field(default_factory=dict)
-    known: list[tuple[TypedValue, KeyMetadata]] = field(default_factory=list)
-    requests: list[dict[str, Any]] = field(default_factory=list)
+_Batch = dict[Hashable, _Put]
+"""What goes into one request, by physical key."""
 
 
 class _Unanswered(Exception):
@@ -54,14 +64,15 @@ class _Unanswered(Exception):
 
 @dataclass(slots=True)
 class BatchWriter:
-    """Puts the items of one call. put_alone: puts one item, with a look if need be."""
+    """The writes of one call. put_alone, delete_alone: write one item, with a look if need be."""
 
     writer: Writer
     put_alone: Callable[[Item], object]
+    delete_alone: Callable[[Item], object]
     result: BatchResult = field(default_factory=BatchResult)
 
-    def write(self, items: Iterable[Item]) -> BatchResult:
-        """Put the items; see ShardedTable.batch_write."""
+    def write(self, items: Iterable[Item], deletes: Collection[int] = ()) -> BatchResult:
+        """Put the items; see ShardedTable.batch_write. deletes: places of keys to delete."""
         puts: dict[Any, _Put] = {}
         for place, item in enumerate(items):
             try:
@@ -73,111 +84,129 @@ class BatchWriter:
             name = canonical(key.logical), canonical(key.sort)
             before = puts.pop(name).items if name in puts else []
             if len(puts) == MOST_ITEMS:
-                self._write(list(puts.values()))
+                self._write(puts.values())
                 puts = {}
-            puts[name] = _Put([*before, (place, item)], typed, key)
-        self._write(list(puts.values()))
+            puts[name] = _Put([*before, (place, item)], typed, key, place in deletes)
+        self._write(puts.values())
         self.result.failed.sort(key=lambda failure: failure[0])
         return self.result
 
-    def _write(self, puts: list[_Put]) -> None:
-        """One batch; then one by one what it has left over, and what must be looked for first."""
+    def _write(self, puts: Iterable[_Put]) -> None:
+        """One batch; then one by one what it has left over, and what it cannot do."""
+        schema, looked = self.writer.schema, list[tuple[_Put, tuple[int, ...]]]()
         batch, alone = _Batch(), []
         for put in puts:
             try:
-                is_added = self._add(batch, put)
-            except (KeyhopError, ClientError, BotoCoreError) as error:
+                put.known = self.writer.known(put.key.logical)
+                where = self.writer.candidates(put.key, put.known, not put.is_delete)
+            except _ERRORS as error:
                 self._fail(put, error)
                 continue
-            if not is_added:
+            if len(where) == 1:
+                put.typed |= schema.physical(put.key, where[0])
+                batch[self._name(put.typed)] = put
+            else:
+                looked.append((put, where))
+        for put, shard in self._new(looked):
+            if shard is None:
                 alone.append(put)
-        left = list(batch.puts.values())
+            else:
+                put.typed |= schema.physical(put.key, shard)
+                batch[self._name(put.typed)] = put
+        left = [*batch.values()]
         if len(left) > 1:
             try:
                 left = self._send(batch)
-            except (KeyhopError, ClientError, BotoCoreError) as error:
+            except _ERRORS as error:
                 # Nobody knows what was written. Another shard would make two of one.
                 for put in left:
                     self._fail(put, error)
-                left, batch = [], _Batch()
-        for put, (logical, known) in zip(batch.puts.values(), batch.known, strict=True):
-            if put not in left:
-                self._note(put, logical, known)
+                left, batch = [], {}
+        for put in [put for put in batch.values() if put not in left]:
+            try:
+                if not self.writer.stands(put.key, self._physical(put), put.known):
+                    left.append(put)
+                    continue
+            except _ERRORS as error:
+                self._fail(put, error)
+                continue
+            self.result.written += len(put.items)
+            self.writer.written(put.key.logical, put.known, put.units, first=True)
         for put in [*alone, *left]:
             try:
-                self.put_alone(put.items[-1][1])
+                write_alone = self.delete_alone if put.is_delete else self.put_alone
+                write_alone(put.items[-1][1])
                 self.result.written += len(put.items)
-            except (KeyhopError, ClientError, BotoCoreError) as error:
+            except _ERRORS as error:
                 self._fail(put, error)
 
-    def _add(self, batch: _Batch, put: _Put) -> bool:
-        """Whether it could be added: not if the item must be looked for first."""
-        logical = put.key.logical
-        known = self.writer.metadata.of(logical, register=True)
-        known = self.writer.throttle_tracker.pass_on(logical, known)
-        shard = self.writer.only_candidate(put.key, known)
-        if shard is None:
-            return False
-        physical = physical_key(self.writer.schema, put.key, shard)
-        batch.requests.append({"PutRequest": {"Item": {**put.typed, **physical}}})
-        batch.puts[self._name(physical)] = put
-        batch.known.append((logical, known))
-        return True
+    def _new(
+        self, looked: Sequence[tuple[_Put, tuple[int, ...]]]
+    ) -> Iterator[tuple[_Put, int | None]]:
+        """To which shard each goes whose item is nowhere yet; None for others.
+
+        By one look for all; if one of them is at fault, each is looked for by itself.
+        """
+        writer = self.writer
+        writer.requests.usage.count(looks=len(looked))
+        wanted = [(put.key, where) for put, where in looked]
+        how = {"ConsistentRead": True, **key_only(writer.schema)}
+        try:
+            found = find_all(writer.requests, writer.schema, wanted, how)
+        except _ERRORS as error:
+            for put, _ in looked:
+                if may_succeed_later(error):  # but has not, for as long as anybody waits
+                    self._fail(put, error)
+                else:
+                    yield put, None
+            return
+        for (put, _), copies in zip(looked, found, strict=True):
+            yield put, None if copies else writer.shard_of_new(put.key, put.known)
 
     def _send(self, batch: _Batch) -> list[_Put]:
         """Send one batch, until the metadata expires; returns what it has certainly not written.
 
         Raises what boto3's client raises if it is not known what was written.
         """
-        requests, table = self.writer.requests, self.writer.table
-        expires = min(known.expires for _, known in batch.known)
+        requests = self.writer.requests
+        table = self.writer.schema.table
+        items = {table: [put.request for put in batch.values()]}
+        expires = min(put.known.expires for put in batch.values())
         unanswered: list[Exception] = []
 
         def attempt() -> list[_Put]:
             if requests.clock.monotonic() >= expires:
                 if unanswered:
                     raise _Unanswered
-                return list(batch.puts.values())
+                return [*batch.values()]
             try:
-                answer = requests.once("batch_write_item", RequestItems={table: batch.requests})
+                answer = requests.once("batch_write_item", RequestItems=items)
             except (ClientError, BotoCoreError) as error:
                 if is_ambiguous(error):
                     unanswered.append(error)
                 if unanswered:
                     raise
                 # Throttled, or one item is at fault: alone, each gets its own reason.
-                return list(batch.puts.values())
+                return [*batch.values()]
             left = answer.get("UnprocessedItems", {}).get(table, ())
             if left and unanswered:
                 raise Overtaken  # what is left over now may have been written before
-            return [batch.puts[self._name(request["PutRequest"]["Item"])] for request in left]
+            for put in batch.values():
+                put.units = units_of(answer) / max(1, len(batch) - len(left))
+            contents = (one for request in left for one in request.values())
+            return [batch[self._name(one.get("Item") or one["Key"])] for one in contents]
 
         try:
-            left = requests.patiently(attempt)
+            return requests.patiently(attempt)
         except (_Unanswered, Overtaken):
             raise unanswered[-1] from None
-        in_time = min(known.effective_until for _, known in batch.known)
-        if requests.clock.monotonic() > in_time and not all(
-            self.writer.metadata.of(logical, fresh=True).version == known.version
-            for logical, known in batch.known
-        ):
-            raise GaveUp(
-                "The answer to a batch came so late that its shards may have been emptied before: "
-                "look whether the items are there."
-            )
-        return left
-
-    def _note(self, put: _Put, logical: TypedValue, known: KeyMetadata) -> None:
-        """Shrinking goes by what is written, growth by what was accepted at the first attempt."""
-        self.result.written += len(put.items)
-        self.writer.throttle_tracker.accepted(logical)
-        if known.shards.number > 1:
-            self.writer.metadata.traffic.wrote(logical, 1.0)
 
     def _fail(self, put: _Put, error: Exception) -> None:
         self.result.failed += [(place, item, error) for place, item in put.items]
 
-    def _name(self, item: Item) -> Any:
-        """A physical key by its value: the service may write a number in another form."""
+    def _physical(self, put: _Put) -> dict[str, Any]:
         schema = self.writer.schema
-        return canonical(item[schema.partition.name]), canonical(item[schema.sort.name])
+        return {name: put.typed[name] for name in (schema.partition.name, schema.sort.name)}
+
+    def _name(self, item: Item) -> Hashable:
+        return self.writer.schema.name_of(item)

@@ -1,77 +1,73 @@
 """One write of one item, by the protocol: look if need be, then put, change, move or delete it."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.dynamodb.requester import CONDITION_FAILED, error_code, units_of
+from keyhop.dynamodb.throttling import TRANSACTION_THROTTLED
 from keyhop.dynamodb.values import TypedValue
-from keyhop.errors import GaveUp
+from keyhop.errors import CannotStart, GaveUp
 from keyhop.sharding.io.items import (
     FENCE,
     Clause,
-    ItemKey,
-    Schema,
+    absent,
+    exists,
     find_copies,
-    physical_key,
+    key_only,
     with_fence,
 )
 from keyhop.sharding.key import protocol
-from keyhop.sharding.key.placement import Place, Placement, place_of
-from keyhop.sharding.key.protocol import Create, Fold, InPlace, Move, Step
+from keyhop.sharding.key.counting import counter_key
+from keyhop.sharding.key.placement import Place, place_of
+from keyhop.sharding.key.protocol import Create, Fold, Hold, InPlace, Late, Move, Step
+from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.store.metadata import KeyMetadata, Metadata
 from keyhop.sharding.store.requests import (
-    THROTTLED,
+    CHECK_FAILED,
     Overtaken,
-    Requests,
     cancellations,
     is_ambiguous,
     is_throttled,
 )
 from keyhop.sharding.store.throttle_tracker import ThrottleTracker
 
-CHECK_FAILED = "ConditionalCheckFailed"
-"""A code of a cancelled transaction."""
-
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """A user's put of a whole item (typed, without its partition key)."""
+class Act:
+    """What is done with an item, by a user or in a transaction.
 
-    item: Mapping[str, TypedValue]
+    item: all of it, typed, of a Put; its keys may be others. expression: of an Update.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """A user's update, by its UpdateExpression."""
-
-    expression: str
+    kind: Literal["Put", "Update", "Delete", "ConditionCheck"]
+    item: Mapping[str, TypedValue] = field(default_factory=dict)
+    expression: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """A user's delete."""
-
-
-Act = Put | Update | Delete
+DELETE, CHECK = Act("Delete"), Act("ConditionCheck")
+Part = tuple[int, Act, Clause]
+"""Of a transaction: a shard, what is done there, and on which condition."""
 
 
 @dataclass(slots=True)
-class _Write:
+class Write:
     """One write, and what is remembered from one attempt to the next.
 
-    returns: ReturnValues. shard: of an append, chosen and not given up, by the metadata of this
-    version. maybe_written: whether an attempt may have been made whose answer was lost. physical:
-    the key that the last request was about.
+    returns: ReturnValues. shows_failed: an error has the item that did not meet the condition.
+    shard: of an append, chosen and not given up, by the metadata of this version. maybe_written:
+    whether an attempt may have been made whose answer was lost. physical: the key that the last
+    request was about.
     """
 
     key: ItemKey
     act: Act
     clause: Clause
     returns: str | None
+    shows_failed: bool = False
     attempts: int = 0
     shard: int | None = None
     version: str = ""
@@ -79,105 +75,153 @@ class _Write:
     physical: dict[str, TypedValue] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
 class Writer:
     """Writes of single items; for any number of threads."""
 
-    requests: Requests
-    metadata: Metadata
-    throttle_tracker: ThrottleTracker
-    table: str
-    schema: Schema
-    placement: Placement
+    def __init__(self, metadata: Metadata, throttle_tracker: ThrottleTracker) -> None:
+        self.metadata = metadata
+        self.throttle_tracker = throttle_tracker
+        self.requests = metadata.requests
+        self.schema = metadata.schema
+        self.placement = metadata.placement
 
-    def write(self, key: ItemKey, act: Act, clause: Clause, returns: str | None) -> dict[str, Any]:
+    def write(
+        self,
+        key: ItemKey,
+        act: Act,
+        clause: Clause,
+        returns: str | None,
+        shows_failed: bool = False,
+    ) -> dict[str, Any]:
         """Do it, and repeat it while that can help; the service's answer.
 
         Raises what boto3's client raises, with the user's own condition, when it does not hold;
         a throttling error once patience is at its end; GaveUp if the answer came too late.
         """
-        write = _Write(key, act, clause, returns)
+        write = Write(key, act, clause, returns, shows_failed)
         return self.requests.patiently(lambda: self._attempt(write))
+
+    def known(self, logical: TypedValue) -> KeyMetadata:
+        """The metadata to write by; a new key is registered."""
+        known = self.metadata.of(logical, register=True)
+        return self.throttle_tracker.pass_on(logical, known)
+
+    def written(
+        self,
+        logical: TypedValue,
+        known: KeyMetadata,
+        units: float,
+        first: bool,
+        began: float | None = None,
+    ) -> None:
+        """Shrinking goes by what is written, growth by what was accepted at the first attempt."""
+        self.throttle_tracker.accepted(logical, first, began)
+        if known.shards.number > 1:
+            self.metadata.traffic.wrote(logical, units)
 
     def place_of(self, key: ItemKey) -> Place:
         """Where an item belongs, by each shard count."""
         return place_of(key.logical, key.sort, self.placement.hash)
 
-    def only_candidate(self, key: ItemKey, known: KeyMetadata) -> int | None:
-        """The shard to put an item into without a look; None if a look is needed."""
-        if self.placement.append_only:
-            return self._appended_shard(key, known)
-        where = protocol.candidates(known.shards, self.placement, self.place_of(key))
-        return None if protocol.needs_look(self.placement, where) else where[0]
+    def candidates(self, key: ItemKey, known: KeyMetadata, is_put: bool) -> tuple[int, ...]:
+        """The shards where an item may be; where one only, it needs no look to be written."""
+        if self.placement.append_only and is_put:
+            return (self._appended_shard(key, known),)
+        return protocol.candidates(known.shards, self.placement, self.place_of(key))
 
-    def _attempt(self, write: _Write) -> dict[str, Any]:
+    def shard_of_new(self, key: ItemKey, known: KeyMetadata) -> int | None:
+        """Where an item goes that is in none of its shards; None if others must be checked too."""
+        step = protocol.step_of_update(known.shards, self.placement, self.place_of(key), ())
+        return step.shard if isinstance(step, Create) and not step.unless else None
+
+    def _attempt(self, write: Write) -> dict[str, Any]:
         write.attempts += 1
         logical, first = write.key.logical, write.attempts == 1
-        known = self.metadata.of(logical, register=True)
-        known = self.throttle_tracker.pass_on(logical, known)
+        began = self.requests.clock.monotonic()
+        if first:
+            self.throttle_tracker.asked(logical)
+        known = self.known(logical)
         try:
             answer = self._send(write, known)
-            self._check_in_time(write, known)
+            if not self.stands(write.key, write.physical, known, write.act.kind == "Update"):
+                raise Overtaken
         except (ClientError, BotoCoreError, Overtaken) as error:
             write.maybe_written = write.maybe_written or is_ambiguous(error)
             if not write.maybe_written:
                 write.shard = None  # another shard may be taken
             if isinstance(error, ClientError) and is_throttled(error) and write.physical:
                 self.throttle_tracker.throttled(logical, known, write.physical, error, first)
+            self.throttle_tracker.refresh(logical, known)
             raise
-        if first:
-            self.throttle_tracker.accepted(logical)
-        if known.shards.number > 1:
-            units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0)
-            self.metadata.traffic.wrote(logical, float(units))
+        units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0)
+        self.written(logical, known, float(units), first, began)
         return answer
 
-    def _check_in_time(self, write: _Write, known: KeyMetadata) -> None:
-        """An answer that comes late is believed only if the metadata is still the same.
+    def stands(
+        self,
+        key: ItemKey,
+        physical: dict[str, TypedValue],
+        known: KeyMetadata,
+        is_update: bool = False,
+    ) -> bool:
+        """Whether a write that succeeded counts; if not it has been taken back.
 
-        The write may have taken effect in a shard that was emptied meanwhile, or in an item that
-        a mover had copied. A put, or a delete, is done again then.
+        known: by which it was sent. Raises GaveUp if its answer came so late that nobody knows.
         """
         if self.requests.clock.monotonic() <= known.effective_until:
-            return
-        now = self.metadata.of(write.key.logical, fresh=True)
-        if now.version == known.version:
-            return
-        if isinstance(write.act, Update):
-            raise GaveUp(
-                "The answer to an update came so late that the item may have been moved before: "
-                "look whether the update was kept."
-            )
-        write.maybe_written = True
-        self._sweep(write.physical, now.shards.readable)
-        raise Overtaken
-
-    def _sweep(self, physical: dict[str, TypedValue], readable: int) -> None:
-        """Delete what was put into a shard that nobody reads: it would come back with the shard."""
+            return True
         parsed = self.schema.names.parsed(physical[self.schema.partition.name])
-        if parsed is not None and parsed[1] > readable:
-            self.requests.once("delete_item", TableName=self.table, Key=physical)
+        assert parsed is not None
+        word = "update" if is_update else "write"
+        unknown = (
+            f"The answer to the {word} of an item came so late that it may have been moved before: "
+            f"look whether the {word} was kept."
+        )
+        is_there = False
+
+        def attempt() -> bool:
+            nonlocal is_there
+            now = self.metadata.of(key.logical, fresh=True)
+            if now.version == known.version:
+                return True
+            late = protocol.after_a_late_answer(now.shards, parsed[1], is_update)
+            if late is Late.LOST_IF_THERE:
+                is_there = is_there or bool(self._look(key, (parsed[1],)))
+                if is_there:
+                    self._check_fresh(now)
+                    self.requests.once("delete_item", TableName=self.schema.table, Key=physical)
+                return not is_there
+            if late is Late.UNKNOWN or is_there:
+                raise GaveUp(unknown)
+            return True
+
+        try:
+            return self.requests.patiently(attempt)
+        except (ClientError, BotoCoreError, Overtaken) as error:
+            raise GaveUp(unknown) from error
 
     def _check_fresh(self, known: KeyMetadata) -> None:
         """What took so long that the metadata has expired begins anew."""
         if self.requests.clock.monotonic() >= known.expires:
             raise Overtaken
 
-    def _send(self, write: _Write, known: KeyMetadata) -> dict[str, Any]:
+    def _send(self, write: Write, known: KeyMetadata) -> dict[str, Any]:
         self._check_fresh(known)
-        is_put = isinstance(write.act, Put)
+        is_put = write.act.kind == "Put"
         if self.placement.append_only and is_put:
             return self._append(write, known)
         place = self.place_of(write.key)
         where = protocol.candidates(known.shards, self.placement, place)
-        if not protocol.needs_look(self.placement, where) and len(where) == 1:
+        if len(where) == 1:
             return self._single(write, where[0])
-        copies = self._look(write.key, where, whole=write.returns == "ALL_OLD")
+        holders = self._look(write.key, where)
         self._check_fresh(known)
-        decide = protocol.step_of_put if is_put else protocol.step_of_update
-        return self._do(decide(known.shards, self.placement, place, sorted(copies)), write, copies)
+        # A transaction does not tell what it replaces; a change in place does.
+        may_move = is_put and write.returns != "ALL_OLD"
+        decide = protocol.step_of_put if may_move else protocol.step_of_update
+        return self._do(decide(known.shards, self.placement, place, holders), write)
 
-    def _append(self, write: _Write, known: KeyMetadata) -> dict[str, Any]:
+    def _append(self, write: Write, known: KeyMetadata) -> dict[str, Any]:
         if write.shard is not None and write.version != known.version:
             # No answer came of an attempt before, or too late; it may have been moved since.
             if self._look(write.key, tuple(range(1, known.shards.readable + 1))):
@@ -190,161 +234,147 @@ class Writer:
         return self._single(write, write.shard)
 
     def _appended_shard(self, key: ItemKey, known: KeyMetadata) -> int:
-        """A shard for an item that is new, by whoever promises that it is."""
         if self.placement.is_random:
             return self.requests.chance.randint(1, known.shards.writable)
         return protocol.home(known.shards, self.place_of(key))
 
-    def _look(
-        self, key: ItemKey, where: tuple[int, ...], whole: bool = False
-    ) -> dict[int, dict[str, Any]]:
-        """The shards in which the item is, strongly consistent, with the item; whole: all of it."""
+    def _look(self, key: ItemKey, where: tuple[int, ...]) -> list[int]:
+        """The shards in which the item is, ascending; strongly consistent."""
         self.requests.usage.count(looks=1)
-        projection: dict[str, Any] = {
-            "ProjectionExpression": "#p",
-            "ExpressionAttributeNames": {"#p": self.schema.partition.name},
-        }
-        return find_copies(
-            self.requests, self.table, self.schema, key, where, **({} if whole else projection)
-        )
+        only = key_only(self.schema)
+        return sorted(find_copies(self.requests, self.schema, key, where, **only))
 
-    def _do(
-        self, step: Step, write: _Write, copies: Mapping[int, dict[str, Any]]
-    ) -> dict[str, Any]:
-        key, act, schema = write.key, write.act, self.schema
+    def _do(self, step: Step, write: Write) -> dict[str, Any]:
+        act, clause = write.act, write.clause
+        is_there, is_absent = exists(self.schema), absent(self.schema)
         match step:
             case Create(shard, ()):
                 return self._single(write, shard)
             case Create(shard, unless):
-                if isinstance(act, Update) and not act.expression:
-                    act = Put({schema.sort.name: key.sort})  # a transaction has no such update
-                create = self._transact_item(key, act, write.clause, shard)
-                checks = [self._check(key, schema.absent, other) for other in unless]
-                self._transact(write, [create, *checks], (shard, *unless), users=0)
-                # A transaction returns no item itself.
-                is_wanted = write.returns in ("ALL_NEW", "UPDATED_NEW")
-                return self._get(key, shard) if is_wanted else {}
+                if write.returns in ("ALL_NEW", "UPDATED_NEW"):
+                    raise Overtaken(
+                        f"{write.returns} of a new item cannot be told while the shard count "
+                        "changes: ask for it later, or create the item first, without it."
+                    )
+                if act.kind == "Update" and not act.expression:  # a transaction has no such update
+                    act = Act("Put", {self.schema.sort.name: write.key.sort})
+                checks = [(other, CHECK, is_absent) for other in unless]
+                users = 0 if clause.condition else None
+                self._transact(write, [(shard, act, clause.and_(is_absent)), *checks], users)
+                return {}
             case InPlace(shard, fence):
                 return self._single(write, shard, must_exist=True, fence=fence)
             case Move(source, target):
-                put = self._transact_item(key, act, schema.absent, target)
-                guarded = write.clause.and_(schema.exists)
-                delete = self._transact_item(key, Delete(), guarded, source)
-                users = 1 if write.clause.condition else None
-                self._transact(write, [put, delete], (target, source), users)
+                delete = (source, DELETE, clause.and_(is_there))
+                users = 1 if clause.condition else None
+                self._transact(write, [(target, act, is_absent), delete], users)
                 self.requests.usage.count(moves=1)
-                return {"Attributes": copies[source]} if write.returns == "ALL_OLD" else {}
+                return {}
+            case Hold():
+                raise Overtaken
             case Fold(keep, drop):
-                check = self._check(key, schema.exists, keep)
-                deletes = [self._transact_item(key, Delete(), Clause(), shard) for shard in drop]
-                self._transact(write, [check, *deletes], (keep, *drop), users=None)
+                if write.key == counter_key(self.schema, write.key.logical):
+                    raise CannotStart(
+                        "This is a counter, which has a part in each shard: ShardedCounter adds to "
+                        "it, and reads it."
+                    )
+                deletes = [(shard, DELETE, Clause()) for shard in drop]
+                self._transact(write, [(keep, CHECK, is_there), *deletes], users=None)
                 raise Overtaken
 
-    def _get(self, key: ItemKey, shard: int) -> dict[str, Any]:
-        copies = find_copies(self.requests, self.table, self.schema, key, (shard,))
-        return {"Attributes": copies[shard]} if copies else {}
-
     def _single(
-        self, write: _Write, shard: int, *, must_exist: bool = False, fence: bool = False
+        self, write: Write, shard: int, *, must_exist: bool = False, fence: bool = False
     ) -> dict[str, Any]:
         """One request for one item. must_exist: else it is Overtaken."""
-        write.physical = physical_key(self.schema, write.key, shard)
-        clause = write.clause.and_(self.schema.exists) if must_exist else write.clause
-        operation, request = self._request(write.act, write.physical, clause, fence)
+        write.physical = self.schema.physical(write.key, shard)
+        clause = write.clause.and_(exists(self.schema)) if must_exist else write.clause
+        request = self._request(write.act, write.physical, clause, fence)
         if write.returns:
             request["ReturnValues"] = write.returns
-        if must_exist:
+        if must_exist or write.shows_failed:
             request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         try:
-            return self.requests.once(operation, TableName=self.table, **request)
+            operation = f"{write.act.kind.lower()}_item"
+            return self.requests.once(operation, TableName=self.schema.table, **request)
         except ClientError as error:
             refused = error_code(error) == CONDITION_FAILED
             if must_exist and refused and not error.response.get("Item"):
                 raise Overtaken from error  # it is not there any more
-            error.response.pop("Item", None)
+            if not write.shows_failed:
+                error.response.pop("Item", None)
             raise
 
     def _request(
         self, act: Act, physical: dict[str, TypedValue], clause: Clause, fence: bool = False
-    ) -> tuple[str, dict[str, Any]]:
+    ) -> dict[str, Any]:
         token = {"S": uuid.uuid4().hex}
-        match act:
-            case Put(item):
-                whole = {**item, **physical, **({FENCE: token} if fence else {})}
-                return "put_item", {"Item": whole, **clause.parameters()}
-            case Update(expression):
-                if fence:
-                    expression = with_fence(expression)
-                    names = {**(clause.names or {}), "#kh_fence": FENCE}
-                    values = {**(clause.values or {}), ":kh_fence": token}
-                    clause = Clause(clause.condition, names, values)
-                request = {"Key": physical, **clause.parameters()}
-                if expression:
-                    request["UpdateExpression"] = expression
-                return "update_item", request
-            case Delete():
-                return "delete_item", {"Key": physical, **clause.parameters()}
+        if act.kind == "Put":
+            whole = {**act.item, **physical, **({FENCE: token} if fence else {})}
+            return {"Item": whole, **clause.parameters()}
+        expression = act.expression
+        if fence and act.kind == "Update":
+            expression = with_fence(expression)
+            names = {**clause.names, "#kh_fence": FENCE}
+            clause = Clause(clause.condition, names, {**clause.values, ":kh_fence": token})
+        request = {"Key": physical, **clause.parameters()}
+        if expression:
+            request["UpdateExpression"] = expression
+        return request
 
-    def _transact_item(
-        self, key: ItemKey, act: Act, clause: Clause, shard: int
-    ) -> dict[str, dict[str, Any]]:
-        _, request = self._request(act, physical_key(self.schema, key, shard), clause)
-        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-        return {type(act).__name__: {"TableName": self.table, **request}}
-
-    def _check(self, key: ItemKey, clause: Clause, shard: int) -> dict[str, dict[str, Any]]:
-        return clause.checked(self.table, physical_key(self.schema, key, shard))
-
-    def _transact(
-        self,
-        write: _Write,
-        requests: list[dict[str, Any]],
-        shards: tuple[int, ...],
-        users: int | None,
-    ) -> None:
-        """All of them or none. shards: of each request. users: the one with a user's condition.
-
-        Raises Overtaken if an item is not where it was found.
-        """
-        write.physical = physical_key(self.schema, write.key, shards[0])
-        try:
+    def together(self, key: ItemKey, parts: Sequence[Part]) -> float:
+        """All of them or none, in one transaction; returns its write units."""
+        items = []
+        for shard, act, clause in parts:
+            request = self._request(act, self.schema.physical(key, shard), clause)
+            request["TableName"] = self.schema.table
+            request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+            items.append({act.kind: request})
+        token = uuid.uuid4().hex
+        return units_of(
             self.requests.once(
-                "transact_write_items",
-                TransactItems=requests,
-                ClientRequestToken=uuid.uuid4().hex,
+                "transact_write_items", TransactItems=items, ClientRequestToken=token
             )
+        )
+
+    def _transact(self, write: Write, parts: Sequence[Part], users: int | None) -> None:
+        """As `together`; raises Overtaken if an item is not where it was found.
+
+        users: the part with a user's condition.
+        """
+        physical = [self.schema.physical(write.key, shard) for shard, _, _ in parts]
+        write.physical = physical[0]
+        try:
+            self.together(write.key, parts)
         except ClientError as error:
             codes = cancellations(error)
             if is_throttled(error):
-                throttled = next((n for n, code in enumerate(codes) if code in THROTTLED), 0)
-                write.physical = physical_key(self.schema, write.key, shards[throttled])
+                throttled = next(
+                    (n for n, code in enumerate(codes) if code in TRANSACTION_THROTTLED), 0
+                )
+                write.physical = physical[throttled]
                 raise
-            if CHECK_FAILED in codes:
-                raise _of_user(error, requests, users) or Overtaken() from error
-            if "TransactionConflict" in codes:
+            refused = [n for n, code in enumerate(codes) if code == CHECK_FAILED]
+            if users is not None and refused == [users]:
+                raise self._of_user(error, write, users, parts[users][2]) or Overtaken() from error
+            if refused or "TransactionConflict" in codes:
                 raise Overtaken from error
             raise
 
+    def _of_user(
+        self, error: ClientError, write: Write, part: int, clause: Clause
+    ) -> ClientError | None:
+        """The user's own condition that did not hold, as a write without a transaction reports it.
 
-def _of_user(
-    error: ClientError, requests: list[dict[str, Any]], users: int | None
-) -> ClientError | None:
-    """The user's own condition that did not hold, as a write without a transaction reports it.
-
-    None if a condition of ours did not hold: then the user's was checked on the wrong item. Joined
-    to his, ours holds if the answer has the item.
-    """
-    reasons = error.response.get("CancellationReasons", ())
-    refused = {n for n, reason in enumerate(reasons) if reason.get("Code") == CHECK_FAILED}
-    if users is None or refused != {users}:
-        return None
-    ((_, parameters),) = requests[users].items()
-    joined = "attribute_exists(#kh_p)" in parameters["ConditionExpression"]
-    if joined and not reasons[users].get("Item"):
-        return None
-    response = {
-        **error.response,
-        "Error": {"Code": CONDITION_FAILED, "Message": "The conditional request failed"},
-    }
-    response.pop("CancellationReasons", None)
-    return ClientError(response, error.operation_name)
+        None if ours did not, that the item exists or does not, which is joined to the user's:
+        whether it is there tells the answer.
+        """
+        item = error.response["CancellationReasons"][part].get("Item")
+        ours = "attribute_not_exists(#kh_p)" if item else "attribute_exists(#kh_p)"
+        if ours in clause.condition:
+            return None
+        more = {"ResponseMetadata": error.response["ResponseMetadata"]}
+        if item and write.shows_failed:
+            more["Item"] = item
+        return self.requests.refusal(
+            CONDITION_FAILED, "The conditional request failed", f"{write.act.kind}Item", **more
+        )

@@ -47,8 +47,18 @@ class Names:
 
     def physical(self, logical: TypedValue, shard: int) -> dict[str, str | bytes]:
         """The typed value of a shard's partition key; raises CannotStart if it is too long."""
-        content = self._bytes_of(logical)
-        whole = b"%b%b%d" % (content, self.separator.encode(), shard)
+        content = logical.get(self.type)
+        if not isinstance(content, str if self.type == "S" else bytes):
+            kind = "a text" if self.type == "S" else "bytes"
+            raise CannotStart(f"A partition key of this table must be {kind}.")
+        whole = content.encode() if isinstance(content, str) else content
+        most = MOST_KEY_BYTES - len(self.separator) - len(str(MOST_SHARDS))
+        if not 1 <= len(whole) <= most:
+            raise CannotStart(
+                f"A logical key must have 1 to {most} bytes, as a shard's suffix follows it; this "
+                f"one has {len(whole)}."
+            )
+        whole = b"%b%b%d" % (whole, self.separator.encode(), shard)
         return {self.type: whole if self.type == "B" else whole.decode()}
 
     def parsed(self, physical: TypedValue) -> tuple[dict[str, str | bytes], int] | None:
@@ -62,16 +72,7 @@ class Names:
             return None
         return {self.type: before if self.type == "B" else before.decode()}, int(digits)
 
-    def _bytes_of(self, logical: TypedValue) -> bytes:
-        content = logical.get(self.type)
-        if not isinstance(content, str if self.type == "S" else bytes):
-            kind = "a text" if self.type == "S" else "bytes"
-            raise CannotStart(f"A partition key of this table must be {kind}.")
-        whole = content.encode() if isinstance(content, str) else content
-        most = MOST_KEY_BYTES - len(self.separator) - len(str(MOST_SHARDS))
-        if not 1 <= len(whole) <= most:
-            raise CannotStart(
-                f"A logical key must have 1 to {most} bytes, as a shard's suffix follows it; this "
-                f"one has {len(whole)}."
-            )
-        return whole
+
+def metadata_of(table: str, stack: str) -> str:
+    """The name of a table's shard-metadata table, unless the deployment says otherwise."""
+    return f"{stack}-shards-{table}"

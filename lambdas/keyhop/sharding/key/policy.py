@@ -9,8 +9,6 @@ What a throttled writer does is decided by the reasons that the service gives (A
     maximum on-demand            the owner's own cap: back off
     account limit                a quota: back off
     none                         unknown: find out; never a shard
-
-A partition serves 1,000 write units a second.
 """
 
 import math
@@ -21,13 +19,24 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from keyhop.dynamodb.throttling import NO_REASON, reason_names
+from keyhop.sharding.key.demand import TELL_SECONDS, Demand
 from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 
 PARTITION_WRITE_UNITS = 1_000.0
 """Write units that one partition serves in a second."""
-
-
+QUIET_HOURS = 24
+"""Since the last change of a key, before fewer shards are proposed."""
+HEADROOM = 5.0
+"""How many times the busiest minute's mean may be exceeded within it."""
+LASTING_SECONDS = 8
+"""Of the window, in which there must be throttles for a drain that moves items to be called off."""
+URGENT = 2.0
+"""Of the pressure, from which new items may wait for new shards: most of them do so anyway."""
+LEAST_SHARE = 0.02
+"""Of the first attempts that must be throttled: below, chance fills a shard for a moment."""
+SURE_SECONDS = 2.0
+"""For so long throttling must last if nobody can tell how much is wanted."""
 ACCEPTED_BEFOREHAND = 4
 """Attempts that a writer supposes to have seen accepted, before it has seen any."""
 
@@ -57,18 +66,15 @@ _CAUSES = {
 """Reasons for reads are not here: they say nothing of a write, and are unknown to a writer."""
 
 
-def cause_of(response: Mapping[str, Any]) -> Cause:
-    """Why a write was throttled, from a throttling error's response.
+def cause_of(response: Mapping[str, Any]) -> Cause | None:
+    """Why a write was throttled, from a throttling error's response; None if it does not say.
 
     Of several causes the one that more shards do not help against: they would be for nothing.
     """
-    causes = {_CAUSES.get(name, Cause.UNKNOWN) for name in reason_names(response)}
-    return max(causes, key=list(Cause).index)
-
-
-def has_reasons(response: Mapping[str, Any]) -> bool:
-    """Whether a throttling error says why."""
-    return reason_names(response) != (NO_REASON,)
+    names = reason_names(response)
+    if names == (NO_REASON,):
+        return None
+    return max((_CAUSES.get(name, Cause.UNKNOWN) for name in names), key=list(Cause).index)
 
 
 def cause_by_consumption(consumed: float | None, provisioned: float | None) -> Cause:
@@ -90,36 +96,62 @@ class RecentAttempts:
     """What one writer has seen of one key in the last `window` seconds, at one shard count.
 
     accepted, throttled: moments of first attempts; retries are not counted, they would make a
-    key look hotter than it is. throttles: of all attempts.
+    key look hotter than it is. throttles: of all attempts. demand: since the first of them.
     """
 
     window: float
     accepted: deque[float] = field(default_factory=deque)
     throttled: deque[float] = field(default_factory=deque)
     throttles: deque[float] = field(default_factory=deque)
+    demand: Demand | None = None
 
     def note(self, at: float, *, throttled: bool, first: bool) -> None:
-        """Count an attempt at moment `at`."""
         if throttled:
             self.throttles.append(at)
+            self.demand = self.demand or Demand(at)
         if first:
             (self.throttled if throttled else self.accepted).append(at)
         for moments in (self.accepted, self.throttled, self.throttles):
             while moments and moments[0] <= at - self.window:
                 moments.popleft()
+        if not self.throttles:
+            self.demand = None
+
+    @property
+    def share(self) -> float:
+        """Of the first attempts, those that were throttled; all, if there were retries only."""
+        attempts = len(self.throttled) + len(self.accepted)
+        return len(self.throttled) / attempts if attempts else 1.0
+
+    def is_measured(self, now: float) -> bool:
+        """Whether the callers' own pace is known."""
+        return self.demand is not None and self.demand.measured(now) is not None
+
+    @property
+    def lasting(self) -> float:
+        """Seconds from the first throttle to the last."""
+        return self.throttles[-1] - self.throttles[0] if self.throttles else 0.0
+
+    @property
+    def throttled_seconds(self) -> int:
+        """Seconds in which there was a throttle."""
+        return len({int(at) for at in self.throttles})
 
     def clear(self) -> None:
-        """Begin anew: with another number of shards nothing of it holds."""
+        self.demand = None
         for moments in (self.accepted, self.throttled, self.throttles):
             moments.clear()
 
-    @property
-    def pressure(self) -> float:
-        """First attempts for each one that was accepted, at least 1.
+    def pressure(self, now: float) -> float:
+        """Writes that are wanted for each one that is accepted, at least 1.
 
-        Of a few attempts of one writer, many may be throttled by chance, and the unluckiest of all
+        Where the callers' own pace is not known, first attempts for each that was accepted. Of a
+        few attempts of one writer, many may be throttled by chance, and the unluckiest of all
         writers is the one that adds shards: some accepted ones are counted on top.
         """
+        measured = self.demand.measured(now, badly=True) if self.demand else None
+        if measured is not None:
+            return measured.pressure
         accepted = len(self.accepted) + ACCEPTED_BEFOREHAND
         return (accepted + len(self.throttled)) / accepted
 
@@ -136,26 +168,25 @@ class OneMore:
     """One shard at a time."""
 
     def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        """One more than there are."""
         return shards.number + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Doubling:
-    """One more; twice as many if the count has grown a moment ago and that was not enough.
+class AsMeasured:
+    """As many as the pressure calls for; one more at first, as chance fills shards unevenly.
 
-    fast_seconds: two changes within this time are fast growth. It goes only half of the way that
-    the throttles call for: more shards than needed cost every read.
+    most_times: no step is greater: what was measured within a second may be wrong, and the next
+    step is measured, too. A later step, when little is missing, goes three quarters of the way:
+    more shards than needed cost every read.
     """
 
-    fast_seconds: float = 60.0
+    most_times: int = 8
 
     def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        """Between one more and twice as many."""
-        grew = len(shards.history) > 1 and shards.history[-1][1] > shards.history[-2][1]
-        if not grew or now - shards.history[-1][0] > self.fast_seconds:
-            return shards.number + 1
-        missing = math.ceil(shards.number * (pressure - 1) / 2)
+        if pressure >= URGENT:
+            count = math.ceil(shards.number * pressure) + (shards.number == 1)
+            return min(count, shards.number * self.most_times)
+        missing = math.ceil(shards.number * (pressure - 1) * 0.75)
         return shards.number + min(shards.number, max(1, missing))
 
 
@@ -163,25 +194,46 @@ class Doubling:
 class Policy:
     """When a key gets more shards.
 
-    threshold: throttles of one key, within `window` seconds, that one writer must see. cooldown:
-    seconds since the last change of the metadata. spread: seconds, of which each writer waits a
-    random share before it adds shards. most: shards of one key. most_in_all: shards that all keys
-    of the table may have beyond their first; None: not limited.
+    threshold: throttles of one key, within `window` seconds, that one writer must see, the last of
+    them `lasting` seconds after the first, if there are as many as that. start_shards: of new keys
+    that are known to become hot, by key, or by prefix: "/logs/*"; the longest counts. cooldown:
+    seconds for which it must have seen the metadata unchanged. spread: seconds, of which each
+    writer waits a random share before it adds shards. most: shards of one key. most_in_all: shards
+    that all keys of the table may have beyond their first; None: not limited.
     """
 
     threshold: int = 5
     window: float = 10.0
     cooldown: float = 5.0
-    spread: float = 0.5
+    spread: float = 0.2
+    lasting: float = 0.3
     most: int = 64
     most_in_all: int | None = None
-    growth: Growth = field(default_factory=Doubling)
+    growth: Growth = field(default_factory=AsMeasured)
+    start_shards: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= self.most <= MOST_SHARDS:
             raise ValueError(f"a key may have 1 to {MOST_SHARDS} shards, not {self.most}")
-        if self.threshold < 1 or min(self.window, self.cooldown, self.spread) < 0:
+        if not all(1 <= count <= self.most for count in self.start_shards.values()):
+            raise ValueError(f"start_shards may be 1 to {self.most} shards of a key")
+        times = (self.window, self.cooldown, self.spread, self.lasting)
+        if self.threshold < 1 or min(times) < 0:
             raise ValueError("threshold must be at least 1, the times not negative")
+
+    def first_count(self, key: str | bytes) -> int:
+        """How many shards a new key gets."""
+        if not self.start_shards:
+            return 1
+        text = key if isinstance(key, str) else key.decode(errors="replace")
+        if text in self.start_shards:
+            return self.start_shards[text]
+        prefixes = [
+            given
+            for given in self.start_shards
+            if given.endswith("*") and text.startswith(given[:-1])
+        ]
+        return self.start_shards[max(prefixes, key=len)] if prefixes else 1
 
 
 class Action(StrEnum):
@@ -189,75 +241,71 @@ class Action(StrEnum):
 
     GROW = "grow"
     WAIT = "wait"
+    ASK = "ask the other processes what they have seen"
     REOPEN = "reopen"
     AT_MAXIMUM = "at maximum"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to do, and why. number: the new shard count, of GROW."""
-
-    action: Action
-    reason: str
-    number: int = 0
-
-
 def decide(
-    policy: Policy, shards: Shards, recent: RecentAttempts, now: float, known_for: float
-) -> Decision:
-    """What a writer does to whom the service says that this key is hot.
+    policy: Policy,
+    shards: Shards,
+    recent: RecentAttempts,
+    now: float,
+    known_for: float,
+    at: float = 0.0,
+    asked: bool = False,
+) -> tuple[Action, int]:
+    """What a writer does to whom the service says that this key is hot, and the new shard count.
 
-    now: epoch seconds. known_for: seconds for which the metadata has been as it is (protocol.py).
+    now: epoch seconds, for the size of the step only: clocks need not agree. known_for: seconds
+    for which this writer has seen that the metadata is as it is. at: now, by the clock of `recent`.
+    asked: whether the other processes have just told what they have seen.
     """
-    throttles = len(recent.throttles)
-    if throttles < policy.threshold:
-        return Decision(Action.WAIT, f"{throttles} of {policy.threshold} throttles")
-    if known_for < shards.settle:
-        return Decision(Action.WAIT, "the metadata is too new")
+    enough = len(recent.throttles) >= policy.threshold and recent.lasting >= policy.lasting
+    left = 0.0 if shards.is_new else shards.settle - known_for
+    if not enough or left > TELL_SECONDS:
+        return Action.WAIT, shards.number
     if shards.phase in DRAINING:
-        return Decision(Action.REOPEN, "the key is hot while it is being drained")
-    if shards.phase not in (Phase.STEADY, Phase.OPENED):
-        return Decision(Action.WAIT, f"the shard count is being changed ({shards.phase})")
-    # Both, as a clock that is ahead must not hold growth up for as long.
-    if max(known_for, now - shards.last_updated) < policy.cooldown:
-        return Decision(Action.WAIT, "within the cooldown")
+        # Its own moves are throttled as well, and yield: what they cause ends, heat lasts.
+        lasting = min(LASTING_SECONDS, policy.window * 0.8)
+        if left > 0 or (shards.phase is Phase.MOVING and recent.throttled_seconds < lasting):
+            return Action.WAIT, shards.number
+        return Action.REOPEN, shards.number
+    is_cooling = known_for + TELL_SECONDS < policy.cooldown and not shards.is_new
+    is_growing = shards.phase not in (Phase.STEADY, Phase.OPENED, Phase.WIDENED)
+    if is_cooling or is_growing or recent.share < LEAST_SHARE:
+        return Action.WAIT, shards.number
     if shards.number >= policy.most:
-        return Decision(Action.AT_MAXIMUM, f"{shards.number} shards are the most allowed")
-    number = policy.growth.next_count(shards, now, recent.pressure)
-    number = min(policy.most, max(shards.number + 1, number))
-    return Decision(Action.GROW, f"{throttles} throttles in {policy.window:g} s", number)
+        return Action.AT_MAXIMUM, shards.number
+    is_measured = recent.is_measured(at)
+    if not is_measured and not asked:
+        return Action.ASK, shards.number  # and so all have told theirs when growth may begin
+    is_sure = is_measured or recent.lasting >= min(SURE_SECONDS, policy.window / 2)
+    is_cooling = known_for < policy.cooldown and not shards.is_new
+    if left > 0 or is_cooling or not is_sure:
+        return Action.WAIT, shards.number
+    number = policy.growth.next_count(shards, now, recent.pressure(at))
+    return Action.GROW, min(policy.most, max(shards.number + 1, number))
 
 
-@dataclass(frozen=True, slots=True)
-class Shrinking:
-    """When a key has more shards than it needs.
-
-    quiet_hours: since the last change. headroom: how many times the busiest hour's mean may be
-    exceeded within it.
-    """
-
-    quiet_hours: float = 24.0
-    headroom: float = 5.0
-
-
-def shrunk_count(
-    policy: Shrinking, shards: Shards, traffic: Mapping[int, float], now: float
-) -> Decision | None:
+def fewer_shards(
+    shards: Shards, traffic: Mapping[int, float] | None, now: float
+) -> tuple[int, str] | None:
     """The count that would do, and why; None: leave it.
 
-    traffic: write units by epoch hour, as writers have reported them. now: epoch seconds.
+    traffic: write units by epoch minute, as writers have reported them; None: it is not known. Of
+    no report nobody knows whether it means no writes. now: epoch seconds.
     """
-    if shards.phase is not Phase.STEADY or shards.number == 1:
+    if traffic is None:
         return None
-    if now - shards.last_updated < policy.quiet_hours * 3600:
+    if shards.phase is not Phase.STEADY or now - shards.last_updated < QUIET_HOURS * 3600:
         return None
-    since = int(now // 3600) - math.ceil(policy.quiet_hours)
-    busiest = max((units for hour, units in traffic.items() if hour >= since), default=0.0)
-    peak = busiest / 3600 * policy.headroom
-    number = max(1, math.ceil(peak / PARTITION_WRITE_UNITS))
+    since = int(now // 60) - QUIET_HOURS * 60
+    reported = [units for minute, units in traffic.items() if minute >= since]
+    if not reported:
+        return None
+    busiest = max(reported) / 60
+    number = max(1, math.ceil(busiest * HEADROOM / PARTITION_WRITE_UNITS))
     if number >= shards.number:
         return None
-    reason = (
-        f"the busiest hour of {policy.quiet_hours:g} had {busiest / 3600:.0f} write units a second"
-    )
-    return Decision(Action.WAIT, reason, number)
+    return number, f"the busiest minute of {QUIET_HOURS} h had {busiest:.0f} write units a second"

@@ -8,17 +8,17 @@ Three promises are kept, by requests that each know only one item or one page:
 
 **Two phases at a time.** Everybody acts on metadata that he has read within half of
 `settle_seconds`, and each of his requests takes effect within the other half, or never. Nobody
-changes the metadata that he has not seen unchanged for `settle_seconds`. So at any moment all
-participants act on the present phase or on the one before it, and a step of a change is safe if
-neighbours in this table get along with each other. (The idea is that of Rae and others, 2013,
-"Online, Asynchronous Schema Change in F1".) Only durations are measured; clocks need not agree. As
-a short cut, metadata whose `last_updated` is more than a minute ago counts as seen for long
-enough; that one supposes that clocks agree, and delayed requests arrive, within a minute.
+changes the metadata that he has not seen unchanged for `settle_seconds`. So at any moment all act
+on the present phase or on the one before it, and a step of a change is safe if neighbours in this
+table get along with each other (Rae and others, 2013, "Online, Asynchronous Schema Change in F1").
+Only durations are measured, each by one clock: `last_updated` is a version, and no moment to go by.
 
     phase        new items go by   readers read     order        moves
     steady       writable          readable         ascending*   up, by puts
     announced    writable          readable         ascending*   up, by puts
     opened       writable          readable         ascending*   up, by puts
+    awaited      writable          readable         ascending*   none
+    widened      writable          readable         ascending*   up, by puts
     closing      writable          readable         ascending*   none
     fenced       writable          readable         descending   none
     moving       writable          readable         descending   down, by movers
@@ -28,30 +28,35 @@ enough; that one supposes that clocks agree, and delayed requests arrive, within
 
     * in any order, and so at the same time, where puts move nothing
 
-Growth from N to N' is steady, announced, opened, steady; the next one may begin from `opened`,
-whose writers go by the same count as those of `steady`. `announced` makes readers read N' shards;
-`opened` lets writers use them: when the first does, every reader reads them. A drain from N to M is
-steady, closing, fenced, moving, moved, steady. `fenced` stops new items above M; when movers begin,
-nobody writes any. A drain is called off by way of `reopening`, from `moving` through `halted`.
+Growth is steady, announced, opened, steady; the next may begin from `opened`, whose writers go by
+the same count as those of `steady`. Urgent growth is steady, awaited, widened, steady: in `awaited`
+nobody creates an item whose places by the two counts differ, so that nobody need check, in
+`widened`, the shard that is hot. A drain is steady, closing, fenced, moving, moved, steady; it
+is called off by way of `reopening`, from `moving` through `halted` (docs/sharding-protocol.md).
 
-**One copy.** A put looks, strongly consistent, at the shards where the item may be, unless there is
-one only. If it is found it is replaced there, on the condition that it is still there; or moved to
-its place by a transaction of both. If it is not found it is put at its place: there is where a
-move that the look has missed puts it, too. Where the place by the count before and the place by
-the count after differ, and some writers go by the one and others by the other (announced, opened,
-closing, fenced), the put is a transaction that checks the other place.
+**One copy.** A put looks at the shards where the item may be, unless there is one only. If it is
+found it is replaced there, on the condition that it is still there; or moved to its place by a
+transaction of both. If not, it is put at its place: there is where a move that the look has missed
+puts it, too. Where some writers go by the count before and others by the count after (announced,
+opened, closing, fenced), the put is a transaction that checks both places.
 
 **Updates and movers.** In `fenced`, `moving` and `halted`, whoever changes an item above `writable`
 leaves a fence in it, a random token. A mover copies an item and deletes its source in one
 transaction, on the condition that the fence is the one that it has read. A put that moves needs no
 fence: it replaces what it has not read.
 
-**Reading.** A query reads several shards, at different moments. An item that moves between two of
-them is seen twice, or not at all. It is seen at least once if the source is read first; so where
-moves go up, shards are read in ascending order, where they go down, descending, each only as far
-as those before it have been read. Twice is harmless: copies have the same sort key and meet when
-the shards are merged. A query that goes on with newer metadata forgets what it has read further in
-some shards than in all: it may have slept through a phase of another order.
+**Late answers.** A success whose answer comes after all that, while the metadata has changed, is a
+success: what took effect in time is kept by all that follows, so it is never done again. It may
+have taken effect late, though. If it lies in a shard that readers have left, nobody has seen it: it
+is taken back, and done anew. An update in a shard that is drained may have changed an item that a
+mover had read already: nobody knows then.
+
+**Reading.** An item that moves between two reads of shards is seen twice, or not at all; at least
+once if the source is read first. So where moves go up, shards are read in ascending order, where
+they go down, descending, each only as far as those before it have been read. Twice is harmless:
+copies have the same sort key and meet in the merge. A query that goes on with newer metadata
+forgets what it has read further in some shards than in all: it may have slept through a phase of
+another order. A look for one item reads in no order, and more than once before it reports none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,10 +66,8 @@ from enum import StrEnum
 from keyhop.sharding.key.placement import Place, Placement
 from keyhop.sharding.key.shards import Phase, Shards
 
-CLOCK_MARGIN_SECONDS = 60.0
-"""How far clocks may differ, and requests be late, for `last_updated` to be believed."""
-
-_UP = frozenset({Phase.STEADY, Phase.ANNOUNCED, Phase.OPENED})
+_UP = frozenset({Phase.STEADY, Phase.ANNOUNCED, Phase.OPENED, Phase.WIDENED})
+_GROWING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.AWAITED, Phase.WIDENED})
 _DOWN = frozenset({Phase.FENCED, Phase.MOVING, Phase.HALTED})
 _BETWEEN = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.CLOSING, Phase.FENCED})
 
@@ -79,7 +82,10 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """The item is nowhere: write it at `shard`, if it is not at the `unless` either."""
+    """The item is nowhere: write it at `shard`; with `unless`, if it is neither there nor at these.
+
+    Without, whatever lies at `shard` by now is changed there, and nothing can lie elsewhere.
+    """
 
     shard: int
     unless: tuple[int, ...] = ()
@@ -109,15 +115,20 @@ class Fold:
     drop: tuple[int, ...]
 
 
-Step = Create | InPlace | Move | Fold
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The item is nowhere, and its place is about to change: wait for the next phase."""
 
 
-def known_for(own_seconds: float, now: float, last_updated: int) -> float:
-    """For how long metadata has surely been as it is, in seconds.
+Step = Create | InPlace | Move | Fold | Hold
 
-    own_seconds: since the answer that first showed it. now: epoch seconds.
-    """
-    return max(own_seconds, now - last_updated - CLOCK_MARGIN_SECONDS)
+
+class Late(StrEnum):
+    """What becomes of a write that succeeded, and whose answer came late."""
+
+    KEPT = "kept"
+    UNKNOWN = "unknown"
+    LOST_IF_THERE = "lost if it is there"
 
 
 def home(shards: Shards, place: Place) -> int:
@@ -136,7 +147,7 @@ def candidates(shards: Shards, placement: Placement, place: Place) -> tuple[int,
 
 def step_of_put(shards: Shards, placement: Placement, place: Place, holders: Sequence[int]) -> Step:
     """What a put does after its look; holders: where the item is, ascending."""
-    if len(holders) == 1 and _moves_up(shards, placement):
+    if len(holders) == 1 and placement.calculated and shards.phase in _UP:
         target = home(shards, place)
         if target > holders[0]:
             return Move(holders[0], target)
@@ -149,20 +160,21 @@ def step_of_update(
     """What an update or a delete does after its look."""
     if not holders:
         at = home(shards, place)
-        return Create(at, tuple(shard for shard in _other_places(shards, place) if shard != at))
+        # Where another writer, who is a phase ahead or behind, may put the same new item.
+        counts = {shards.number, shards.before} if shards.phase in _BETWEEN else set[int]()
+        if shards.phase is Phase.AWAITED and place(shards.number) != at:
+            return Hold()
+        return Create(at, tuple(sorted({place(count) for count in counts} - {at})))
     if len(holders) > 1:
         return Fold(holders[0], tuple(holders[1:]))
-    return in_place(shards, holders[0])
+    return InPlace(holders[0], shards.phase in _DOWN and holders[0] > shards.writable)
 
 
-def in_place(shards: Shards, shard: int) -> InPlace:
-    """A change of an item at this shard, where it stays."""
-    return InPlace(shard, shards.phase in _DOWN and shard > shards.writable)
-
-
-def needs_look(placement: Placement, where: Sequence[int]) -> bool:
-    """Whether a put must look first; where: the candidates."""
-    return not placement.append_only and len(where) > 1
+def after_a_late_answer(now: Shards, shard: int, is_update: bool) -> Late:
+    """What the metadata of now says of a write to a shard; see "Late answers"."""
+    if is_update and shard > now.writable:
+        return Late.UNKNOWN
+    return Late.LOST_IF_THERE if shard > now.readable else Late.KEPT
 
 
 def order_of_reading(shards: Shards, placement: Placement) -> Order:
@@ -171,6 +183,32 @@ def order_of_reading(shards: Shards, placement: Placement) -> Order:
         return Order.DESCENDING
     puts_move = placement.calculated and not placement.append_only and len(shards.placed_by) > 1
     return Order.ASCENDING if puts_move else Order.ANY
+
+
+def lasts(shards: Shards, placement: Placement) -> float:
+    """For how many seconds metadata must have been seen unchanged before it may be changed.
+
+    Half of it suffices where items are appended and only readers must know: a query that began by
+    metadata of two phases ago has begun before anything was put into the new shards. Nobody acts
+    by an earlier state of a key that is new.
+    """
+    if shards.is_new:
+        return 0.0
+    is_announced = shards.phase in (Phase.ANNOUNCED, Phase.AWAITED)
+    return shards.settle / 2 if placement.append_only and is_announced else shards.settle
+
+
+def looks_that_suffice(shards: Shards, placement: Placement) -> int:
+    """So many looks by this metadata, each of which has missed an item, show that it is not there.
+
+    A look reads its shards in no order, so it misses what moves meanwhile: one more than moves that
+    are possible while somebody goes by this metadata, a phase before, or a phase after it. Puts
+    move up only, to the place by `writable`, which differs in these phases at most once; drains
+    move down, once.
+    """
+    if order_of_reading(shards, placement) is Order.ANY:
+        return 1
+    return 3 if shards.phase in _GROWING else 2
 
 
 def drained(shards: Shards) -> range:
@@ -185,15 +223,3 @@ def newest_first(order: Order, shards: Iterable[int]) -> list[int]:
     was read later.
     """
     return sorted(shards, reverse=order is Order.ASCENDING)
-
-
-def _moves_up(shards: Shards, placement: Placement) -> bool:
-    return placement.calculated and shards.phase in _UP
-
-
-def _other_places(shards: Shards, place: Place) -> tuple[int, ...]:
-    """Where another writer, who is a phase ahead or behind, may put the same new item."""
-    if shards.phase not in _BETWEEN:
-        return ()
-    counts = {shards.number, shards.before}
-    return tuple(sorted({place(count) for count in counts}))

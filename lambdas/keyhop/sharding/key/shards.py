@@ -1,23 +1,9 @@
 """The shard metadata of one logical key, as a value, and its changes. Pure.
 
-    number_of_shards   the shard count: how many physical keys are wanted
-    last_updated       epoch seconds of the last change; each change makes it greater, so it is the
-                       item's version, and every change is conditioned on the one that was seen
-    shard_history      the 20 latest shard counts, each "epoch:count"
-
-Those three are the published ones. For the protocol (protocol.py) there are besides:
-
-    writable           the shards in which writers put new items: 1 to `writable`
-    readable           the shards that readers read: 1 to `readable`; others hold nothing
-    phase              where a change of the count stands; absent: steady
-    placed_by          counts by which calculated places may have been chosen
-    settle_seconds     how long a change must have been seen before the next
-    placement          what all users of the key have agreed upon, as "calculated jump _"
-    shards_before      the count before the present one
-    of_table           whose keys these are
-    called_off         whether a drain is to be given up as soon as that may be done
-
-An item with the published three only is steady, with `number_of_shards` for all counts.
+docs/sharding-protocol.md tells the attributes. `number_of_shards`, `last_updated` and
+`shard_history` are the published ones; an item with these only is steady, with
+`number_of_shards` for all counts. Each change makes `last_updated` greater, so it
+is the item's version: every change is conditioned on the one that was seen.
 """
 
 import math
@@ -31,14 +17,14 @@ from keyhop.errors import BrokenPromise
 from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.placement import Placement
 
-ATTRIBUTES = frozenset(
-    {
-        *("number_of_shards", "last_updated", "shard_history", "writable", "readable", "phase"),
-        *("placed_by", "settle_seconds", "placement", "shards_before", "of_table", "called_off"),
-        *("traffic", "shards_added"),
-    }
-)
-"""What metadata items have beside their key; a partition key cannot be called so."""
+ATTRIBUTES = {
+    **dict.fromkeys(("number_of_shards", "last_updated", "writable", "readable"), "N"),
+    **dict.fromkeys(("settle_seconds", "shards_before", "shards_added"), "N"),
+    **dict.fromkeys(("phase", "placement", "of_table"), "S"),
+    **{"shard_history": "SS", "placed_by": "NS", "called_off": "BOOL", "traffic": "M"},
+    "pressure": "M",
+}
+"""What metadata items have beside their key, by type; a partition key cannot be called so."""
 HISTORY = 20
 """Entries that shard_history keeps."""
 SETTLE_SECONDS = 5.0
@@ -52,6 +38,8 @@ class Phase(StrEnum):
     STEADY = "steady"
     ANNOUNCED = "announced"
     OPENED = "opened"
+    AWAITED = "awaited"
+    WIDENED = "widened"
     CLOSING = "closing"
     FENCED = "fenced"
     MOVING = "moving"
@@ -62,15 +50,21 @@ class Phase(StrEnum):
 
 DRAINING = frozenset({Phase.CLOSING, Phase.FENCED, Phase.MOVING, Phase.MOVED})
 """A drain is under way."""
-GROWING_FROM = frozenset({Phase.STEADY, Phase.OPENED, Phase.REOPENING})
-"""From these a growth may begin; `opened` already goes by the count that `steady` will have."""
-PASSING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.HALTED, Phase.REOPENING})
+GROWING_FROM = frozenset({Phase.STEADY, Phase.OPENED, Phase.WIDENED, Phase.REOPENING})
+"""From these a growth may begin; `opened` and `widened` go by the count that `steady` will have."""
+PASSING = frozenset(
+    {
+        *(Phase.ANNOUNCED, Phase.OPENED, Phase.AWAITED, Phase.WIDENED),
+        *(Phase.HALTED, Phase.REOPENING),
+    }
+)
 """Nothing but time must pass: whoever has seen the phase for long enough ends it."""
-
 
 _FOLLOWING = {
     Phase.ANNOUNCED: Phase.OPENED,
     Phase.OPENED: Phase.STEADY,
+    Phase.AWAITED: Phase.WIDENED,
+    Phase.WIDENED: Phase.STEADY,
     Phase.CLOSING: Phase.FENCED,
     Phase.FENCED: Phase.MOVING,
     Phase.MOVING: Phase.MOVED,
@@ -81,7 +75,14 @@ _FOLLOWING = {
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What the metadata says of one logical key. history: (epoch second, count), oldest first."""
+    """What the metadata says of one logical key. history: (epoch second, count), oldest first.
+
+    New items go to shards 1 to `writable`; readers read 1 to `readable`, others hold nothing.
+    placed_by: counts by which calculated places may have been chosen. settle: for how many seconds
+    a change must have been seen before the next. placement: what all users of the key have agreed
+    upon, as "calculated jump _". before: the count before the present one. table: whose keys these
+    are. called_off: whether a drain is to be given up as soon as that may be done.
+    """
 
     number: int
     last_updated: int
@@ -110,9 +111,9 @@ class Shards:
         return cls(
             number,
             at,
-            ((at, number),),
-            number,
-            number,
+            history=((at, number),),
+            writable=number,
+            readable=number,
             placed_by=frozenset({number}),
             settle=settle,
             placement=placement,
@@ -120,40 +121,71 @@ class Shards:
             table=table,
         )
 
-    def grown(self, number: int, now: float) -> "Shards":
-        """More shards are wanted: readers read them from now on, writers do not use them yet."""
+    @property
+    def is_new(self) -> bool:
+        """Whether the key has one shard, and never had another count."""
+        return (
+            self.phase is Phase.STEADY
+            and self.number == self.readable == 1
+            and len(self.history) <= 1
+            and self.placed_by <= {1}
+        )
+
+    def recovered(self, number: int, now: float) -> "Shards":
+        """Of a key that has items up to shard `number`, which this does not know of.
+
+        By which counts they were placed nobody knows: by jump hashing any up to `number`, as a
+        greater one that leads there is the same; else an item may be in any shard, as in those of a
+        key without a placement.
+        """
+        assert self.phase in GROWING_FROM
+        is_by_modulo = " calculated modulo " in f" {self.placement}"
+        return replace(
+            self.grown(number, now),
+            placed_by=self.placed_by | frozenset(range(1, number + 1)),
+            placement=None if is_by_modulo else self.placement,
+        )
+
+    def has_forgotten(self, earlier: "Shards") -> bool:
+        """Whether it has fewer shards, and is no later state of the same metadata.
+
+        It was restored, or registered again: a history that is not full begins with that.
+        """
+        if self.readable >= earlier.readable:
+            return False
+        begins = [one.history[:1] for one in (self, earlier) if len(one.history) < HISTORY]
+        is_another = len(begins) == 2 and all(begins) and begins[0] != begins[1]
+        return is_another or self.last_updated < earlier.last_updated
+
+    def grown(self, number: int, now: float, *, urgently: bool = False) -> "Shards":
+        """More shards are wanted: readers read them from now on, writers do not use them yet.
+
+        urgently: writers put no new item where it would not belong later; they wait.
+        """
         assert self.phase in GROWING_FROM
         assert self.number < number <= MOST_SHARDS
-        return replace(
-            self._counted(number, now),
-            readable=max(self.readable, number),
-            phase=Phase.ANNOUNCED,
-            placed_by=self.placed_by | {number},
-        )
+        assert self.readable <= number
+        phase = Phase.AWAITED if urgently else Phase.ANNOUNCED
+        return self._counted(number, now, phase, readable=number)
 
     def shrunk(self, number: int, now: float) -> "Shards":
         """Fewer are wanted: nothing is moved, and writers still use all of them."""
         assert self.phase is Phase.STEADY
         assert 1 <= number < self.number
-        return replace(
-            self._counted(number, now),
-            phase=Phase.CLOSING,
-            placed_by=self.placed_by | {number},
-        )
+        return self._counted(number, now, Phase.CLOSING)
 
     def reopened(self, now: float) -> "Shards":
         """A drain is called off; nothing has to be moved back."""
         assert self.phase in DRAINING
         if self.phase is Phase.CLOSING:  # writers use all of them still
-            counted = self._counted(self.writable, now)
-            return replace(counted, phase=Phase.STEADY, called_off=False)
+            return self._counted(self.writable, now, Phase.STEADY, called_off=False)
         later = Phase.HALTED if self.phase is Phase.MOVING else Phase.REOPENING
-        return replace(self, last_updated=self._later(now), phase=later, called_off=False)
+        return self._changed(now, later, called_off=False)
 
     def to_be_called_off(self, now: float) -> "Shards":
         """Whoever takes the drain's next step gives it up instead; nothing else changes."""
         assert self.phase in DRAINING
-        return replace(self, last_updated=self._later(now), called_off=True)
+        return self._changed(now, self.phase, called_off=True)
 
     def advanced(self, now: float) -> "Shards":
         """The next step of a change; of a drain's, only once its work is done."""
@@ -161,26 +193,29 @@ class Shards:
             return self.grown(self.readable, now)
         if self.phase not in _FOLLOWING:
             raise ValueError(f"nothing follows {self.phase} by itself")
-        after = replace(self, last_updated=self._later(now), phase=_FOLLOWING[self.phase])
-        if self.phase in (Phase.ANNOUNCED, Phase.CLOSING):
-            return replace(after, writable=self.number)
+        more: dict[str, Any] = {}
+        if self.phase in (Phase.ANNOUNCED, Phase.AWAITED, Phase.CLOSING):
+            more = {"writable": self.number}
         if self.phase is Phase.MOVED:
-            placed_by = self._placed_after_a_drain()
-            return replace(after, readable=self.number, placed_by=placed_by)
-        return after
+            more = {"readable": self.number, "placed_by": self._placed_after_a_drain()}
+        return self._changed(now, _FOLLOWING[self.phase], **more)
 
     def fenced_again(self, now: float) -> "Shards":
         """Something was found in a shard that had been emptied: move once more."""
         assert self.phase is Phase.MOVED
-        return replace(self, last_updated=self._later(now), phase=Phase.FENCED)
+        return self._changed(now, Phase.FENCED)
 
-    def _counted(self, number: int, now: float) -> "Shards":
+    def _changed(self, now: float, phase: Phase, **more: Any) -> "Shards":
+        return replace(self, last_updated=self._later(now), phase=phase, **more)
+
+    def _counted(self, number: int, now: float, phase: Phase, **more: Any) -> "Shards":
         at = self._later(now)
         known = self.history
-        if (not known or known[-1][1] != self.number) and at > self.last_updated:
+        if not known or known[-1][1] != self.number:
             known = (*known, (self.last_updated, self.number))  # somebody else has written it
-        history = (*known, (at, number))[-HISTORY:]
-        return replace(self, number=number, last_updated=at, history=history, before=self.number)
+        more["history"] = (*known, (at, number))[-HISTORY:]
+        more["placed_by"] = self.placed_by | {number}
+        return self._changed(now, phase, number=number, before=self.number, **more)
 
     def _later(self, now: float) -> int:
         return max(math.ceil(now), self.last_updated + 1)
@@ -199,75 +234,77 @@ class Shards:
 def from_item(item: Mapping[str, TypedValue]) -> Shards:
     """Read a metadata item; raises BrokenPromise for one that cannot be."""
     try:
-        number = int(item["number_of_shards"]["N"])
-        history = tuple(sorted(_entry(text) for text in _texts(item.get("shard_history"))))
-        placed = {int(count) for count in _texts(item.get("placed_by"))}
-        if not placed:
-            placed = {number, *(count for _, count in history)}
+        types = {name: type_ for name, type_ in ATTRIBUTES.items() if name in item}
+        for word in ("traffic", "pressure"):  # which say nothing of the shards
+            types.pop(word, None)
+        given = {name: item[name][type_] for name, type_ in types.items()}
+        number = int(given["number_of_shards"])
+        history = tuple(sorted(_entry(text) for text in given.get("shard_history", ())))
+        counts = {number, *(count for _, count in history)}
         shards = Shards(
-            number,
-            math.ceil(float(item["last_updated"]["N"])),
-            history,
-            int(_number(item, "writable", number)),
-            int(_number(item, "readable", number)),
-            Phase(item["phase"]["S"]) if "phase" in item else Phase.STEADY,
-            frozenset(placed),
-            float(_number(item, "settle_seconds", SETTLE_SECONDS)),
-            item["placement"]["S"] if "placement" in item else None,
-            int(_number(item, "shards_before", history[-2][1] if len(history) > 1 else number)),
-            item["of_table"]["S"] if "of_table" in item else None,
-            bool(item.get("called_off", {}).get("BOOL", False)),
+            number=number,
+            last_updated=math.ceil(float(given["last_updated"])),
+            history=history,
+            writable=int(given.get("writable", number)),
+            readable=int(given.get("readable", number)),
+            phase=Phase(given.get("phase", Phase.STEADY)),
+            placed_by=frozenset(int(count) for count in given.get("placed_by", counts)),
+            settle=float(given.get("settle_seconds", SETTLE_SECONDS)),
+            placement=given.get("placement"),
+            before=int(given.get("shards_before", history[-2][1] if len(history) > 1 else number)),
+            table=given.get("of_table"),
+            called_off=given.get("called_off", False),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise BrokenPromise(
             "A shard metadata item is not readable: it must have number_of_shards and "
             f"last_updated (N), and shard_history (SS) of epoch:count ({type(error).__name__})."
         ) from error
-    if not (
-        1 <= shards.writable <= shards.readable <= MOST_SHARDS
-        and 1 <= shards.number <= shards.readable
-        and shards.settle >= LEAST_SETTLE_SECONDS
-    ):
+    if not _is_possible(shards):
         raise BrokenPromise(
-            f"A shard metadata item contradicts itself: {shards.number} shards, "
-            f"{shards.writable} writable, {shards.readable} readable."
+            f"A shard metadata item contradicts itself: {shards.phase}, {shards.number} shards, "
+            f"{shards.writable} writable, {shards.readable} readable, placed by "
+            f"{sorted(shards.placed_by)}, {shards.before} before, {shards.settle:g} s."
         )
     return shards
 
 
+def _is_possible(shards: Shards) -> bool:
+    """Whether the changes above can lead there; nothing is done by any other metadata."""
+    number, writable, readable = shards.number, shards.writable, shards.readable
+    counts = (number, writable, readable, shards.before, *shards.placed_by)
+    if min(counts) < 1 or max(counts) > MOST_SHARDS or shards.settle < LEAST_SETTLE_SECONDS:
+        return False
+    match shards.phase:
+        case Phase.STEADY | Phase.OPENED | Phase.WIDENED:
+            return number == writable == readable
+        case Phase.ANNOUNCED | Phase.AWAITED:
+            return writable < number == readable
+        case Phase.CLOSING:
+            return number < writable == readable
+    return number == writable < readable
+
+
 def to_item(shards: Shards) -> dict[str, dict[str, Any]]:
     """The attributes of a metadata item, without its key."""
-    item: dict[str, dict[str, Any]] = {
-        "number_of_shards": {"N": str(shards.number)},
-        "last_updated": {"N": str(shards.last_updated)},
-        "shard_history": {"SS": [*dict.fromkeys(f"{at}:{count}" for at, count in shards.history)]},
-        "writable": {"N": str(shards.writable)},
-        "readable": {"N": str(shards.readable)},
-        "phase": {"S": shards.phase.value},
-        "placed_by": {"NS": [str(count) for count in sorted(shards.placed_by)]},
-        "settle_seconds": {"N": f"{shards.settle:g}"},
-        "shards_before": {"N": str(shards.before)},
+    contents = {
+        "number_of_shards": str(shards.number),
+        "last_updated": str(shards.last_updated),
+        "shard_history": [*dict.fromkeys(f"{at}:{count}" for at, count in shards.history)],
+        "writable": str(shards.writable),
+        "readable": str(shards.readable),
+        "phase": shards.phase.value,
+        "placed_by": [str(count) for count in sorted(shards.placed_by)],
+        "settle_seconds": f"{shards.settle:g}",
+        "placement": shards.placement,
+        "shards_before": str(shards.before),
+        "of_table": shards.table,
+        "called_off": shards.called_off,
     }
-    if not shards.history:
-        del item["shard_history"]  # the service knows no empty sets
-    item["called_off"] = {"BOOL": shards.called_off}
-    if shards.placement is not None:
-        item["placement"] = {"S": shards.placement}
-    if shards.table is not None:
-        item["of_table"] = {"S": shards.table}
-    return item
+    # The service knows no empty sets.
+    return {n: {ATTRIBUTES[n]: c} for n, c in contents.items() if c is not None and c != []}
 
 
 def _entry(text: str) -> tuple[int, int]:
     at, _, count = text.partition(":")
     return math.ceil(float(at)), int(count)
-
-
-def _texts(value: TypedValue | None) -> list[str]:
-    if value is None:
-        return []
-    return list(value["SS"] if "SS" in value else value["NS"])
-
-
-def _number(item: Mapping[str, TypedValue], name: str, default: float) -> float:
-    return float(item[name]["N"]) if name in item else default

@@ -1,14 +1,12 @@
 """The table as a whole: what CloudWatch says of it, and raising its provisioned writes."""
 
 import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Endpoint, aws_client
 from keyhop.sharding.store.requests import Requests
 
 REFRESH_SECONDS = 60.0
@@ -16,6 +14,10 @@ REFRESH_SECONDS = 60.0
 MINUTES = 3
 STEP = 1.5
 """By how much provisioned writes are raised at once."""
+_METRICS = (
+    ("consumed", "ConsumedWriteCapacityUnits", "Sum"),
+    ("provisioned", "ProvisionedWriteCapacityUnits", "Maximum"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ class Capacity:
 
     requests: Requests
     table: str
-    bounds: Provisioned | None = None
-    cloudwatch: Any = None
+    bounds: Provisioned | None
+    cloudwatch: Any
     _refreshed: float = float("-inf")
     _consumption: tuple[float | None, float | None] = (None, None)
     _raised: float = float("-inf")
@@ -80,10 +82,11 @@ class Capacity:
             table = self.requests.once("describe_table", TableName=self.table)["Table"]
             present = table.get("ProvisionedThroughput", {})
             write = int(present.get("WriteCapacityUnits", 0))
-            if table["TableStatus"] != "ACTIVE" or not write or self._just_raised(present):
-                return
             wanted = self.bounds.raised(write)
-            if wanted > write:
+            raised = present.get("LastIncreaseDateTime")  # by whomever
+            if raised and self.requests.clock.time() - raised.timestamp() < REFRESH_SECONDS:
+                return
+            if table["TableStatus"] == "ACTIVE" and write and wanted > write:
                 self.requests.once(
                     "update_table",
                     TableName=self.table,
@@ -95,48 +98,31 @@ class Capacity:
         except (ClientError, BotoCoreError):
             return  # another writer is at it, or may not: the write backs off as it does anyway
 
-    def _just_raised(self, present: Mapping[str, Any]) -> bool:
-        """Whether somebody has raised it within the last minute."""
-        at = present.get("LastIncreaseDateTime")
-        if at is None:
-            return False
-        epoch = at.timestamp() if isinstance(at, datetime.datetime) else float(at)
-        return self.requests.clock.time() - epoch < REFRESH_SECONDS
-
     def _read_cloudwatch(self) -> tuple[float | None, float | None]:
         until = datetime.datetime.fromtimestamp(self.requests.clock.time(), datetime.UTC)
-        since = until - datetime.timedelta(minutes=MINUTES)
+        metric = {
+            "Namespace": "AWS/DynamoDB",
+            "Dimensions": [{"Name": "TableName", "Value": self.table}],
+        }
         try:
             answer = self.cloudwatch.get_metric_data(
-                StartTime=since,
+                StartTime=until - datetime.timedelta(minutes=MINUTES),
                 EndTime=until,
                 MetricDataQueries=[
-                    self._query("consumed", "ConsumedWriteCapacityUnits", "Sum"),
-                    self._query("provisioned", "ProvisionedWriteCapacityUnits", "Maximum"),
+                    {
+                        "Id": id_,
+                        "MetricStat": {
+                            "Metric": {**metric, "MetricName": name},
+                            "Period": 60,
+                            "Stat": statistic,
+                        },
+                    }
+                    for id_, name, statistic in _METRICS
                 ],
             )
         except (ClientError, BotoCoreError):
             return None, None
         values = {one["Id"]: one["Values"] for one in answer["MetricDataResults"]}
-        consumed = [value / 60 for value in values.get("consumed", ())]
+        consumed = max(values.get("consumed", ()), default=None)
         provisioned = values.get("provisioned") or [None]
-        return (max(consumed) if consumed else None), provisioned[0]
-
-    def _query(self, name: str, metric: str, statistic: str) -> dict[str, Any]:
-        return {
-            "Id": name,
-            "MetricStat": {
-                "Metric": {
-                    "Namespace": "AWS/DynamoDB",
-                    "MetricName": metric,
-                    "Dimensions": [{"Name": "TableName", "Value": self.table}],
-                },
-                "Period": 60,
-                "Stat": statistic,
-            },
-        }
-
-
-def cloudwatch_of(endpoint: Endpoint) -> Any:
-    """A CloudWatch client, for throttles that give no reason."""
-    return aws_client("cloudwatch", endpoint)
+        return None if consumed is None else consumed / 60, provisioned[0]

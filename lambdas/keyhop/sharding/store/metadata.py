@@ -4,30 +4,30 @@ Each sharded table has a metadata table of its own, with its own partition key a
 keys of two tables do not collide, and permissions, restores and deletion go by table.
 """
 
-import logging
+import uuid
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
-from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.dynamodb.values import TypedValue, canonical
-from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.sharding.key.names import DEFAULT_SEPARATOR, Names
+from keyhop.errors import CannotStart, MetadataLost
+from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement
-from keyhop.sharding.key.protocol import known_for
+from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, Shards, from_item, to_item
-from keyhop.sharding.store.requests import Requests
-from keyhop.sharding.store.traffic import Traffic, traffic_of
+from keyhop.sharding.store.requests import CHECK_FAILED, Requests, cancellations
+from keyhop.sharding.store.table_item import LOOK_SECONDS, TOTAL_KEY, TableItem, total_key
+from keyhop.sharding.store.traffic import Traffic
 
 CACHED_KEYS = 10_000
-TOTAL_KEY = "!keyhop-total"
-"""The key of the item that counts the shards of all keys, beyond the first of each."""
-logger = logging.getLogger(__name__)
+
+CLOCK_SECONDS = 1e-6
+"""Clocks do not tell shorter waits; what is left of sums of seconds may be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +63,35 @@ class MetadataChanged(Exception):
 class Metadata:
     """The shard metadata of one table's keys; for any number of threads.
 
-    partition: the attribute and type of the main table's partition key. placement: what all users
-    of a key must agree upon; None: whoever only reads need not know. whose: the main table.
+    table: the metadata table; schema: the main table. placement: what all users of the table must
+    agree upon, with the separator; item: where they do. settle: of keys that are registered here,
+    in seconds. most_in_all: shards that all keys may have beyond their first. first_count: shards
+    of a new key, by its content; who reads a key that nobody has registered looks for it each time.
     """
 
     requests: Requests
     table: str
-    partition: KeyAttribute
+    schema: Schema
+    placement: Placement
     settle: float
-    placement: Placement | None = None
-    separator: str = DEFAULT_SEPARATOR
-    cached_keys: int = CACHED_KEYS
-    whose: str | None = None
-    _known: "OrderedDict[Any, KeyMetadata]" = field(default_factory=OrderedDict)
+    most_in_all: int | None
+    first_count: Callable[[str | bytes], int] = lambda key: 1
     traffic: Traffic = field(init=False)
+    item: TableItem = field(init=False)
+    _known: "OrderedDict[Any, KeyMetadata]" = field(default_factory=OrderedDict)
     _reading: tuple[Lock, ...] = field(default_factory=lambda: tuple(Lock() for _ in range(64)))
     _lock: Lock = field(default_factory=Lock)
+    _looked: "OrderedDict[Any, float]" = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
-        self.traffic = Traffic(self.requests, self.table, self.partition.name, self.cached_keys)
+        requests, schema = self.requests, self.schema
+        self.traffic = Traffic(requests, self.table, schema.partition.name)
+        self.item = TableItem(requests, self.table, schema, self.agreed, self._item)
+
+    @property
+    def agreed(self) -> str:
+        """The placement and the separator, as the metadata of each key has them."""
+        return self.placement.text(self.schema.names.separator)
 
     def of(
         self, logical: TypedValue, *, register: bool = False, fresh: bool = False
@@ -89,7 +99,8 @@ class Metadata:
         """What is known of a logical key, not older than the protocol allows.
 
         register: give a new key one shard. fresh: read it again, whatever is known.
-        Raises CannotStart if writers of the key have agreed upon another placement.
+        Raises CannotStart if others have agreed upon another placement, MetadataLost if the key
+        has items where what there is of metadata does not tell of them.
         """
         name = canonical(logical)
         known = self._known.get(name)
@@ -103,51 +114,62 @@ class Metadata:
         return known
 
     def known_for(self, known: KeyMetadata) -> float:
-        """For how many seconds it has surely been so (protocol.py)."""
-        clock = self.requests.clock
-        own = clock.monotonic() - known.since
-        return known_for(own, clock.time(), known.shards.last_updated)
+        """For how many seconds it has been seen to be so, by this process's own clock."""
+        return self.requests.clock.monotonic() - known.since
+
+    def seen_elsewhere(
+        self, logical: TypedValue, known: KeyMetadata, seconds: float
+    ) -> KeyMetadata:
+        """As `known`, which another process has seen to be so `seconds` ago, at least."""
+        since = min(known.since, self.requests.clock.monotonic() - seconds)
+        with self._lock:
+            known = self._known[canonical(logical)] = replace(known, since=since)
+        return known
+
+    def unsettled(self, known: KeyMetadata) -> float:
+        """Seconds until it has been so for long enough to be changed; 0: it has."""
+        left = protocol.lasts(known.shards, self.placement) - self.known_for(known)
+        return left if left > CLOCK_SECONDS else 0.0
 
     def change(
         self, logical: TypedValue, known: KeyMetadata, after: Shards, *, patiently: bool = True
     ) -> KeyMetadata:
         """Write `after`, or raise MetadataChanged with what won."""
         before = known.shards
-        values = to_item(after)
-        sets = ", ".join(f"#{name} = :{name}" for name in values)
+        operation, request = "update_item", self._change(logical, known, after)
+        added = after.readable - before.readable
+        if added > 0 and self.most_in_all is not None:
+            total = self.item.count_within(added, self.most_in_all)
+            operation = "transact_write_items"
+            request = {
+                "TransactItems": [{"Update": request}, {"Update": total}],
+                "ClientRequestToken": uuid.uuid4().hex,
+            }
         sent: list[float] = []
 
         def attempt() -> None:
             sent.append(self.requests.clock.monotonic())
-            self.requests.update(
-                self.table,
-                self.key(logical),
-                f"SET {sets}",
-                {f"#{name}": name for name in values},
-                {
-                    **{f":{name}": value for name, value in values.items()},
-                    ":seen": {"N": known.version},
-                    ":number": {"N": str(before.number)},
-                },
-                "#last_updated = :seen AND #number_of_shards = :number",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            self.requests.once(operation, **request)
 
         try:
             self.requests.patiently(attempt) if patiently else attempt()
         except ClientError as error:
-            if error_code(error) != CONDITION_FAILED:
+            lost = error.response
+            if cancellations(error)[:1] == [CHECK_FAILED]:
+                lost = lost["CancellationReasons"][0]
+            elif error_code(error) != CONDITION_FAILED:
                 raise
-            current = self._adopt(logical, error.response.get("Item"), sent[-1])
-            if len(sent) > 1 and current.shards == after:  # our own, whose answer was lost
-                return current
-            if after.number > before.number:
-                self.requests.usage.count(races_lost=1)
-            raise MetadataChanged(current) from error
-        if after.number > before.number:
-            self.requests.usage.count(shards_added=after.number - before.number)
-        if after.readable < before.readable:
-            self.requests.usage.count(shards_removed=before.readable - after.readable)
+            current = self._adopt(logical, lost.get("Item"), sent[-1])
+            if len(sent) == 1 or current.shards != after:
+                if after.number > before.number:
+                    self.requests.usage.count(races_lost=1)
+                raise MetadataChanged(current) from error
+            # Else it is our own, whose answer was lost.
+        self.requests.usage.count(
+            shards_added=max(0, after.number - before.number), shards_removed=max(0, -added)
+        )
+        if added and operation == "update_item":
+            self.item.count(added)
         return self._remember(logical, after, str(after.last_updated), sent[-1])
 
     def grow(
@@ -155,99 +177,73 @@ class Metadata:
         logical: TypedValue,
         known: KeyMetadata,
         number: int,
-        most_in_all: int | None,
         *,
         patiently: bool = True,
+        urgently: bool = False,
     ) -> KeyMetadata | None:
         """Give a key `number` shards; None if all keys would have too many beyond their first.
 
         Raises MetadataChanged.
         """
-        added = number - known.shards.number
-        if most_in_all is not None and not self._reserve(added, most_in_all):
+        if self.most_in_all is not None and number - known.shards.readable > self.most_in_all:
             return None
+        after = known.shards.grown(number, self.requests.clock.time(), urgently=urgently)
         try:
-            after = known.shards.grown(number, self.requests.clock.time())
             return self.change(logical, known, after, patiently=patiently)
-        except MetadataChanged:
-            if most_in_all is not None:
-                self._update_total("ADD #a :n", -added)
-            raise
-
-    def _reserve(self, shards: int, most: int) -> bool:
-        """Count `shards` more among those of all keys, if they stay within `most`."""
-        try:
-            self._update_total("ADD #a :n", shards, room=most - shards)
         except ClientError as error:
-            if error_code(error) != CONDITION_FAILED:
+            if cancellations(error) != ["None", CHECK_FAILED]:
                 raise
-            return False
-        return True
+            return None
 
-    def recount(self, shards: int) -> None:
-        """Set the count of all keys' shards beyond their first."""
-        self.requests.patiently(lambda: self._update_total("SET #a = :n", shards))
+    def _change(self, logical: TypedValue, known: KeyMetadata, after: Shards) -> dict[str, Any]:
+        values = to_item(after)
+        return {
+            "TableName": self.table,
+            "Key": self._key(logical),
+            "UpdateExpression": f"SET {', '.join(f'#{name} = :{name}' for name in values)}",
+            "ExpressionAttributeNames": {f"#{name}": name for name in values},
+            "ExpressionAttributeValues": {
+                **{f":{name}": value for name, value in values.items()},
+                ":seen": {"N": known.version},
+                ":number": {"N": str(known.shards.number)},
+            },
+            "ConditionExpression": "#last_updated = :seen AND #number_of_shards = :number",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
 
-    def all(self) -> Iterator[tuple[TypedValue, Shards, dict[int, float]]]:
-        """All logical keys, their metadata, and write units by epoch hour; a Scan."""
-        more: dict[str, Any] = {"TableName": self.table, "ConsistentRead": True}
-        while True:
-            page = self.requests.call("scan", **more)
-            for item in page["Items"]:
-                if item[self.partition.name] == self._total_key():
-                    continue
-                try:
-                    shards = from_item(item)
-                except BrokenPromise as error:  # one key's must not hide those of all others
-                    logger.warning("left out: %s", error)
-                    continue
-                yield item[self.partition.name], shards, traffic_of(item)
-            if "LastEvaluatedKey" not in page:
-                return
-            more["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+    def _key(self, logical: TypedValue) -> dict[str, TypedValue]:
+        return {self.schema.partition.name: logical}
 
-    def key(self, logical: TypedValue) -> dict[str, TypedValue]:
-        """The metadata item's key."""
-        return {self.partition.name: logical}
+    def _item(self, logical: TypedValue) -> Mapping[str, TypedValue] | None:
+        self.requests.usage.count(metadata_reads=1)
+        answer = self.requests.call(
+            "get_item", TableName=self.table, Key=self._key(logical), ConsistentRead=True
+        )
+        return answer.get("Item")
 
-    def _update_total(self, update: str, shards: int, room: int | None = None) -> None:
-        values, condition = {":n": {"N": str(shards)}}, ""
-        if room is not None:
-            values[":room"] = {"N": str(room)}
-            condition = "attribute_not_exists(#a) OR #a <= :room"
-        key = self.key(self._total_key())
-        self.requests.update(self.table, key, update, {"#a": "shards_added"}, values, condition)
-
-    def _read(self, logical: TypedValue, register: bool) -> KeyMetadata:
-        Names(self.partition.type, self.separator).physical(logical, 1)  # or it is no key
-        if logical == self._total_key():
+    def found(self, logical: TypedValue) -> KeyMetadata | None:
+        """What the table has of a key, read anew; None if it is not registered."""
+        self.schema.names.physical(logical, 1)  # or it is no key
+        if logical == total_key(self.schema.partition.type):
             raise CannotStart(f"{TOTAL_KEY} is not possible as a logical key: Keyhop uses it.")
         sent = self.requests.clock.monotonic()
         try:
-            answer = self.requests.read_metadata(TableName=self.table, Key=self.key(logical))
+            item = self._item(logical)
         except ClientError as error:
-            raise (self._wrong_table(error) or error) from error
-        if "Item" in answer:
-            return self._adopt(logical, answer["Item"], sent)
-        if canonical(logical) in self._known:
-            raise self._gone()
-        if register:
-            return self._register(logical)
-        lone = Shards.registered(0.0, LEAST_SETTLE_SECONDS, None)
-        now = self.requests.clock.monotonic()
-        return KeyMetadata(lone, "0", sent, now, sent + LEAST_SETTLE_SECONDS / 2, registered=False)
+            self._check_table(error)
+            raise
+        return None if item is None else self._adopt(logical, item, sent)
 
-    def _register(self, logical: TypedValue) -> KeyMetadata:
-        clock = self.requests.clock
-        shards = Shards.registered(clock.time(), self.settle, self._agreed, table=self.whose)
-        sent = clock.monotonic()
+    def create(self, logical: TypedValue, shards: Shards) -> KeyMetadata:
+        """Register a key; what it has if somebody else was first. The table is agreed upon."""
+        sent = self.requests.clock.monotonic()
         try:
             self.requests.call(
                 "put_item",
                 TableName=self.table,
-                Item={**self.key(logical), **to_item(shards)},
+                Item={**self._key(logical), **to_item(shards)},
                 ConditionExpression="attribute_not_exists(#p)",
-                ExpressionAttributeNames={"#p": self.partition.name},
+                ExpressionAttributeNames={"#p": self.schema.partition.name},
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as error:
@@ -256,28 +252,91 @@ class Metadata:
             return self._adopt(logical, error.response.get("Item"), sent)
         return self._remember(logical, shards, str(shards.last_updated), sent)
 
+    def as_new(self, number: int) -> Shards:
+        """A key of so many shards, as it is registered here."""
+        now, of_table = self.requests.clock.time(), self.schema.table
+        return Shards.registered(now, self.settle, self.agreed, number, table=of_table)
+
+    def _read(self, logical: TypedValue, register: bool) -> KeyMetadata:
+        sent = self.requests.clock.monotonic()
+        found = self.found(logical)
+        if found is not None:
+            return found
+        if register:
+            self.item.agree()
+        else:
+            self.item.check()
+        if self._is_lost(logical, register):
+            # Or it was registered since, by somebody who has put items there already.
+            return self._adopt(logical, None, self.requests.clock.monotonic())
+        if register:
+            ((_, content),) = logical.items()
+            return self.create(logical, self.as_new(self.first_count(content)))
+        lone = Shards.registered(0.0, LEAST_SETTLE_SECONDS, None)
+        now = self.requests.clock.monotonic()
+        return KeyMetadata(lone, "0", sent, now, sent + LEAST_SETTLE_SECONDS / 2, registered=False)
+
+    def _is_lost(self, logical: TypedValue, register: bool) -> bool:
+        """Whether a key without metadata has items where it would not be read anew, or not by its
+        places. A reader who has seen that there are none believes it for LOOK_SECONDS.
+        """
+        name, now = canonical(logical), self.requests.clock.monotonic()
+        known = self._known.get(name)
+        if known is None and not register and now < self._looked.get(name, now):
+            return False
+        ((_, content),) = logical.items()
+        first = 2 if self.first_count(content) == 1 else 1
+        last = 2 if known is None else max(2, known.shards.readable)
+        if self.holds(logical, range(first if register else 2, last + 1)):
+            return True
+        with self._lock:
+            self._known.pop(name, None)
+            self._looked[name] = now + LOOK_SECONDS
+            if len(self._looked) > CACHED_KEYS:
+                self._looked.popitem(last=False)
+        return False
+
+    def holds(self, logical: TypedValue, shards: range) -> bool:
+        """Whether any of a key's shards has an item."""
+        return any(
+            self.requests.call(
+                "query",
+                TableName=self.schema.table,
+                Select="COUNT",
+                Limit=1,
+                ConsistentRead=True,
+                KeyConditionExpression="#p = :p",
+                ExpressionAttributeNames={"#p": self.schema.partition.name},
+                ExpressionAttributeValues={":p": self.schema.names.physical(logical, shard)},
+            )["Count"]
+            for shard in shards
+        )
+
     def _adopt(
         self, logical: TypedValue, item: Mapping[str, TypedValue] | None, sent: float
     ) -> KeyMetadata:
         """What the table says: an answer, or what a lost race tells (ALL_OLD)."""
-        if not item:  # deleted, or an endpoint that does not tell
-            answer = self.requests.read_metadata(TableName=self.table, Key=self.key(logical))
-            if "Item" not in answer:
-                raise self._gone()
-            item = answer["Item"]
+        item = item or self._item(logical)  # deleted, or an endpoint that does not tell
+        if item is None:
+            raise self._lost()
         shards = from_item(item)
-        if None not in (self.whose, shards.table) and self.whose != shards.table:
-            raise CannotStart(
-                f"{self.table} holds the shard metadata of the table {shards.table}, not of "
-                f"{self.whose}: each sharded table needs its own."
-            )
-        agreed = self._agreed
-        if None not in (agreed, shards.placement) and agreed != shards.placement:
-            raise CannotStart(
-                f"The key's shards are chosen as {shards.placement!r}, not {agreed!r}: all users "
-                "of a table must have the same placement, hash, append_only and separator."
-            )
-        self.traffic.saw(logical, item)
+        self.item.check_table(shards.table)
+        if shards.placement is None:
+            self.item.check()
+        else:
+            self.item.compare(shards.placement)
+        before = self._known.get(canonical(logical))
+        if before is not None and shards.has_forgotten(before.shards):
+            # Answers overtake each other: what is read from now on is as new as all that is known.
+            sent = self.requests.clock.monotonic()
+            item = self._item(logical)
+            if item is None:
+                raise self._lost()
+            shards = from_item(item)
+        if before is not None and shards.has_forgotten(before.shards):
+            left_out = range(shards.readable + 1, before.shards.readable + 1)
+            if self.holds(logical, left_out):
+                raise self._lost()
         return self._remember(logical, shards, item["last_updated"]["N"], sent)
 
     def _remember(
@@ -295,35 +354,27 @@ class Metadata:
             known = KeyMetadata(shards, version, sent, since, expires)
             self._known[name] = known
             self._known.move_to_end(name)
-            if len(self._known) > self.cached_keys:
+            if len(self._known) > CACHED_KEYS:
                 self._known.popitem(last=False)
         return known
 
-    def _wrong_table(self, error: ClientError) -> CannotStart | None:
-        """One clear sentence, if the metadata table is not there, or is another."""
-        key = f"{self.partition.name} ({self.partition.type})"
+    def _check_table(self, error: ClientError) -> None:
+        """Raises CannotStart if the metadata table is not there, or is another."""
+        key = f"{self.schema.partition.name} ({self.schema.partition.type})"
         if error_code(error) == "ResourceNotFoundException":
-            return CannotStart(
+            raise CannotStart(
                 f"There is no shard-metadata table {self.table!r}: make it, with the partition key "
                 f"{key} and no sort key."
-            )
+            ) from error
         if error_code(error) == "ValidationException":
-            return CannotStart(
+            raise CannotStart(
                 f"{self.table!r} is no shard-metadata table of this table: its key must be {key} "
                 "alone."
-            )
-        return None
+            ) from error
 
-    def _gone(self) -> CannotStart:
-        return CannotStart(
-            f"The shard metadata of a key is gone from {self.table}: without it the key's items "
-            "cannot be found; restore it (point-in-time recovery)."
+    def _lost(self) -> MetadataLost:
+        return MetadataLost(
+            f"The shard metadata of a key is gone from {self.table}, and so its items would be "
+            f"found in part only: keyhop shards recover {self.schema.table} --metadata "
+            f"{self.table} --key KEY makes it anew from the table's keys."
         )
-
-    @property
-    def _agreed(self) -> str | None:
-        return None if self.placement is None else self.placement.text(self.separator)
-
-    def _total_key(self) -> dict[str, str | bytes]:
-        content = TOTAL_KEY if self.partition.type == "S" else TOTAL_KEY.encode()
-        return {self.partition.type: content}

@@ -1,39 +1,61 @@
 """Requests about single items, counted, and repeated while that can help."""
 
 import random
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import is_transient
 from keyhop.dynamodb.requester import READS, WRITES, error_code, send, units_of
-from keyhop.dynamodb.throttling import NO_REASON, is_throttling, reason_names
+from keyhop.dynamodb.throttling import is_throttling, reason_names
+from keyhop.dynamodb.transactions import CHECK_FAILED as CHECK_FAILED
+from keyhop.dynamodb.transactions import CONFLICT, CONFLICTS
+from keyhop.dynamodb.transactions import cancellations as cancellations
 from keyhop.dynamodb.usage import Usage
 from keyhop.retries import repeat
-from keyhop.sharding.store.clock import Clock, SystemClock
 
 T = TypeVar("T")
 
 FIRST_BACKOFF_SECONDS = 0.05
 LONGEST_BACKOFF_SECONDS = 1.0
-MOST_KEYS_AT_ONCE = 100
-"""Of one BatchGetItem (AWS documentation)."""
-THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
-"""Codes of a cancelled transaction."""
-
-_CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
-_CANCELLED = "TransactionCanceledException"
 
 
 class Overtaken(Exception):
-    """What was looked at has changed meanwhile: look again. Nothing was written."""
+    """What was looked at has changed meanwhile: look again. Nothing was written.
+
+    With a sentence for the user if there is more to say.
+    """
+
+
+@dataclass(slots=True)
+class Call:
+    """What the requests of one call of a user's have told. aside: a table that is not meant.
+
+    capacity: ReturnConsumedCapacity. consumed: of each request; metadata: ResponseMetadata of the
+    last one. repeated: failures after which a request was sent again.
+    """
+
+    aside: str
+    capacity: str = "NONE"
+    metadata: dict[str, Any] = field(default_factory=dict)
+    consumed: list[Any] = field(default_factory=list)
+    repeated: list[BaseException] = field(default_factory=list)
+
+    def note(self, answer: dict[str, Any]) -> None:
+        self.metadata = answer.get("ResponseMetadata", self.metadata)
+        if self.capacity != "NONE" and "ConsumedCapacity" in answer:
+            told = answer["ConsumedCapacity"]  # a batch or a transaction has a list
+            self.consumed += told if isinstance(told, list) else [told]
 
 
 @dataclass(slots=True)
 class Requests:
-    """The client's requests. patience: seconds for which one is repeated at most.
+    """The client's requests. patience: seconds for which what one call does is repeated at most.
 
     client: Keyhop's, or boto3's `client("dynamodb")`, which should not retry by itself
     (total_max_attempts=1), or it hides throttles. usage: requests of all kinds, those of the
@@ -48,11 +70,37 @@ class Requests:
     patience: float = 30.0
     usage: Usage = field(default_factory=Usage)
     chance: random.Random = field(default_factory=random.Random)
+    _here: threading.local = field(default_factory=threading.local)
+
+    @contextmanager
+    def noting(self, call: Call | None) -> Iterator[None]:
+        """What this thread sends within it is noted in `call`."""
+        self._here.call = call
+        try:
+            yield
+        finally:
+            self._here.call = None
+
+    @property
+    def call_noted(self) -> Call | None:
+        """Of this thread."""
+        return getattr(self._here, "call", None)
+
+    def refusal(self, code: str, message: str, operation: str, **more: Any) -> ClientError:
+        """An error as the client would raise it, of the class that its `exceptions` have."""
+        known = getattr(self.client, "exceptions", None)
+        kind = ClientError if known is None else known.from_code(code)
+        error: ClientError = kind({"Error": {"Code": code, "Message": message}, **more}, operation)
+        return error
 
     def once(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """One request, by boto3's name for it; counted. Raises what boto3's client raises."""
+        call = self.call_noted
+        if call is not None and _table_of(parameters) == call.aside:
+            call = None
         if operation in WRITES or operation in READS:
-            parameters["ReturnConsumedCapacity"] = "TOTAL"
+            by_index = call is not None and call.capacity == "INDEXES"
+            parameters["ReturnConsumedCapacity"] = "INDEXES" if by_index else "TOTAL"
         self.usage.count(requests=1)
         try:
             answer = send(self.client, operation, parameters)
@@ -62,100 +110,54 @@ class Requests:
             raise
         kind = "write_units" if operation in WRITES else "read_units"
         self.usage.count(**{kind: units_of(answer)})
+        if call is not None:
+            call.note(answer)
         return answer
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """A request that may be repeated, and is while it is throttled or fails for the moment."""
+        """A request that may be repeated, and is."""
         return self.patiently(lambda: self.once(operation, **parameters))
 
-    def update(
-        self,
-        table: str,
-        key: Mapping[str, Any],
-        update: str,
-        names: Mapping[str, str],
-        values: Mapping[str, Any] | None = None,
-        condition: str = "",
-        **more: Any,
-    ) -> None:
-        """One UpdateItem, by expressions; as `once`."""
-        if values:
-            more["ExpressionAttributeValues"] = values
-        if condition:
-            more["ConditionExpression"] = condition
-        self.once(
-            "update_item",
-            TableName=table,
-            Key=key,
-            UpdateExpression=update,
-            ExpressionAttributeNames=names,
-            **more,
-        )
-
-    def read_metadata(self, **parameters: Any) -> dict[str, Any]:
-        """GetItem of shard metadata, strongly consistent."""
-        self.usage.count(metadata_reads=1)
-        return self.call("get_item", ConsistentRead=True, **parameters)
-
-    def read_items(
-        self, table: str, keys: list[dict[str, Any]], consistent: bool, **projection: Any
-    ) -> list[dict[str, Any]]:
-        """Those of distinct keys that are there; in no order."""
-        if len(keys) == 1:
-            answer = self.call(
-                "get_item", TableName=table, Key=keys[0], ConsistentRead=consistent, **projection
-            )
-            return [answer["Item"]] if "Item" in answer else []
-        items: list[dict[str, Any]] = []
-        for at in range(0, len(keys), MOST_KEYS_AT_ONCE):
-            items += self._read_batch(
-                table, keys[at : at + MOST_KEYS_AT_ONCE], consistent, projection
-            )
-        return items
-
-    def _read_batch(
-        self,
-        table: str,
-        keys: list[dict[str, Any]],
-        consistent: bool,
-        projection: Mapping[str, Any],
-    ) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        left = keys
-
-        def attempt() -> None:
-            nonlocal left
-            wanted = {table: {"Keys": left, "ConsistentRead": consistent, **projection}}
-            answer = self.once("batch_get_item", RequestItems=wanted)
-            items.extend(next(iter(answer["Responses"].values()), []))
-            left = [key for more in answer["UnprocessedKeys"].values() for key in more["Keys"]]
-            if left:  # they were throttled, though the service does not call it so
-                self.usage.count_throttle((NO_REASON,))
-                code = "ProvisionedThroughputExceededException"
-                raise ClientError(
-                    {"Error": {"Code": code, "Message": "Keys were left over"}}, "BatchGetItem"
-                )
-
-        self.patiently(attempt)
-        return items
-
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Do it again while it is throttled, fails for the moment, or was overtaken."""
-        deadline = self.clock.monotonic() + self.patience
-        return repeat(
-            attempt,
-            may_succeed_later,
-            first=FIRST_BACKOFF_SECONDS,
-            longest=LONGEST_BACKOFF_SECONDS,
-            failed=lambda _: self.usage.count(retries=1),
-            is_enough=lambda *_: self.clock.monotonic() >= deadline,
-            sleep=self.clock.sleep,
-        )
+        """Do it again while it is throttled, fails for the moment, or was overtaken.
+
+        What an attempt does patiently itself has what is left of its patience.
+        """
+        outer: float | None = getattr(self._here, "deadline", None)
+        deadline = self.clock.monotonic() + self.patience if outer is None else outer
+        self._here.deadline = deadline
+        try:
+            return repeat(
+                attempt,
+                may_succeed_later,
+                first=FIRST_BACKOFF_SECONDS,
+                longest=LONGEST_BACKOFF_SECONDS,
+                failed=self._failed,
+                is_enough=lambda *_: self.clock.monotonic() >= deadline,
+                sleep=self.clock.sleep,
+            )
+        finally:
+            self._here.deadline = outer
+
+    def _failed(self, error: BaseException) -> None:
+        self.usage.count(retries=1)
+        call = self.call_noted
+        if call is not None and not isinstance(error, Overtaken):
+            call.repeated.append(error)
+
+
+def _table_of(parameters: Mapping[str, Any]) -> str | None:
+    """Of a transaction its first item's; None for a batch."""
+    parts = [part for item in parameters.get("TransactItems", ()) for part in item.values()]
+    table: str | None = (parts or [parameters])[0].get("TableName")
+    return table
 
 
 def may_succeed_later(error: BaseException) -> bool:
     """Whether the same request may succeed in a moment."""
-    if isinstance(error, Overtaken) or error_code(error) in _CONFLICTS:
+    if isinstance(error, Overtaken) or error_code(error) in CONFLICTS:
+        return True
+    if isinstance(error, ClientError) and CONFLICT in cancellations(error):
         return True
     return is_throttled(error) or is_transient(error)
 
@@ -164,8 +166,6 @@ def is_throttled(error: BaseException) -> bool:
     """Whether a request was throttled; then it has certainly written nothing."""
     if not isinstance(error, ClientError):
         return False
-    if error_code(error) == _CANCELLED:
-        return any(code in THROTTLED for code in cancellations(error))
     return is_throttling(error.response)
 
 
@@ -174,10 +174,3 @@ def is_ambiguous(error: BaseException) -> bool:
     if isinstance(error, ClientError):
         return not is_throttled(error) and is_transient(error)
     return isinstance(error, BotoCoreError)
-
-
-def cancellations(error: ClientError) -> list[str]:
-    """Of a cancelled transaction: a code for each of its items, "None" for those not at fault."""
-    if error_code(error) != _CANCELLED:
-        return []
-    return [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]

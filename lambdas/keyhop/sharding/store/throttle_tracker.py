@@ -4,17 +4,19 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.values import TypedValue, canonical
 from keyhop.sharding.key import policy
-from keyhop.sharding.key.policy import Action, Cause, Decision, Policy, RecentAttempts
-from keyhop.sharding.key.shards import PASSING, Phase
+from keyhop.sharding.key.demand import Sums
+from keyhop.sharding.key.policy import Action, Cause, Policy, RecentAttempts
+from keyhop.sharding.key.shards import DRAINING, PASSING, Phase
 from keyhop.sharding.store.capacity import Capacity
 from keyhop.sharding.store.metadata import KeyMetadata, Metadata, MetadataChanged
+from keyhop.sharding.store.pressure import Pressure
 from keyhop.sharding.store.requests import Requests, is_throttled
 
 logger = logging.getLogger(__name__)
@@ -23,14 +25,16 @@ MOST_KEYS = 1_000
 """Keys whose throttles are remembered at most."""
 PROBE_SECONDS = 1.0
 """Between two probes of one key."""
+REFRESH_SECONDS = 0.5
+"""Between two looks at the metadata of a key whose count is being changed, while writes wait."""
 
 
 @dataclass(slots=True)
 class _KeyState:
-    """A key that was throttled. number: the shard count at which that was counted."""
+    """A key that was throttled. seen: (shard count, whether a drain moves) when it was counted."""
 
     recent: RecentAttempts
-    number: int
+    seen: tuple[int, bool]
     busy: Lock = field(default_factory=Lock)
     probed: float = float("-inf")
 
@@ -39,22 +43,40 @@ class _KeyState:
 class ThrottleTracker:
     """Counts the throttles of each key, and lets the hot ones grow; for any number of threads."""
 
-    requests: Requests
     metadata: Metadata
-    table: str
     capacity: Capacity
     policy: Policy
-    warned_of_index: bool = False
+    requests: Requests = field(init=False)
+    pressure: Pressure = field(init=False)
+    _warned_of_index: bool = False
     _keys: "OrderedDict[Any, _KeyState]" = field(default_factory=OrderedDict)
-    _passing: tuple[Lock, ...] = field(default_factory=lambda: tuple(Lock() for _ in range(64)))
+    _passing: Lock = field(default_factory=Lock)
     _lock: Lock = field(default_factory=Lock)
 
-    def accepted(self, logical: TypedValue) -> None:
-        """A first attempt of a write has succeeded; only keys that were throttled are counted."""
-        state = self._keys.get(canonical(logical))
+    def __post_init__(self) -> None:
+        self.requests = self.metadata.requests
+        partition = self.metadata.schema.partition.name
+        self.pressure = Pressure(self.requests, self.metadata.table, partition)
+
+    def asked(self, logical: TypedValue) -> None:
+        """A write is begun; only keys that were throttled are counted."""
+        state = self._keys.get(canonical(logical)) if self._keys else None
         if state is not None:
             with self._lock:
-                state.recent.note(self.requests.clock.monotonic(), throttled=False, first=True)
+                if state.recent.demand is not None:
+                    state.recent.demand.asked(get_ident(), self.requests.clock.monotonic())
+
+    def accepted(self, logical: TypedValue, first: bool, began: float | None) -> None:
+        """A write has succeeded. first: its first attempt; began: of a single write, when."""
+        state = self._keys.get(canonical(logical)) if self._keys else None
+        if state is None:
+            return
+        with self._lock:
+            now = self.requests.clock.monotonic()
+            if state.recent.demand is not None and began is not None:
+                state.recent.demand.answered(get_ident(), began if first else None)
+            if first:
+                state.recent.note(now, throttled=False, first=True)
 
     def throttled(
         self,
@@ -68,12 +90,13 @@ class ThrottleTracker:
 
         physical: the key of the item. first: whether it was the write's first attempt.
         """
-        state = self._of(logical, known.shards.number)
+        seen = known.shards.number, known.shards.phase is Phase.MOVING
+        state = self._of(logical, seen)
         cause = self._cause_of(error, state, physical)
         if cause is Cause.TABLE_TOO_SMALL:
             self.capacity.raise_if_allowed()
-        if cause is Cause.HOT_INDEX_KEY and not self.warned_of_index:
-            self.warned_of_index = True
+        if cause is Cause.HOT_INDEX_KEY and not self._warned_of_index:
+            self._warned_of_index = True
             logger.warning(
                 "a key of an index is hot: more shards of the table's key do not help, unless the "
                 "index's partition key carries the suffix too"
@@ -81,29 +104,15 @@ class ThrottleTracker:
         if cause is not Cause.HOT_KEY:
             return
         self.requests.usage.count(hot_throttles=1)
-        clock = self.requests.clock
-        with self._lock:
-            if state.number != known.shards.number:
-                state.recent.clear()
-                state.number = known.shards.number
-            if self._is_on_its_way(known):
-                state.recent.clear()  # what counts is whether the relief suffices
-            state.recent.note(clock.monotonic(), throttled=True, first=first)
-            decision = policy.decide(
-                self.policy,
-                known.shards,
-                state.recent,
-                clock.time(),
-                self.metadata.known_for(known),
-            )
-        if decision.action is Action.AT_MAXIMUM:
+        action, number, pressure = self._counted(state, known, seen, first)
+        if action is Action.ASK:
+            action, number, pressure = self._asked_others(state, logical, known)
+        if action is Action.AT_MAXIMUM:
             self.requests.usage.count(at_maximum=1)
-        if decision.action not in (Action.GROW, Action.REOPEN):
-            return
-        if not state.busy.acquire(blocking=False):
+        if action not in (Action.GROW, Action.REOPEN) or not state.busy.acquire(blocking=False):
             return
         try:
-            self._change(logical, known, decision)
+            self._change(logical, known, number, pressure)
         except MetadataChanged:
             pass  # what won is known now
         except (ClientError, BotoCoreError) as error:
@@ -112,19 +121,58 @@ class ThrottleTracker:
         finally:
             state.busy.release()
 
+    def _counted(
+        self, state: _KeyState, known: KeyMetadata, seen: tuple[int, bool], first: bool
+    ) -> tuple[Action, int, float]:
+        """Count a throttle; what is to be done now, the new shard count, and the pressure."""
+        with self._lock:
+            if state.seen != seen:
+                state.recent.clear()
+                state.seen = seen
+            if self._is_on_its_way(known):
+                state.recent.clear()  # what counts is whether the relief suffices
+            now = self.requests.clock.monotonic()
+            state.recent.note(now, throttled=True, first=first)
+            if state.recent.demand is not None:
+                state.recent.demand.callers.setdefault(get_ident(), None)
+            return self._decided(state, known)
+
+    def _asked_others(
+        self, state: _KeyState, logical: TypedValue, known: KeyMetadata
+    ) -> tuple[Action, int, float]:
+        """As `_counted`, with what all processes have seen."""
+        with self._lock:
+            demand = state.recent.demand
+            news = None if demand is None else demand.news(self.requests.clock.monotonic())
+        if demand is None or news is None:
+            return Action.WAIT, known.shards.number, 1.0
+        pooled = self.pressure.add(logical, known.version, news)
+        with self._lock:
+            demand.pooled = pooled or Sums()
+            decided = self._decided(state, known, asked=True)
+            demand.pooled = Sums()
+            return decided
+
+    def _decided(
+        self, state: _KeyState, known: KeyMetadata, asked: bool = False
+    ) -> tuple[Action, int, float]:
+        clock, recent = self.requests.clock, state.recent
+        now, known_for = clock.monotonic(), self.metadata.known_for(known)
+        decision = policy.decide(
+            self.policy, known.shards, recent, clock.time(), known_for, now, asked
+        )
+        return *decision, recent.pressure(now)
+
     def pass_on(self, logical: TypedValue, known: KeyMetadata) -> KeyMetadata:
         """End a phase for which nothing but time had to pass; returns what is known then.
 
         One thread does it, and nobody waits for it: the write goes on in the phase that there is.
         """
-        if known.shards.phase not in PASSING:
+        if known.shards.phase not in PASSING or self.metadata.unsettled(known) > 0:
             return known
-        if self.metadata.known_for(known) < known.shards.settle:
-            return known
-        if known.shards.phase is Phase.OPENED and self._is_hot(logical):
+        if known.shards.phase in (Phase.OPENED, Phase.WIDENED) and self._is_hot(logical):
             return known  # not enough: the next growth may begin from here
-        passing = self._passing[hash(canonical(logical)) % len(self._passing)]
-        if not passing.acquire(blocking=False):
+        if not self._passing.acquire(blocking=False):
             return known
         try:
             after = known.shards.advanced(self.requests.clock.time())
@@ -135,7 +183,7 @@ class ThrottleTracker:
             logger.warning("the shards' phase goes on for now: %s", type(error).__name__)
             return known
         finally:
-            passing.release()
+            self._passing.release()
 
     def _is_hot(self, logical: TypedValue) -> bool:
         state = self._keys.get(canonical(logical))
@@ -143,40 +191,46 @@ class ThrottleTracker:
 
     def _is_on_its_way(self, known: KeyMetadata) -> bool:
         """Whether not all writers use the new shards yet, or write new items at twice the cost."""
-        placement = self.metadata.placement
-        if known.shards.phase is Phase.OPENED and placement and placement.append_only:
+        phase, is_log = known.shards.phase, self.metadata.placement.append_only
+        if phase is Phase.WIDENED or (phase is Phase.OPENED and is_log):
             return self.metadata.known_for(known) < known.shards.settle / 2
         return known.shards.phase in PASSING
 
-    def _change(self, logical: TypedValue, known: KeyMetadata, decision: Decision) -> None:
+    def refresh(self, logical: TypedValue, known: KeyMetadata) -> None:
+        """Who is held up by a phase looks whether it is over, and not only when he must."""
+        age = self.requests.clock.monotonic() - known.requested
+        if known.shards.phase in PASSING and age >= REFRESH_SECONDS:
+            self.metadata.of(logical, fresh=True)
+
+    def _change(
+        self, logical: TypedValue, known: KeyMetadata, number: int, pressure: float
+    ) -> None:
         self.requests.clock.sleep(self.requests.chance.uniform(0, self.policy.spread))
         if self.metadata.of(logical).version != known.version:
             return  # somebody else was quicker
-        now = self.requests.clock.time()
-        if decision.action is Action.REOPEN:
-            self.metadata.change(logical, known, known.shards.reopened(now), patiently=False)
+        if known.shards.phase in DRAINING:
+            after = known.shards.reopened(self.requests.clock.time())
+            self.metadata.change(logical, known, after, patiently=False)
             return
-        grown = self.metadata.grow(
-            logical, known, decision.number, self.policy.most_in_all, patiently=False
-        )
+        urgently = pressure >= policy.URGENT or self.metadata.placement.append_only
+        grown = self.metadata.grow(logical, known, number, patiently=False, urgently=urgently)
         if grown is None:
             self.requests.usage.count(at_maximum=1)
 
-    def _of(self, logical: TypedValue, number: int) -> _KeyState:
-        name = canonical(logical)
+    def _of(self, logical: TypedValue, seen: tuple[int, bool]) -> _KeyState:
         with self._lock:
-            state = self._keys.get(name)
-            if state is None:
-                state = self._keys[name] = _KeyState(RecentAttempts(self.policy.window), number)
-                if len(self._keys) > MOST_KEYS:
-                    self._keys.popitem(last=False)
+            new = _KeyState(RecentAttempts(self.policy.window), seen)
+            state = self._keys.setdefault(canonical(logical), new)
+            if len(self._keys) > MOST_KEYS:
+                self._keys.popitem(last=False)
             return state
 
     def _cause_of(
         self, error: ClientError, state: _KeyState, physical: Mapping[str, TypedValue]
     ) -> Cause:
-        if policy.has_reasons(error.response):
-            return policy.cause_of(error.response)
+        cause = policy.cause_of(error.response)
+        if cause is not None:
+            return cause
         now = self.requests.clock.monotonic()
         with self._lock:
             if now - state.probed < PROBE_SECONDS:
@@ -185,24 +239,21 @@ class ThrottleTracker:
         probed = self._probe(physical)
         if probed is None:
             return Cause.UNKNOWN
-        if policy.has_reasons(probed.response):
-            return policy.cause_of(probed.response)
-        return policy.cause_by_consumption(*self.capacity.consumption())
+        cause = policy.cause_of(probed.response)
+        return cause or policy.cause_by_consumption(*self.capacity.consumption())
 
     def _probe(self, physical: Mapping[str, TypedValue]) -> ClientError | None:
         """Provoke a throttle with its reason, by a write that can never change anything."""
         self.requests.usage.count(probes=1)
-        name = next(iter(physical))
+        schema = self.metadata.schema
         try:
             self.requests.once(
                 "delete_item",
-                TableName=self.table,
+                TableName=schema.table,
                 Key=dict(physical),
                 ConditionExpression="attribute_exists(#p) AND attribute_not_exists(#p)",
-                ExpressionAttributeNames={"#p": name},
+                ExpressionAttributeNames={"#p": schema.partition.name},
             )
-        except ClientError as error:
-            return error if is_throttled(error) else None
-        except BotoCoreError:
-            return None
+        except (ClientError, BotoCoreError) as error:
+            return error if isinstance(error, ClientError) and is_throttled(error) else None
         return None

@@ -11,22 +11,45 @@ from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
 from keyhop.dynamodb.values import TypedValue, canonical
 from keyhop.sharding.store.requests import Requests
 
+MOST_KEYS = 10_000
 REPORT_SECONDS = 60.0
-"""How often a writer reports what it has written to a key."""
-HOURS_KEPT = 48
-MOST_HOURS = 72
-"""With more of them in an item, a writer forgets the oldest."""
+REPORT_UNITS = 1_000.0
+"""A writer reports a key after so long, or so many units, whichever comes first."""
+PAUSE_SECONDS = 10.0
+PAUSE_UNITS = 25.0
+"""The same where the process pauses, and may never go on; a report costs a write unit."""
+MOST_AT_A_PAUSE = 25
+"""Keys that are reported then, one after the other; the others wait for the next time."""
+MINUTES_KEPT = 10
+HOURS_KEPT = 25
+MOST_OUTDATED = 10
+"""With so many outdated minutes in an item, a writer forgets them; small items are cheap."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    units: float = 0.0
-    reported: float = 0.0
+    """Of one key. minutes: write units by epoch minute. reported: when it last was; None: never."""
+
+    since: float
+    reported: float | None = None
+    minutes: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def units(self) -> float:
+        return sum(self.minutes.values())
+
+    def is_due(self, now: float, seconds: float, units: float) -> bool:
+        since = self.since if self.reported is None else self.reported
+        return now - since >= seconds or self.units >= units
+
+    def add(self, minutes: Mapping[int, float]) -> None:
+        for minute, units in minutes.items():
+            self.minutes[minute] = self.minutes.get(minute, 0.0) + units
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Reports of one writer, by epoch hour; for any number of threads.
+    """Reports of one writer, by epoch minute; for any number of threads.
 
     table, partition: the metadata table, and the name of its key. A report is made once, and never
     fails a write: what cannot be reported is added to the next report.
@@ -35,92 +58,141 @@ class Traffic:
     requests: Requests
     table: str
     partition: str
-    most_keys: int
     _waiting: dict[Any, _Waiting] = field(default_factory=dict)
-    _old_hours: dict[Any, list[str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def saw(self, logical: TypedValue, item: Mapping[str, TypedValue]) -> None:
-        """Metadata was read: if its reports have become many, the oldest go with the next one."""
-        hours = sorted(item.get("traffic", {}).get("M", ()))
-        if len(hours) > MOST_HOURS:
-            with self._lock:
-                if len(self._old_hours) < self.most_keys:
-                    self._old_hours[canonical(logical)] = hours[:-HOURS_KEPT]
-
     def wrote(self, logical: TypedValue, units: float) -> None:
-        """Remember what was written to a key of several shards, and report it from time to time.
-
-        Shrinking goes by it.
-        """
+        """Remember what was written to a key of several shards, and report it from time to time."""
         now = self.requests.clock.monotonic()
-        name = canonical(logical)
+        minute = int(self.requests.clock.time() // 60)
+        name, oldest = canonical(logical), None
         with self._lock:
-            traffic = self._waiting.get(name)
-            if traffic is None:
-                if len(self._waiting) >= self.most_keys:
-                    self._waiting.pop(next(iter(self._waiting)))
-                traffic = self._waiting[name] = _Waiting(reported=now)
-            traffic.units += units
-            if now - traffic.reported < REPORT_SECONDS:
-                return
-            units, traffic.units, traffic.reported = traffic.units, 0.0, now
-        if not self._reported(logical, units):
+            waiting = self._waiting.setdefault(name, _Waiting(now))
+            waiting.add({minute: units})
+            due = [name] if waiting.is_due(now, REPORT_SECONDS, REPORT_UNITS) else []
+            if len(self._waiting) > MOST_KEYS:
+                oldest = next(iter(self._waiting))
+                due.append(oldest)
+        self._report_all(due)
+        if oldest is not None:
             with self._lock:
-                traffic.units += units  # with the next report
+                self._waiting.pop(oldest, None)
+
+    def pause(self) -> None:
+        """Report what is worth it: the process may be stopped here, and never go on."""
+        now = self.requests.clock.monotonic()
+        with self._lock:
+            due = [
+                name
+                for name, waiting in self._waiting.items()
+                if waiting.reported is None or waiting.is_due(now, PAUSE_SECONDS, PAUSE_UNITS)
+            ]
+            due.sort(key=lambda name: self._waiting[name].units, reverse=True)
+        self._report_all(due[:MOST_AT_A_PAUSE])
 
     def flush(self) -> None:
         """Report all that was written and not yet reported, if that is possible."""
-        with self._lock:
-            waiting, self._waiting = self._waiting, {}
-        for (type_, content), traffic in waiting.items():
-            if traffic.units:
-                self._reported({type_: content}, traffic.units)
+        self._report_all(list(self._waiting))
 
-    def prune(
-        self, logical: TypedValue, hours: Mapping[int, float], kept: int = HOURS_KEPT
-    ) -> None:
-        """Forget all reports of these hours but the latest ones."""
-        old = sorted(hours)[: max(0, len(hours) - kept)][:MOST_HOURS]
+    def prune(self, logical: TypedValue, minutes: Mapping[int, float]) -> None:
+        """Forget what is outdated of all reports."""
+        old = outdated(minutes, self.requests.clock.time())[: 5 * HOURS_KEPT]
         if old:
-            removed = ", ".join(f"traffic.#h{n}" for n in range(len(old)))
-            names = {f"#h{n}": str(hour) for n, hour in enumerate(old)}
-            self._update(logical, f"REMOVE {removed}", names)
+            removed = ", ".join(f"traffic.#m{n}" for n in range(len(old)))
+            names = {f"#m{n}": str(minute) for n, minute in enumerate(old)}
+            self._update(
+                logical, UpdateExpression=f"REMOVE {removed}", ExpressionAttributeNames=names
+            )
 
-    def _reported(self, logical: TypedValue, units: float) -> bool:
-        """Whether a report of traffic has been taken; it must not hold a write up, nor fail it."""
-        hour = str(int(self.requests.clock.time() // 3600))
-        written = {"N": f"{units:.0f}"}
+    def _report_all(self, names: list[Any]) -> None:
+        now = self.requests.clock.monotonic()
+        for name in names:
+            with self._lock:
+                waiting = self._waiting.get(name)
+                if waiting is None or not waiting.minutes:
+                    continue
+                minutes, waiting.minutes, waiting.reported = waiting.minutes, {}, now
+            type_, content = name
+            if not self._report({type_: content}, minutes):
+                with self._lock:
+                    self._waiting.setdefault(name, waiting).add(minutes)
+
+    def _report(self, logical: TypedValue, minutes: Mapping[int, float]) -> bool:
+        """Whether it has been taken."""
         try:
-            if not self._added(logical, hour, written):
-                self._begun(logical, hour, written)
-            old = self._old_hours.pop(canonical(logical), ())
-            if old:
-                self.prune(logical, dict.fromkeys(map(int, old), 0.0), kept=0)
+            for attempt in range(2):
+                try:
+                    reported = self._added(logical, minutes)
+                    break
+                except ClientError as error:
+                    is_first = error_code(error) in (CONDITION_FAILED, "ValidationException")
+                    if attempt or not is_first:
+                        raise
+                    self._begin(logical)
+            if len(outdated(reported, self.requests.clock.time())) > MOST_OUTDATED:
+                self.prune(logical, reported)
         except (ClientError, BotoCoreError):
             return False
         return True
 
-    def _added(self, logical: TypedValue, hour: str, units: TypedValue) -> bool:
-        there = "attribute_exists(traffic)"
-        try:
-            self._update(logical, "ADD traffic.#h :u", {"#h": hour}, {":u": units}, there)
-        except ClientError as error:
-            if error_code(error) not in (CONDITION_FAILED, "ValidationException"):
-                raise
-            return False
-        return True
+    def _added(self, logical: TypedValue, minutes: Mapping[int, float]) -> dict[int, float]:
+        """Add to the reports, of which there are some; returns all of them."""
+        numbered = [*enumerate(minutes.items())]
+        answer = self._update(
+            logical,
+            UpdateExpression="ADD " + ", ".join(f"traffic.#m{n} :u{n}" for n, _ in numbered),
+            ConditionExpression="attribute_exists(traffic)",
+            ExpressionAttributeNames={f"#m{n}": str(minute) for n, (minute, _) in numbered},
+            ExpressionAttributeValues={
+                f":u{n}": {"N": f"{units:.0f}"} for n, (_, units) in numbered
+            },
+            ReturnValues="ALL_NEW",
+        )
+        return traffic_of(answer.get("Attributes", {})) or {}
 
-    def _begun(self, logical: TypedValue, hour: str, units: TypedValue) -> None:
-        absent = "attribute_exists(#n) AND attribute_not_exists(traffic)"
-        values = {":t": {"M": {hour: units}}}
-        self._update(logical, "SET traffic = :t", {"#n": "number_of_shards"}, values, absent)
+    def _begin(self, logical: TypedValue) -> None:
+        """The first report of a key needs a map to add to."""
+        self._update(
+            logical,
+            UpdateExpression="SET traffic = if_not_exists(traffic, :none)",
+            ConditionExpression="attribute_exists(#n)",
+            ExpressionAttributeNames={"#n": "number_of_shards"},
+            ExpressionAttributeValues={":none": {"M": {}}},
+        )
 
-    def _update(self, logical: TypedValue, *expressions: Any) -> None:
-        self.requests.update(self.table, {self.partition: logical}, *expressions)
+    def _update(self, logical: TypedValue, **parameters: Any) -> dict[str, Any]:
+        key = {self.partition: logical}
+        return self.requests.once("update_item", TableName=self.table, Key=key, **parameters)
 
 
-def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float]:
-    """Write units by epoch hour, as writers have reported them."""
-    reported = item.get("traffic", {}).get("M", {})
-    return {int(hour): float(units["N"]) for hour, units in reported.items()}
+def outdated(minutes: Mapping[int, float], now: float) -> list[int]:
+    """What nobody needs of the reports, oldest first: of each hour the busiest minute is kept.
+
+    The latest minutes are kept as they are: reports of them are still coming. now: epoch seconds.
+    """
+    latest = int(now // 60) - MINUTES_KEPT
+    oldest = int(now // 3600) - HOURS_KEPT
+    busiest: dict[int, int] = {}
+    for minute in sorted(minutes):
+        best = busiest.setdefault(minute // 60, minute)
+        if minutes[minute] > minutes[best]:
+            busiest[minute // 60] = minute
+    return [
+        minute
+        for minute in sorted(minutes)
+        if minute // 60 < oldest or (minute < latest and busiest[minute // 60] != minute)
+    ]
+
+
+def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float] | None:
+    """Write units by epoch minute, as writers have reported them; None if that cannot be read.
+
+    Earlier versions reported by epoch hour: as minutes these lie in the past, and are forgotten.
+    """
+    if "traffic" not in item:
+        return {}
+    try:
+        reported = item["traffic"]["M"]
+        return {int(minute): float(units["N"]) for minute, units in reported.items()}
+    except (KeyError, ValueError, TypeError):
+        return None

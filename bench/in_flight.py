@@ -1,0 +1,119 @@
+"""Read units for each key with many requests in flight, against few: what is learnt comes later.
+
+The tables are those of the simulator; each answer takes a while, in which others are sent.
+`python -m bench.in_flight` prints it.
+"""
+
+import random
+import time
+from statistics import mean
+from typing import Any
+
+from keyhop.dynamodb.capacity import UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.client import Connection
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import LocalJob
+from keyhop.jobs.request import Request
+from keyhop.storage.store import Memory
+from keyhop.tasks import tasks_of
+
+from bench.report import say
+from bench.simulated import SEED, SIMULATED
+from testing.simulator import Table
+from testing.tables import TABLES
+
+FEW, MANY = 8, 64
+LATENCIES = {FEW: 0.002, MANY: 0.02}
+"""Seconds: so many that one CPU can have as many in flight."""
+ROUNDS = 4
+"""Means of them: the first look draws segments by chance, and answers come in any order."""
+
+
+def in_flight() -> list[dict[str, Any]]:
+    """Of each table the read units for each key, by requests in flight; and the most there were."""
+    return [_row(name, keys) for name, keys in SIMULATED.items()]
+
+
+def _row(name: str, keys: int) -> dict[str, Any]:
+    say(f"{FEW} and {MANY} requests in flight on {name}")
+    table = Table(TABLES[name].make(random.Random(SEED), keys))
+    few, many = ([_run(table, most) for _ in range(ROUNDS)] for most in (FEW, MANY))
+    return {
+        "table": name,
+        "keys": table.keys,
+        "few": mean(units for units, _ in few) / table.keys,
+        "many": mean(units for units, _ in many) / table.keys,
+        "in_flight": max(at_once for _, at_once in many),
+    }
+
+
+def _run(table: Table, threads: int) -> tuple[float, int]:
+    slow = Slow(table, LATENCIES[threads])
+    request = Request("Slow", "keys", threads=threads)
+    job = LocalJob(request, tasks_of(), Connection(slow), Journal(Memory()))
+    job.prepare()
+    job.begin()
+    if not job.work() or job.group.keys != table.keys:
+        raise SystemExit("the table was not read to its end")
+    return job.reader.usage.read_units, slow.most
+
+
+class Slow:
+    """A table as a client sees it (dynamodb.client.DynamoDB). most: requests at once so far."""
+
+    def __init__(self, table: Table, latency: float) -> None:
+        self.most = self._now = 0
+        self._table = table
+        self._latency = latency
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """DescribeTable or Scan, after a while."""
+        self._now += 1
+        self.most = max(self.most, self._now)
+        time.sleep(self._latency)
+        answer = self._scan(parameters) if operation == "scan" else {"Table": self._described()}
+        self._now -= 1
+        return answer
+
+    def _described(self) -> dict[str, Any]:
+        names = {"pk": "HASH", "sk": "RANGE"}
+        return {
+            "TableName": "Slow",
+            "TableId": "slow",
+            "KeySchema": [{"AttributeName": n, "KeyType": t} for n, t in names.items()],
+            "AttributeDefinitions": [{"AttributeName": n, "AttributeType": "S"} for n in names],
+            "ItemCount": self._table.items,
+            "TableSizeBytes": self._table.size(0, self._table.items),
+        }
+
+    def _scan(self, asked: dict[str, Any]) -> dict[str, Any]:
+        table, segments = self._table, asked.get("TotalSegments", 1)
+        segment = asked.get("Segment", 0)
+        first, last = (-(-(segment + more) * table.keys // segments) for more in (0, 1))
+        begin, end = table.starts[first], table.starts[last]
+        if start := asked.get("ExclusiveStartKey"):
+            begin = self._after(start)
+        reach = table.page_end(begin, asked.get("Limit")) if begin < end else end
+        reach = min(reach, end)
+        numbers, read = table.collection_of[begin:reach], table.size(begin, reach)
+        answer = {
+            "Items": [{"pk": {"S": f"{number:09}"}} for number in numbers],
+            "ConsumedCapacity": {"CapacityUnits": UNITS_PER_BLOCK * blocks_of(read)},
+        }
+        if numbers and (reach < end or len(numbers) == asked.get("Limit")):
+            position = reach - 1 - table.starts[numbers[-1]]
+            key = {"pk": {"S": f"{numbers[-1]:09}"}, "sk": {"S": f"{position:06}"}}
+            answer["LastEvaluatedKey"] = key
+        return answer
+
+    def _after(self, start: dict[str, dict[str, str]]) -> int:
+        """The item after a start key; a sort key that is none of the table's is the greatest."""
+        number, sort = int(start["pk"]["S"]), start["sk"]["S"]
+        if not sort.isdigit():
+            return self._table.starts[number + 1]
+        return self._table.starts[number] + int(sort) + 1
+
+
+if __name__ == "__main__":
+    for found in in_flight():
+        print(found, f"{found['many'] / found['few']:.3f}")

@@ -1,0 +1,157 @@
+"""Where the CPU of `keyhop keys` goes, as docs/profile.svg: by cProfile, while it reads.
+
+`python -m bench.profile` takes some seconds. Each thread that reads has a profile of its own, over
+the CPU's time and not the clock's. What the profile itself takes is about the same for each call,
+and is taken off; what is left is scaled to what a run takes without it.
+"""
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from cProfile import Profile
+from functools import partial
+from html import escape
+from pstats import Stats
+from typing import Any
+from unittest.mock import patch
+
+from bench.command import halves
+from bench.measure import keyhop
+from bench.stub import TABLE, stub
+from testing.baselines import Reading
+from testing.servers import ROOT
+
+PICTURE = ROOT / "docs" / "profile.svg"
+SETTINGS = {"keys": 5_000, "items": 1_000, "bytes": 500, "latency": 5_000}
+"""Of 1,000 items a key is read by a page: a request."""
+
+PARTS = {
+    "sign": ("keyhop/dynamodb/signing.py",),
+    "send and receive": ("keyhop/dynamodb/connections.py",),
+    "JSON": ("json/",),
+    "make a request of it, and an answer": ("keyhop/dynamodb/transport.py",),
+    "count it; repeat what failed": ("keyhop/dynamodb/", "keyhop/retries.py"),
+    "how large the next page is (ledger)": ("keyhop/scan/page_size.py",),
+    "when it is sent (gate, rate, in flight)": (
+        "keyhop/scan/gate.py",
+        "keyhop/scan/rate_limit.py",
+        "keyhop/scan/in_flight.py",
+    ),
+    "its parameters, its keys (reader)": ("keyhop/scan/reader.py", "keyhop/scan/skip_scan.py"),
+    "where to go on (walk)": ("keyhop/scan/", "keyhop/jobs/pages.py", "keyhop/keys/"),
+    "put out its keys (commit step)": ("keyhop/jobs/", "keyhop/cli/", "bench/"),
+}
+"""By the files of their code; what fits several counts for the first."""
+ELSE = "all else"
+CALLS = 500_000
+
+Function = tuple[str, int, str]
+"""File, line and name, as pstats has it."""
+
+WIDTH, LEFT, TOP, ROW, BAR = 860, 300, 74, 30, 20
+
+
+def main() -> None:
+    """Measure, and draw."""
+    PICTURE.write_text("\n".join(drawn(measured())) + "\n")
+
+
+def measured() -> Counter[str]:
+    """Microseconds of CPU for a request, by parts."""
+    cpu = _run()
+    profiles: list[Profile] = []
+    with patch("threading.Thread.run", _profiled(profiles, threading.Thread.run)):
+        _run()
+    stats = Stats(*profiles).stats  # type: ignore[attr-defined]
+    return parts_of(stats, _seconds_of_a_call(), cpu)
+
+
+def _run() -> float:
+    """Microseconds of CPU for a request."""
+    with stub(halves()[1], **SETTINGS) as table:
+        read = keyhop(table.url, TABLE, None)
+        began = time.process_time()
+        reading: Reading = read()
+        return 1e6 * (time.process_time() - began) / reading.requests
+
+
+def _profiled(profiles: list[Profile], run: Any) -> Any:
+    def profiled(thread: threading.Thread) -> None:
+        profile = Profile(time.thread_time)
+        profiles.append(profile)
+        profile.runcall(partial(run, thread))
+
+    return profiled
+
+
+def _seconds_of_a_call() -> float:
+    """What a profile takes for each."""
+    profile, began = Profile(time.thread_time), time.thread_time()
+    profile.runcall(lambda: [len(()) for _ in range(CALLS)])
+    return (time.thread_time() - began) / CALLS
+
+
+def parts_of(stats: Mapping[Function, Any], of_a_call: float, cpu: float) -> Counter[str]:
+    """Of each part what it takes of `cpu`. stats: as pstats.Stats has them; a call of them took
+    `of_a_call` seconds more than it would have.
+    """
+    seconds: defaultdict[str, float] = defaultdict(float)
+    calls: defaultdict[str, float] = defaultdict(float)
+    for function, (_, count, own, _, _) in stats.items():
+        for part, share in _shares(stats, function, frozenset()).items():
+            seconds[part] += share * own
+            calls[part] += share * count
+    left = {part: max(0.0, seconds[part] - of_a_call * calls[part]) for part in seconds}
+    whole = sum(left.values())
+    return +Counter({part: round(cpu * left[part] / whole) for part in left})
+
+
+def _shares(
+    stats: Mapping[Function, Any], function: Function, below: frozenset[Function]
+) -> dict[str, float]:
+    """Parts that a function works for: its own, else those of its callers, as they have called."""
+    for part, files in PARTS.items():
+        if any(f"/{file}" in function[0] for file in files):
+            return {part: 1.0}
+    callers = {f: calls[0] for f, calls in stats[function][4].items() if f not in below}
+    if not callers:
+        return {ELSE: 1.0}
+    shares: Counter[str] = Counter()
+    for caller, count in callers.items():
+        for part, share in _shares(stats, caller, below | {function}).items():
+            shares[part] += share * count / sum(callers.values())  # type: ignore[assignment]
+    return dict(shares)
+
+
+def drawn(found: Counter[str]) -> Iterator[str]:
+    """The picture's lines."""
+    total, most = found.total(), max(found.values())
+    height = TOP + ROW * len(found) + 14
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'font-family="Helvetica, Arial, sans-serif" font-size="14" fill="#1f2933">'
+    )
+    yield "<title>Where the CPU of keyhop keys goes</title>"
+    yield f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
+    yield '<text x="20" y="30" font-size="18">Where the CPU of keyhop keys goes</text>'
+    yield (
+        f'<text x="20" y="54" fill="#52606d">microseconds for a request, of {total:,} in all; '
+        "a table of 1,000 items a key, 5 ms away</text>"
+    )
+    for number, (part, spent) in enumerate(found.most_common()):
+        y = TOP + ROW * number
+        width = (WIDTH - LEFT - 110) * spent / most
+        yield f'<text x="{LEFT - 12}" y="{y + 15}" text-anchor="end">{escape(part)}</text>'
+        yield (
+            f'<rect x="{LEFT}" y="{y}" width="{width:.0f}" height="{BAR}" rx="2" fill="#1b7f5a"/>'
+        )
+        yield (
+            f'<text x="{LEFT + width + 8:.0f}" y="{y + 15}">{spent:,}'
+            f'<tspan dx="8" fill="#52606d">{spent / total:.0%}</tspan></text>'
+        )
+    yield "</svg>"
+
+
+if __name__ == "__main__":
+    main()

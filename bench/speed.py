@@ -1,0 +1,156 @@
+"""Speed: bound by the table or by the machine. What a request costs, and how many there are.
+
+`python -m bench.speed` measures for some minutes, on a machine that does nothing else, and renews
+this part of docs/benchmark.*, its memory and client CPU included; `make bench` does so too. The
+table is the stub. What it was before is measured in the same run, by commit BASE of its history.
+"""
+
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import profile
+from bench.client_cpu import client_cpu
+from bench.command import LIBRARY, environment, every, keyhop, measure
+from bench.concurrency import designs
+from bench.in_flight import in_flight
+from bench.million import peak_megabytes
+from bench.report import read_results, say, write_report
+from bench.start import starts
+from bench.stub import stub
+from testing.servers import ROOT
+
+BASE = "424f7d7"
+"""Before: eight threads, botocore's signing and connections."""
+
+LARGE = {"keys": 20_000_000, "items": 1_000, "bytes": 500}
+"""A key needs a request of its own, and the keys do not end."""
+SINGLES = {"keys": 20_000_000, "items": 1, "bytes": 3_000}
+"""A page is as large as it may be."""
+TEN = {"keys": 10, "items": 1, "bytes": 200}
+
+FAR, NEAR = 50_000, 5_000
+SECONDS = 20.0
+PAIRS = 15
+THROTTLED_SECONDS = 24.0
+RATES = (
+    ("1,000 items of 500 B", LARGE, 50),
+    ("1,000 items of 500 B", LARGE, 500),
+    ("1 item of 3 KB", SINGLES, 50),
+    ("1 item of 3 KB", SINGLES, 500),
+    ("1 item of 3 KB", SINGLES, 5_000),
+)
+"""A table, and the read units a second that it serves."""
+ONE, TWO = (("--processes", str(number)) for number in (1, 2))
+
+
+def main() -> None:
+    """Measure, and renew the report and the profile's picture."""
+    results = read_results() | measure_all()
+    say("a profile")
+    profile.main()
+    write_report(results)
+
+
+def measure_all() -> dict[str, Any]:
+    """This part of the results, by its names there."""
+    began = time.monotonic()
+    with before() as base:
+        found = {**_command(base), **_beside(base)}
+    say("client CPU")
+    cpu, million = client_cpu(), peak_megabytes()
+    minutes = round((time.monotonic() - began) / 60, 1)
+    speed = {"base": BASE, "minutes": minutes, **found}
+    return {"speed": speed, "client_cpu": cpu, "million": million}
+
+
+def _command(base: Path) -> dict[str, Any]:
+    """Of the command while it reads."""
+    say(f"commit {BASE}, table 50 ms away")
+    far_before = measure(SECONDS, library=base, latency=FAR, **LARGE)
+    say("table 50 ms away")
+    far = measure(SECONDS, ONE, latency=FAR, **LARGE)
+    say("table 5 ms away")
+    near = measure(SECONDS, ONE, latency=NEAR, **LARGE)
+    say("one process, and two")
+    shared = (every(), every())
+    processes = [measure(SECONDS, flags, cores=shared, **LARGE) for flags in (ONE, TWO)]
+    throttled = [_throttled(*row) for row in RATES]
+    return {
+        "far_before": far_before,
+        "far": far,
+        "near": near,
+        "processes": processes,
+        "throttled": throttled,
+    }
+
+
+def _beside(base: Path) -> dict[str, Any]:
+    """Of its beginning, and of what it is made of."""
+    say("a small table")
+    small = _small(base)
+    say("starts")
+    start = {"before": starts(base), "now": starts()}
+    say("ways to have many requests in flight")
+    return {"small": small, "start": start, "designs": designs(), "in_flight": in_flight()}
+
+
+@contextmanager
+def before() -> Iterator[Path]:
+    """The library of commit BASE; raises SystemExit where there is no history."""
+    archive = ["git", "archive", "--format=tar", BASE, "lambdas"]
+    ended = subprocess.run(archive, cwd=ROOT, stdout=subprocess.PIPE)
+    if ended.returncode:
+        raise SystemExit(f"Commit {BASE} is compared with: this needs a clone with its history.")
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=BytesIO(ended.stdout)) as tar:
+            tar.extractall(folder, filter="data")
+        yield Path(folder) / "lambdas"
+
+
+def _small(base: Path) -> dict[str, Any]:
+    """Seconds of the whole command on a table of ten items: pairs by turns."""
+    ways = {"before": base, "now": LIBRARY}
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    with stub(latency=1_000, **TEN) as table, tempfile.TemporaryDirectory() as folder:
+        for number in range(PAIRS + 1):
+            for way, library in sorted(ways.items(), reverse=bool(number % 2)):
+                began = time.monotonic()
+                subprocess.run(
+                    keyhop(table.url),
+                    env=environment(library),
+                    cwd=folder,
+                    stdout=subprocess.DEVNULL,
+                    check=True,
+                )
+                if number:  # the first pair compiles modules
+                    seconds[way].append(time.monotonic() - began)
+    return {way: median(found) for way, found in seconds.items()} | {
+        "ratio": median(
+            now / then for now, then in zip(seconds["now"], seconds["before"], strict=True)
+        )
+    }
+
+
+def _throttled(title: str, table: dict[str, int], rate: int) -> dict[str, Any]:
+    say(f"a table of {title} that serves {rate} RRU/s")
+    found = measure(THROTTLED_SECONDS, ONE, latency=NEAR, rate=rate, **table)
+    later = found["later"]
+    return {
+        "table": title,
+        "rate": rate,
+        "used": later["units"] / later["seconds"] / rate,
+        "throttled": later["throttled"],
+        "in_flight": found["in_flight"],
+    }
+
+
+if __name__ == "__main__":
+    main()

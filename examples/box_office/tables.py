@@ -1,0 +1,43 @@
+"""The tables of the box office: its own, and that of the shards' metadata."""
+
+from typing import Any
+
+
+def create_tables(client: Any, name: str) -> None:
+    """`name`, and `name`-shards, which only ShardedTable needs. client: boto3's, of DynamoDB."""
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": attribute, "AttributeType": "S"}
+            for attribute in ("event", "entry", "customer", "status")
+        ],
+        KeySchema=_keys("event", "entry"),
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": index,
+                "KeySchema": _keys(*attributes),
+                "Projection": {"ProjectionType": "ALL"},
+            }
+            for index, attributes in (
+                ("by-customer", ("customer", "entry")),
+                ("by-status", ("event", "status")),
+            )
+        ],
+    )
+    client.create_table(
+        TableName=f"{name}-shards",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "event", "AttributeType": "S"}],
+        KeySchema=_keys("event"),
+    )
+    for table in (name, f"{name}-shards"):
+        client.get_waiter("table_exists").wait(TableName=table)
+
+
+def _keys(*attributes: str) -> list[dict[str, str]]:
+    kinds = ("HASH", "RANGE")
+    return [
+        {"AttributeName": attribute, "KeyType": kind}
+        for attribute, kind in zip(attributes, kinds, strict=False)
+    ]

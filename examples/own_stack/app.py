@@ -1,0 +1,40 @@
+"""A stack of somebody's own, with Keyhop's constructs over its table and its topic.
+
+pip install 'keyhop[cdk]'        (or the wheel of `make dist`, with [cdk] after its path)
+cd examples/own_stack && cdk deploy
+keyhop run Orders --stack Shop   (the table's own name, as DynamoDB has it)
+"""
+
+from aws_cdk import App, Stack, Tags
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+from keyhop_cdk import KeyEnumeration, KeyIndex, keyhop_table
+
+
+class Shop(Stack):
+    """Their table and topic; the keys of the table, listed and kept in a key index."""
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
+        orders = dynamodb.TableV2(
+            self,
+            "Orders",
+            partition_key=dynamodb.Attribute(name="customer", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="order", type=dynamodb.AttributeType.STRING),
+        )
+        on_call = sns.Topic(self, "OnCall")
+        keys = KeyEnumeration(
+            self,
+            "Keys",
+            tables=[keyhop_table(orders, key_index=True, key_attributes=["customer", "order"])],
+            alarm_topic=on_call,
+            log_retention_days=14,
+        )
+        KeyIndex(self, "KeyIndex", keys)
+        Tags.of(keys).add("team", "orders")
+
+
+app = App()
+Shop(app, "Shop")
+app.synth()

@@ -1,0 +1,25 @@
+"""Page views and orders, counted: python page_views.py TABLE (page S, part S, and TABLE-shards)."""
+
+import sys
+
+from keyhop.sharding.counter import ShardedCounter
+from keyhop.sharding.table import ShardedTable
+
+
+def count(table: ShardedTable) -> str:
+    """A view may count twice if its answer is lost; an order must not."""
+    counters = ShardedCounter(table)
+    for _ in range(5):
+        counters.add("/pricing#views")
+    for order in ("4711", "4712", "4711"):  # the last is a message that came twice
+        added = counters.add("/pricing#euros", 50, token=f"order-{order}")
+        if not added.counted:
+            print(f"order {order} was counted before")
+    views = counters.value("/pricing#views")
+    euros = counters.value("/pricing#euros", consistent=True)
+    return f"{views} views, {euros} euros"
+
+
+if __name__ == "__main__":
+    name = sys.argv[1]
+    print(count(ShardedTable(name, metadata=f"{name}-shards")))

@@ -1,0 +1,138 @@
+"""`KeyEnumeration`: what a deployment begins with; key indexes and sharding are added to it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aws_cdk import Annotations, CfnOutput, Stack, Token
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+from keyhop.checks import camel
+
+from . import limits, views
+from .config import Config
+from .config_tables import Table, with_metadata_tables
+from .config_values import ConfigError
+from .enumeration import Enumeration
+from .functions import Network
+from .guard import Guard
+from .monitoring import Monitoring
+from .results import Results
+from .tables import made_in, own_tables
+
+
+class KeyEnumeration(Construct):
+    """Lists the distinct partition keys of tables: EnumerateKeys, its results, dashboard, alarms.
+
+    In a stack of one's own:
+
+        keys = KeyEnumeration(self, "Keys", tables=[orders], alarm_topic=topic)
+
+    tables: constructs of DynamoDB tables, or `keyhop_table(orders, key_index=True)` for one with
+    options. alarm_topic: whom alarms tell; without it a topic is made. results_bucket: where the
+    runs lie, instead of a bucket of its own; nothing else may lie in its folders runs and
+    key-index. packages: a layer with what lambdas/requirements.txt names, instead of the one that
+    pip makes at synth. network: a VPC for the functions (docs/constructs.md has the endpoints that
+    they need). config: all settings at once, as app.py has them. settings: any others of
+    keyhop.json, as worker_memory_mb=2048; stack_name, by default the stack's, begins all names;
+    rekey, the pairs of tables, as [keyhop_pair(orders, "OrdersByTenant")].
+
+    Tags and permissions boundaries are given as the CDK gives them, to this or to the stack. Raises
+    ConfigError for what is wrong.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        tables: Sequence[dynamodb.ITable | Table] = (),
+        alarm_topic: sns.ITopic | None = None,
+        results_bucket: s3.IBucket | None = None,
+        packages: lambda_.ILayerVersion | None = None,
+        network: Network | None = None,
+        config: Config | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.config = config = config or _config(Stack.of(self), own_tables(tables), settings)
+        self._estimate(self)
+        self.results = Results(self, "Results", config, results_bucket)
+        bucket = self.results.bucket
+        self.runs = Enumeration(self, "Enumeration", config, bucket, packages, network)
+        self.guard = Guard(self, "KeyIndex", config, bucket, self.runs.make)
+        self.watch = Monitoring(self, "Monitoring", config, alarm_topic)
+        views.of_runs(self.watch, self.runs.job, bucket)
+        made = made_in(Stack.of(self), config.all_tables)
+        self.guard.comes_after(self.results, self.runs, self.watch, *made)
+        start = 'Start an execution of it with {"table": "..."}'
+        self.say(
+            ("StateMachineArn", self.runs.job.state_machine_arn, start),
+            ("ResultsBucketName", bucket.bucket_name, "Each run lies in runs/<its id>/"),
+            (
+                "DashboardUrl",
+                self.watch.url,
+                "Progress, rate, throttles, cost, and what to do, by table",
+            ),
+            ("GlueDatabase", self.results.database_name, "The database of Athena's table"),
+            ("GlueTable", self.results.table_name, "Athena's table over the parts of the runs"),
+        )
+        _say_what_is_open(self, config)
+
+    def is_extended_by(self, other: Construct, option: str, tables: Sequence[Table]) -> None:
+        """Whoever adds a capability for tables with an option says so before all else."""
+        if not tables:
+            raise ConfigError(f"{other.node.path}: no table of {self.node.path} has {option}.")
+        if Stack.of(other) is not Stack.of(self):
+            raise ConfigError(f"{other.node.path} must be in the stack of {self.node.path}.")
+        self._estimate(other)
+        self.guard.comes_after(other)
+
+    def say(self, *outputs: tuple[str, str, str]) -> None:
+        """Name, value and description of outputs of the stack.
+
+        They have these very names, by which `keyhop run --stack` finds a deployment; those of a
+        second one in the same stack have its construct's id before them.
+        """
+        stack = Stack.of(self)
+        for name, value, description in outputs:
+            is_taken = stack.node.try_find_child(name) is not None
+            CfnOutput(self if is_taken else stack, name, value=value, description=description)
+
+    def _estimate(self, scope: Construct) -> None:
+        # By this the CDK moves statements that are too many for a policy into others.
+        estimate = limits.estimated_characters(self.config.all_tables)
+        scope.node.set_context("@aws-cdk/aws-iam.arnSizeEstimate", estimate)
+
+
+def _config(stack: Stack, tables: Sequence[Table], settings: dict[str, Any]) -> Config:
+    name = settings.pop("stack_name", stack.stack_name)
+    if Token.is_unresolved(name):
+        raise ConfigError(f"The name of {stack.node.path} is not known at synth; give stack_name.")
+    given = {camel(field): value for field, value in settings.items()}
+    labels = [one.label for one in tables]
+    config = Config.from_context({"tables": labels, "stackName": name, **given})
+    return replace(config, tables=with_metadata_tables(tables, name))
+
+
+def _say_what_is_open(scope: Construct, config: Config) -> None:
+    def labels(tables: Iterable[Table]) -> str:
+        return ", ".join(table.label for table in tables if not table.key_attributes)
+
+    if unnamed := labels(config.tables):
+        Annotations.of(scope).add_warning_v2(
+            "keyhop:keyAttributes",
+            f"IAM lets the functions Scan for any named attributes of {unnamed}; name the key "
+            "attributes of tables and indexes in the context field keyAttributes to limit it to "
+            "them.",
+        )
+    if unlimited := labels(config.key_index_tables):
+        Annotations.of(scope).add_warning_v2(
+            "keyhop:keyIndex",
+            f"KeepIndex and WalkSegments may write more than sentinels in {unlimited}, as far as "
+            "IAM is concerned; name the key attributes of tables and indexes in keyAttributes, "
+            "and it refuses items with any other attribute.",
+        )

@@ -1,0 +1,70 @@
+"""Something done once for each key: ForEachKey, for the tables whose setting `each` says what."""
+
+from collections.abc import Mapping
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from . import views
+from .config_tables import which_each, which_key_indexes, which_tables
+from .deployment import KeyEnumeration
+from .job import Job
+from .permissions import allow, allow_changing_collections, allow_reading_keys
+
+RECEIVERS: Mapping[str, tuple[str, str]] = {
+    "functions": ("InvokeTheFunctionsThatGetKeys", "lambda:InvokeFunction"),
+    "queues": ("SendKeysToTheQueues", "sqs:SendMessage"),
+    "machines": ("StartTheMachinesThatGetKeys", "states:StartExecution"),
+}
+"""By what a setting names: the Sid, and the right to it."""
+
+
+class ForEachKey(Construct):
+    """Something for each key of those tables of a KeyEnumeration that have `each`.
+
+    A state machine ForEachKey, and the function of its workers, which may do what the tables'
+    settings say and no more. Raises ConfigError.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
+        super().__init__(scope, construct_id)
+        config, runs = keys.config, keys.runs
+        self._tables = tables = config.each_tables
+        keys.is_extended_by(self, "each", tables)
+        # PlanRun refuses what the roles do not allow, before a key is listed for it.
+        for name, value in which_each(tables).items():
+            runs.job.functions["PlanRun"].add_environment(name, value)
+        self.worker = runs.make.add(
+            self,
+            "EachKey",
+            "Lists the keys of a group of segments, or does something for each of them",
+            {
+                "KEYHOP_BUCKET": keys.results.bucket.bucket_name,
+                **which_tables(tables),
+                **which_key_indexes(config.tables),
+            },
+            **runs.make.of_a_worker,
+        )
+        allow_reading_keys(self.worker, tables)
+        allow_changing_collections(self.worker, tables)
+        self._allow_sending()
+        # Workers that write are no workers that only read: all but them the jobs have in common.
+        functions: dict[str, lambda_.Function] = {
+            **runs.job.functions,
+            "ScanSegments": self.worker,
+        }
+        self.job = Job(self, "ForEachKey", config, keys.results.bucket, "each", functions)
+        views.of_each(keys.watch, self.job)
+        keys.say(
+            (
+                "ForEachKeyArn",
+                self.job.state_machine_arn,
+                'Started with {"table": "...", "put": {...}} it puts an item for each key',
+            )
+        )
+
+    def _allow_sending(self) -> None:
+        for field, (why, action) in RECEIVERS.items():
+            arns = [arn for table in self._tables for arn in getattr(table.each, field)]
+            if arns:
+                allow(self.worker, why, action, *dict.fromkeys(arns))

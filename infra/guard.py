@@ -1,0 +1,150 @@
+"""What is done last in a deployment, and first when the stack is changed or goes: ReleaseKeeper.
+
+BuildKeyIndex gives a table an index, a stream and sentinels that CloudFormation does not know. So a
+custom resource refuses to let go of a table while its key index stands; else it sees that no
+mapping of the keeper is left. So with a pair of tables that `keyhop rekey start` has begun to
+re-key: mappings of Replicate stand until `complete` or `cancel`. And it protects the metadata of
+sharded tables from deletion once the deployment has succeeded: before, it would stand in the way of
+a roll-back.
+
+It is in every deployment: taking away the last table with keyIndex must be a change of it. Were it
+deleted then, that would be after the update has succeeded, where nothing can be refused any more.
+"""
+
+from typing import Any
+
+from aws_cdk import ArnFormat, CustomResource, Duration, Stack
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IConstruct
+
+from .config import Config
+from .functions import Functions
+from .permissions import Owner, allow, allow_reading_registry, metadata_arns
+
+REPLICATE = "Replicate"
+"""The function that follows the streams of pairs, by name."""
+
+RELEASE_SECONDS = 120
+RELEASE_PATIENCE = Duration.minutes(15)
+"""Three attempts of ReleaseKeeper, which Lambda makes minutes apart."""
+
+
+class Guard(Construct):
+    """ReleaseKeeper, and the custom resource KeeperMappings by which CloudFormation asks it.
+
+    Both are called as they were when mappings were all that they saw to: CloudFormation allows no
+    other function to a custom resource that is deployed.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        config: Config,
+        bucket: s3.IBucket,
+        make: Functions,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.keeper_arn = self._function_arn(f"{config.stack_name}-KeepIndex")
+        self.release_keeper = self._release_keeper(config, bucket, make)
+        on_a_laptop = config.dynamodb_endpoint is not None
+        metadata = [one.sharding.metadata for one in config.sharded_tables if one.sharding]
+        self._mappings = CustomResource(
+            self,
+            "KeeperMappings",
+            service_token=self.release_keeper.function_arn,
+            resource_type="Custom::KeeperMappings",
+            properties={
+                "Tables": [table.name for table in config.key_index_tables],
+                "Protected": [] if on_a_laptop else metadata,
+                **self._rekeyed(config),
+            },
+            service_timeout=RELEASE_PATIENCE,
+        )
+        self.comes_after(*(one for one in self.node.children if one is not self._mappings))
+
+    def _function_arn(self, name: str) -> str:
+        return Stack.of(self).format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=name,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+
+    def _rekeyed(self, config: Config) -> dict[str, Any]:
+        """What is asked of pairs: without one, as it was before there were any."""
+        if not config.rekey:
+            return {}
+        # By the resource itself: a change that takes the last pair away tells what there was.
+        return {
+            "Replicate": self._function_arn(f"{config.stack_name}-{REPLICATE}"),
+            "Rekeyed": [[*pair.names] for pair in config.rekey],
+        }
+
+    def comes_after(self, *others: IConstruct) -> None:
+        """Have what is in them made before the custom resource, and so deleted after it: if it
+        refuses, nothing is gone yet.
+        """
+        self._mappings.node.add_dependency(*others)
+
+    def _release_keeper(
+        self, config: Config, bucket: s3.IBucket, make: Functions
+    ) -> lambda_.Function:
+        function = make.add(
+            self,
+            "ReleaseKeeper",
+            "Lets go of tables, unless their key indexes stand; protects metadata tables",
+            {
+                "KEYHOP_BUCKET": bucket.bucket_name,
+                "KEYHOP_KEEPER": self.keeper_arn,
+                "KEYHOP_REMOVAL": f"{config.stack_name}-RemoveKeyIndex",
+            },
+            memory_mb=256,
+            timeout_seconds=RELEASE_SECONDS,
+            no_dead_letters="CloudFormation invokes it, waits for its answer, and shows a failure "
+            "where the deployment is looked at.",
+        )
+        allow_reading_registry(function, bucket)  # which key indexes stand
+        self.allow_changing_mappings(function)
+        if config.sharded_tables:
+            allow(
+                function,
+                "ProtectMetadataTablesFromDeletion",
+                "dynamodb:DescribeTable UpdateTable",
+                *metadata_arns(function, config.sharded_tables),
+            )
+        return function
+
+    def allow_finding_mappings(self, owner: Owner) -> None:
+        """List all mappings, which Lambda does not tell apart."""
+        allow(
+            owner,
+            "FindTheMappingsOfTheKeeper",
+            "lambda:ListEventSourceMappings",
+            "*",
+            wildcard="A list of mappings knows no resources: Lambda takes no other than *.",
+        )
+
+    def allow_changing_mappings(self, owner: Owner, more: str = "") -> None:
+        """Find mappings, and delete those of the keeper; more: other actions on them."""
+        self.allow_finding_mappings(owner)
+        mappings = Stack.of(self).format_arn(
+            service="lambda",
+            resource="event-source-mapping",
+            resource_name="*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        allow(
+            owner,
+            "ChangeMappingsOfTheKeeperOnly",
+            f"lambda:{more}DeleteEventSourceMapping",
+            mappings,
+            conditions=self.of_the_keeper(),
+            wildcard="Lambda names a mapping when it is made; the condition allows those of the "
+            "keeper only.",
+        )
+
+    def of_the_keeper(self) -> dict[str, Any]:
+        """The condition on mappings of the keeper."""
+        return {"ArnEquals": {"lambda:FunctionArn": self.keeper_arn}}

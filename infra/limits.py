@@ -1,0 +1,126 @@
+"""What AWS refuses of a template, told at synth: sizes and names that only a deploy would find.
+
+The figures are AWS's quotas that cannot be raised, or as they are before anybody raises them. What
+is known at deploy only, such as the region, counts with the length that it has at most.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from keyhop.key_index.sentinel import INDEX
+
+from .config_tables import Table
+from .config_values import ConfigError
+
+INLINE_CHARACTERS = 10_240
+"""Of all inline policies of a role together, without whitespace (IAM quotas)."""
+MANAGED_CHARACTERS = 6_144
+"""Of one managed policy, without whitespace (IAM quotas)."""
+MANAGED_POLICIES = 10
+"""Attached to a role (IAM quotas; on request up to 25)."""
+ENVIRONMENT_BYTES = 4_096
+"""Of a function. Lambda measures names and values as one JSON object, quotes escaped: so says its
+own message, with the "String measured"."""
+TEMPLATE_BYTES = 1_048_576
+RESOURCES = 500
+OUTPUTS = 200
+"""Of a stack, as the two above (CloudFormation quotas)."""
+TEXTS = {
+    "AWS::Lambda::Function": {"FunctionName": 64, "Description": 256},
+    "AWS::Lambda::LayerVersion": {"Description": 256},
+    "AWS::StepFunctions::StateMachine": {"StateMachineName": 80, "DefinitionString": 1_048_576},
+    "AWS::IAM::Role": {"RoleName": 64, "Description": 1000},
+    "AWS::Logs::LogGroup": {"LogGroupName": 512},
+    "AWS::CloudWatch::Alarm": {"AlarmName": 255, "AlarmDescription": 1024},
+    "AWS::CloudWatch::Dashboard": {"DashboardName": 255},
+    "AWS::DynamoDB::Table": {"TableName": 255},
+    "AWS::Events::Rule": {"Name": 64, "Description": 512},
+}
+"""The longest texts, by the type of a resource (each service's API reference)."""
+
+REFERENCE_CHARACTERS = 150
+"""Of an ARN or a name that CloudFormation puts in."""
+_PSEUDO = {
+    "AWS::Partition": "aws-us-gov",
+    "AWS::Region": "ap-southeast-2",
+    "AWS::AccountId": "1" * 12,
+    "AWS::URLSuffix": "amazonaws.com.cn",
+}
+
+
+def estimated_characters(tables: Sequence[Table]) -> int:
+    """Of any ARN in a policy, not less than it will have."""
+    arn = "arn:aws-us-gov:dynamodb:ap-southeast-2:111122223333:table/"
+    return max(REFERENCE_CHARACTERS, *(len(f"{arn}{one.name}/index/{INDEX}") for one in tables))
+
+
+def check(template: Mapping[str, Any], tables: int) -> None:
+    """Raises ConfigError for a template of so many tables that AWS would not take."""
+    excess = max(_excesses(template), default=None)
+    if excess is None:
+        return
+    share, what = excess
+    # Part of what was counted is not the tables' own, so a tenth less than their share of it.
+    fit = int(tables * 0.9 / share)
+    raise ConfigError(
+        f"The context field tables has {tables} tables, which are too many for one stack: {what}; "
+        f"{fit} of them fit. Deploy a second stack (stackName) for the others."
+    )
+
+
+def _excesses(template: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
+    """How many times the quota something is, and what."""
+    for size, most, what in _sizes(template):
+        if size > most:
+            yield size / most, f"{what} of {size:,}, and AWS takes {most:,}"
+
+
+def _sizes(template: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
+    resources = template["Resources"]
+    yield _length(template), TEMPLATE_BYTES, "the template has a length"
+    yield len(resources), RESOURCES, "the template has a number of resources"
+    yield len(template.get("Outputs", ())), OUTPUTS, "the template has a number of outputs"
+    for name, resource in resources.items():
+        kind, properties = resource["Type"], resource.get("Properties", {})
+        if kind == "AWS::IAM::Role":
+            yield from _of_role(name, resources)
+        elif kind == "AWS::IAM::ManagedPolicy":
+            size = _length(properties["PolicyDocument"])
+            yield size, MANAGED_CHARACTERS, f"{name} has a length"
+        elif kind == "AWS::Lambda::Function":
+            size = _length(properties.get("Environment", {}).get("Variables", {}))
+            yield size, ENVIRONMENT_BYTES, f"{name} has an environment"
+        for field, most in TEXTS.get(kind, {}).items():
+            yield len(str(_known(properties.get(field, "")))), most, f"{name} has a {field}"
+
+
+def _of_role(role: str, resources: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
+    def attached(kind: str) -> list[Mapping[str, Any]]:
+        policies = (one["Properties"] for one in resources.values() if one["Type"] == kind)
+        return [policy for policy in policies if {"Ref": role} in policy.get("Roles", ())]
+
+    own = resources[role]["Properties"]
+    inline = [*attached("AWS::IAM::Policy"), *own.get("Policies", ())]
+    size = sum(_length(policy["PolicyDocument"]) for policy in inline)
+    yield size, INLINE_CHARACTERS, f"{role} has inline policies"
+    count = len(attached("AWS::IAM::ManagedPolicy")) + len(own.get("ManagedPolicyArns", ()))
+    yield count, MANAGED_POLICIES, f"{role} has a number of managed policies"
+
+
+def _length(value: Any) -> int:
+    return len(json.dumps(_known(value), separators=(",", ":")))
+
+
+def _known(value: Any) -> Any:
+    """What it will be, as far as its length goes."""
+    if isinstance(value, list):
+        return [_known(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if set(value) == {"Fn::Join"}:
+        separator, parts = value["Fn::Join"]
+        return separator.join(map(_known, parts))
+    if set(value) <= {"Ref", "Fn::GetAtt", "Fn::FindInMap", "Fn::If"} and value:
+        return _PSEUDO.get(str(value.get("Ref")), "x" * REFERENCE_CHARACTERS)
+    return {name: _known(one) for name, one in value.items()}

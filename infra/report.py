@@ -1,0 +1,228 @@
+"""Reports on the keys of tables: ReportKeys, for the tables whose setting `report` is there."""
+
+from collections.abc import Sequence
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from .config_tables import Table, which_tables
+from .deployment import KeyEnumeration
+from .functions import which_limit, which_worker
+from .job import Job
+from .machines import Machine
+from .permissions import (
+    ALL_RUNS,
+    IDS_OF_RUNS,
+    REPORTS,
+    Owner,
+    allow,
+    allow_decrypting,
+    allow_describing,
+    allow_finding_objects,
+    table_arn,
+)
+from .report_view import of_reports
+from .schedules import Start, start_regularly
+
+DEFINITION = "report"
+SHOWING_MB = 512
+SHOWING_SECONDS = 30
+"""Somebody looks at the dashboard and waits."""
+
+BY_A_DASHBOARD = (
+    "CloudWatch invokes it for whoever looks at the dashboard, and shows what it answers: nothing "
+    "is invoked asynchronously, which is all that a dead letter target serves."
+)
+OF_ANY_INDEX = "A report is on a table with all its indexes, which are not known at synth."
+OF_EACH_TABLE = "There is a folder for each table, named by the table."
+
+
+class KeyReports(Construct):
+    """Reports on those tables of a KeyEnumeration that have `report`.
+
+    The state machine ReportKeys with the function of its steps, ExamineTable; SampleKeys, the job
+    that reads the sample, with its worker SampleTable; ShowReport, which the dashboard asks for the
+    latest report; and the schedules. All of it only reads the tables. Raises ConfigError.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
+        super().__init__(scope, construct_id)
+        self._config = config = keys.config
+        self._make = keys.runs.make
+        self._tables = config.report_tables
+        self._bucket = bucket = keys.results.bucket
+        keys.is_extended_by(self, "report", self._tables)
+        self._which = {"KEYHOP_BUCKET": bucket.bucket_name, **which_tables(self._tables)}
+        self.examine_table = self._examine_table()
+        self.show_report = self._show_report()
+        # Workers that read whole items are no workers that read keys: all but them is in common.
+        functions = {**keys.runs.job.functions, "ScanSegments": self._sample_table()}
+        allow(
+            functions["PlanRun"],
+            "SeeWhichAttributeEndsItems",
+            "dynamodb:DescribeTimeToLive",
+            *_arns(functions["PlanRun"], self._tables),
+        )
+        self.samples = Job(self, "SampleKeys", config, bucket, "report", functions)
+        self.machine = self._report_keys()
+        self._schedule()
+        of_reports(
+            keys.watch,
+            self.machine,
+            self.samples,
+            {
+                "ExamineTable": self.examine_table,
+                "SampleTable": self.samples.worker,
+                "ShowReport": self.show_report,
+            },
+            self.show_report,
+        )
+        keys.say(
+            (
+                "ReportKeysArn",
+                self.machine.state_machine_arn,
+                'Started with {"table": "..."} it says what is wrong with the keys of a table',
+            )
+        )
+
+    def _sample_table(self) -> lambda_.Function:
+        function = self._make.add(
+            self,
+            "SampleTable",
+            "Reads random segments of a table and its indexes, for their sizes and shapes",
+            self._which,
+            **self._make.of_a_worker,
+        )
+        _allow_reading_items(function, self._tables)
+        return function
+
+    def _examine_table(self) -> lambda_.Function:
+        function = self._make.add(
+            self,
+            "ExamineTable",
+            "Asks what a report rests upon, measures large collections, judges, writes the page",
+            {**self._which, **which_worker(self._config), **which_limit(self._config)},
+        )
+        _allow_reading_items(function, self._tables)
+        _allow_asking(function, self._tables)
+        runs = self._bucket.arn_for_objects(ALL_RUNS)
+        kept = "KeepWhatWasSeenAndThePage"
+        allow(function, kept, "s3:GetObject PutObject", runs, wildcard=IDS_OF_RUNS)
+        allow_finding_objects(function, self._bucket, ALL_RUNS, REPORTS)
+        latest = self._bucket.arn_for_objects(REPORTS)
+        why = "CompareWithTheLatestReportAndReplaceIt"
+        allow(function, why, "s3:GetObject PutObject", latest, wildcard=OF_EACH_TABLE)
+        return function
+
+    def _show_report(self) -> lambda_.Function:
+        function = self._make.add(
+            self,
+            "ShowReport",
+            "Shows the latest report on a table in the dashboard",
+            self._which,
+            memory_mb=SHOWING_MB,
+            timeout_seconds=SHOWING_SECONDS,
+            no_dead_letters=BY_A_DASHBOARD,
+        )
+        latest = self._bucket.arn_for_objects(REPORTS)
+        allow(function, "ReadTheLatestReport", "s3:GetObject", latest, wildcard=OF_EACH_TABLE)
+        allow_finding_objects(function, self._bucket, REPORTS)
+        return function
+
+    def _report_keys(self) -> Machine:
+        """Plan, all sources at once, the sample among them, probes, advice, the page."""
+        examine, samples = self.examine_table.function_arn, self.samples.state_machine_arn
+        names = {"ExamineTableArn": examine, "SampleKeysArn": samples}
+        machine = Machine(self, "ReportKeys", self._config, DEFINITION, names)
+        allow(machine, "TakeEachStep", "lambda:InvokeFunction", examine)
+        self.samples.is_waited_for_by(machine, "Sample")
+        return machine
+
+    def _schedule(self) -> None:
+        starts = [
+            Start(
+                f"Report-{table.label}",
+                f"A report on the keys of {table.label}",
+                table.report.schedule,
+                {**table.report.given, "table": table.given},
+            )
+            for table in self._tables
+            if table.report and table.report.schedule
+        ]
+        if starts:
+            start_regularly(
+                self,
+                "Report",
+                self.machine,
+                starts,
+                "EventBridge tries for a day to start a report; one that is missed is made up for "
+                "by the next, and each says when it was made.",
+            )
+
+
+def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
+    """Scan tables and indexes, and Query tables, whole items too: the matter are their sizes and
+    shapes.
+    """
+    allow_describing(owner, tables)
+    allow_decrypting(owner, tables)
+    arns = _arns(owner, tables)
+    allow(
+        owner,
+        "ReadASampleOfTheItems",
+        "dynamodb:Scan",
+        *(each for arn in arns for each in (arn, f"{arn}/index/*")),
+        wildcard=OF_ANY_INDEX,
+    )
+    allow(owner, "ProbeCollectionsForTheirLengths", "dynamodb:Query", *arns)
+
+
+def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
+    """Ask about tables: their settings, their metrics, their hot keys, and what was written."""
+    arns = _arns(owner, tables)
+    allow(
+        owner,
+        "LookAtTheSettingsOfTheTables",
+        "dynamodb:DescribeTimeToLive DescribeContinuousBackups",
+        *arns,
+    )
+    allow(
+        owner,
+        "SeeWhetherContributorInsightsAreOn",
+        "dynamodb:DescribeContributorInsights",
+        *(each for arn in arns for each in (arn, f"{arn}/index/*")),
+        wildcard=OF_ANY_INDEX,
+    )
+    allow(
+        owner,
+        "SeeHowMuchIsReadWrittenAndThrottled",
+        "cloudwatch:GetMetricData",
+        "*",
+        wildcard="Metrics know no resources: CloudWatch takes no other than *.",
+    )
+    rules = Stack.of(owner).format_arn(
+        service="cloudwatch",
+        resource="insight-rule",
+        resource_name="DynamoDBContributorInsights-*",
+        region="*",  # a table given by its ARN may be in another one
+        arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+    )
+    allow(
+        owner,
+        "SeeWhichKeysAreAccessedAndThrottledMost",
+        "cloudwatch:GetInsightRuleReport",
+        rules,
+        wildcard="DynamoDB names the rules by table, index and the moment they were turned on.",
+    )
+    allow(
+        owner,
+        "ReadTheStreamsOfTheTables",
+        "dynamodb:DescribeStream GetRecords GetShardIterator",
+        *(f"{arn}/stream/*" for arn in arns),
+        wildcard="A stream is named by the moment at which it was turned on.",
+    )
+
+
+def _arns(owner: Owner, tables: Sequence[Table]) -> list[str]:
+    return [table_arn(owner, table) for table in tables]

@@ -1,0 +1,46 @@
+"""Where a deployment's settings come from: the file keyhop.json, and above it the CDK's context.
+
+There is no default for the tables: a deployment that was made with other tables would be turned to
+the default's by a `cdk deploy` that somebody ran without them.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .config_values import ConfigError
+from .paths import ROOT
+
+FILE = "keyhop.json"
+EXAMPLE = "keyhop.example.json"
+NAMING = "settings"
+"""The context field that names another file; empty: none is read."""
+
+
+def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, Any]:
+    """The settings by name, those of the context above those of the file; raises ConfigError."""
+    given = {name: value for name, value in context.items() if name != NAMING}
+    name = context.get(NAMING, FILE)
+    in_file = _read(folder / name, is_asked_for=NAMING in context) if name else {}
+    settings = {**in_file, **given}
+    if not settings.get("tables"):
+        raise ConfigError(
+            f"Nothing says which tables this deployment may touch: copy {EXAMPLE} to {FILE} and "
+            "write them there, or give them by -c tables=Orders."
+        )
+    return settings
+
+
+def _read(path: Path, is_asked_for: bool) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not is_asked_for:
+            return {}
+        raise ConfigError(f"There is no file {path.name}, which {NAMING} names.") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path.name} cannot be read as JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f'{path.name} must be an object, as {{"tables": ["Orders"]}}.')
+    return found

@@ -1,0 +1,44 @@
+"""The steps of ReportKeys: look at a table's sources, judge, write the page."""
+
+import os
+import time
+from functools import partial
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.jobs.request import allowed
+from keyhop.jobs.runs import Execution
+from keyhop.report.latest import latest_in
+from keyhop.report.request import ReportInput, parse
+from keyhop.report.steps import Steps
+
+from handlers.settings import ExamineSettings
+from handlers.telemetry import function, make_logger, report_findings
+
+CONNECTIONS = 4
+logger = make_logger()
+
+
+@function(logger)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """From step, input and state to the next state."""
+    settings = ExamineSettings.from_env(os.environ)
+    execution = Execution.from_context(event["execution"])
+    request = parse(event["input"])
+    table = allowed(request.table, settings.tables)
+    runs = settings.deployment.runs
+    steps = Steps(
+        ReportInput.of(request),
+        request.given,
+        table,
+        execution,
+        settings.deployment.connect(table, CONNECTIONS),
+        runs.journal(execution.name),
+        runs.journal,
+        latest_in(runs.s3, runs.bucket, table),
+        partial(report_findings, table),
+        time.time,
+    )
+    state = steps.take(event["step"], event.get("state") or {})
+    logger.info("examined", step=event["step"], table=table)
+    return state

@@ -1,0 +1,178 @@
+"""The worker of re-keys: what a batch of stream records says is written into the other table.
+
+It has worked the whole batch, or fails: then the batch comes again, as it was. Which pair and which
+direction, the stream's ARN says. What it logs and counts holds no keys.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from random import SystemRandom
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.values import Key, from_json, typed_json
+from keyhop.rekey.allowed import allowed_pair, pair_of_stream
+from keyhop.rekey.around import GIVEN_UP, PROBE
+from keyhop.rekey.changing import Probe
+from keyhop.rekey.drain import random_key
+from keyhop.rekey.drive import THREADS
+from keyhop.rekey.opening import opened
+from keyhop.rekey.replicate import Replicator
+from keyhop.rekey.side import SideTable
+from keyhop.rekey.worked import Worked
+
+from handlers.settings import ReplicateSettings, deployed_transform
+from handlers.telemetry import function, make_logger, report_rekey, report_throttles
+
+logger = make_logger()
+
+MARGIN_SECONDS = 10.0
+"""No request is sent in a function's last seconds: by its end each has taken effect, or never will.
+"""
+
+REQUEST_SECONDS = 2.0
+
+MOST_PLACES = 40
+"""Of a message, which has 256 KB: a key has 3 KB at most, as base64 4 KB, and names of attributes.
+"""
+
+PLAN_SECONDS = 5
+"""How long a plan is gone by. There is another one only after a `cancel` and a `create`, which
+attaches the worker anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Of one direction of a pair; a process is warm for many batches."""
+
+    table: str
+    destination: str
+    replicator: Replicator
+
+
+@function(logger)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
+    """From the records of one stream; raises what keeps them from being worked. Or from a question
+    of CutOver (rekey.around.PROBE); or from a message of the failure queue, which is worked again:
+    without a `key` claims are swept.
+    """
+    if PROBE in event:
+        return {"why_not": _why_not(event[PROBE])}
+    if GIVEN_UP in event:
+        return {"why_not": _again(event, context)}
+    records = event["Records"]
+    worker = _worker(records[0]["eventSourceARN"], context)
+    try:
+        worked = worker.replicator.work(records)
+    finally:
+        usage = worker.replicator.take_usage()
+        report_throttles(worker.destination, usage.throttles)
+    _tell(worker, worked)
+    logger.info(
+        "replicated",
+        share=worked.share,
+        records=worked.records,
+        keys=worked.keys,
+        lag=round(worked.lag, 3),
+        read_units=usage.read_units,
+        write_units=usage.write_units,
+        retries=usage.retries,
+    )
+    return None
+
+
+def _worker(stream: str, context: LambdaContext) -> Worker:
+    """For the time that this invocation has left."""
+    remaining = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
+    worker = _worker_of(stream, _plan_of(stream, int(time.time() // PLAN_SECONDS)))
+    worker.replicator.end_at(time.monotonic() + remaining)
+    return worker
+
+
+def _again(message: Mapping[str, Any], context: LambdaContext) -> str:
+    """Why it is not settled; empty if it is."""
+    pairs = ReplicateSettings.from_env(os.environ).pairs
+    pair = allowed_pair(pairs, message[GIVEN_UP])
+    table = pair.source if message["direction"] == "forward" else pair.destination
+    stream = look_up(_connection(), table).stream
+    if stream is None:
+        return f"the stream of {table} is off"
+    replicator = _worker(stream, context).replicator
+    if "key" in message:
+        is_settled = replicator.again(
+            from_json(message["key"]), [from_json(place) for place in message["places"]]
+        )
+        return "" if is_settled else "it stays a claim, as verify and batches try again"
+    replicator.sweep()
+    return ""
+
+
+def _why_not(table: str) -> str:
+    """Why a table of a pair cannot be written from here; empty if it can."""
+    allowed_pair(ReplicateSettings.from_env(os.environ).pairs, table)
+    connection = _connection()
+    key = random_key(look_up(connection, table).space, SystemRandom())
+    return Probe(connection, table).why_not(key)
+
+
+def _tell(worker: Worker, worked: Worked) -> None:
+    for error in worked.failures:
+        logger.error("not written", cause=type(error).__name__, table=worker.destination)
+    report_rekey(
+        worker.destination,
+        RecordsReplicated=worked.keys,
+        ReplicationLag=worked.lag,
+        ClaimsLeft=worked.left,
+        ClaimsSettled=worked.swept,
+        Unmappable=worked.unmapped,
+        RecordsGivenUp=worked.given_up,
+        Stragglers=worked.stragglers,
+    )
+
+
+@lru_cache(maxsize=64)
+def _plan_of(stream: str, moment: int) -> str:
+    """The plan's digest, looked up once in each `moment`."""
+    pair, _ = pair_of_stream(ReplicateSettings.from_env(os.environ).pairs, stream)
+    return SideTable(_connection(), pair.side).plan_digest()
+
+
+@lru_cache(maxsize=64)
+def _worker_of(stream: str, plan: str) -> Worker:
+    """plan: its digest, as a process outlives a plan."""
+    settings = ReplicateSettings.from_env(os.environ)
+    pair, direction = pair_of_stream(settings.pairs, stream)
+    connection = _connection()
+    rekey = opened(connection, pair.destination, partial(deployed_transform, settings.pairs))
+    origin = rekey.source if direction == "forward" else rekey.destination
+
+    def give_up(key: Key, places: Sequence[Key]) -> None:
+        client = boto3.client("sqs")
+        for first in range(0, len(places) or 1, MOST_PLACES):
+            told = {
+                GIVEN_UP: pair.destination,
+                "direction": direction,
+                "key": key,
+                "places": places[first : first + MOST_PLACES],
+            }
+            client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(told))
+
+    replicator = Replicator.of(
+        rekey.pair,
+        direction,
+        rekey.transform,
+        lambda table: connection,
+        give_up=give_up,
+    )
+    return Worker(origin.bare_name, pair.destination, replicator)
+
+
+@lru_cache(maxsize=1)
+def _connection() -> Connection:
+    return connect(Endpoint(), 2 * THREADS, patience=REQUEST_SECONDS)

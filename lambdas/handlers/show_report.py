@@ -1,0 +1,58 @@
+"""The latest report on a table, as a widget of a CloudWatch dashboard.
+
+CloudWatch invokes it with the rights of whoever looks at the dashboard, shows the HTML that it
+returns, and takes out scripts, <use> and <iframe> (CloudWatch user guide, "Custom widgets").
+"""
+
+import html
+import os
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from keyhop.checks import InvalidInput
+from keyhop.jobs.request import allowed
+from keyhop.report.latest import latest_in
+from keyhop.storage.s3 import s3_client
+
+from handlers.settings import ShowSettings
+from handlers.telemetry import function, make_logger
+
+logger = make_logger()
+
+DESCRIPTION = """\
+### The latest report on the keys of a table
+
+```yaml
+table: Orders
+```
+
+`table` is a table that has `report` in keyhop.json. The report is made by the state machine
+ReportKeys; nothing is read of the table for this.
+"""
+
+
+@function(logger)
+def handler(event: dict[str, Any], context: LambdaContext) -> str:
+    """From the widget's parameters to HTML; to Markdown, where it is asked what it takes."""
+    if event.get("describe"):
+        return DESCRIPTION
+    settings = ShowSettings.from_env(os.environ)
+    given = str(event.get("table", ""))
+    try:
+        table = allowed(given, settings.tables)
+    except InvalidInput:
+        return _sentence(
+            f'{given} has no reports: write {{"table": "{given}", "report": true}} into '
+            '"tables" in keyhop.json and deploy again.'
+        )
+    theme = event.get("widgetContext", {}).get("theme", "")
+    shown = latest_in(s3_client(), settings.bucket, table).widget(theme)
+    if shown is None:
+        return _sentence(
+            f'There is no report on {table} yet: start ReportKeys with {{"table": "{table}"}}.'
+        )
+    return shown
+
+
+def _sentence(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>"

@@ -1,0 +1,98 @@
+"""`keyhop each TABLE`: the flags; what the command does is in each_actions.py."""
+
+from typing import Any
+
+import click
+
+from keyhop.cli import options as shared
+from keyhop.cli.options import in_section, limit, output, whole
+from keyhop.each.limits import DEFAULT_BATCH, GUARDS, MOST_BATCH
+
+doing = in_section("What is done for each key: one of these")
+how = in_section("How")
+which = in_section("Which keys")
+
+
+@click.command(
+    "each", cls=shared.Command, short_help="Do something once for every item collection."
+)
+@shared.table
+@doing("--put FILE", help="put the item in FILE (JSON, without its partition key)")
+@doing("--update EXPRESSION", help="update the item that --item names, where it exists")
+@doing("--delete", help="delete the item that --item names, where it exists")
+@doing("--invoke FUNCTION", help="invoke this function with batches of keys")
+@doing("--queue URL", help="send a message for each batch of keys")
+@doing("--start-machine ARN", help="start an execution for each batch of keys")
+@doing("--undo RUN", help="delete what the run in this directory has put, where it is unchanged")
+@how(
+    "--item NAME=VALUE",
+    help="of --update and --delete: the item's sort key, such as sk=PROFILE; or JSON",
+)
+@how("--values JSON", help="of --update: what stands for :names in the expression, or a file")
+@how("--names JSON", help="of --update: what stands for #names in the expression, or a file")
+@how(
+    "--guard HOW",
+    help="of --put: look (default) takes back an item that turns out to stand alone; transaction "
+    "writes it only beside another item; none trusts the list",
+    type=click.Choice(GUARDS),
+)
+@how("--overwrite", help="of --put: over an item that is there; cannot be undone")
+@how(
+    "--batch N",
+    help=f"of --invoke, --queue and --start-machine: keys in a batch (default {DEFAULT_BATCH})",
+    type=whole(1, MOST_BATCH),
+)
+@which(
+    "--where CONDITION",
+    help="only keys of which this holds: begins_with(TEXT), between(LOW, HIGH) or matches(REGULAR "
+    "EXPRESSION). It filters the list, and saves no reads",
+)
+@which("--keys RUN", help="the keys in this directory of a finished run; reads nothing")
+@shared.method
+@shared.max_write_rate
+@limit(
+    "--max-write-units WRU",
+    help="stop before writing more than this (exit status 4)",
+    type=shared.positive,
+)
+@shared.max_read_rate
+@limit(
+    "--max-read-units RRU",
+    help="stop before listing the keys reads more than this (exit status 4)",
+    type=shared.positive,
+)
+@shared.give_up_after
+@in_section("Before it begins")(
+    "--dry-run", help="read a small sample, print what it would write and cost, and write nothing"
+)
+@shared.yes
+@output(
+    "--output DIR",
+    "-o",
+    help="keep the run in DIR (default: a new directory here, named after the table and the time)",
+)
+@output("--resume", help="continue the unfinished run in DIR")
+@shared.reporting
+@shared.where
+@shared.stack
+def run(**options: Any) -> None:
+    """Do something once for each partition key: put an item, update or delete one, or hand the keys
+    on.
+
+    \b
+    examples:
+      keyhop each Orders --put item.json --dry-run        what would it cost?
+      keyhop each Orders --put item.json -o run           asks, then puts
+      keyhop each Orders --put item.json -o run --resume  ... go on
+      keyhop each Orders --undo run                       delete what it has put
+      keyhop each Orders --put item.json --keys list      for these keys
+      keyhop each Orders --delete --item sk=OLD           one item of each
+      keyhop each Orders --invoke my-function --batch 50  batches to a function
+
+    The item is JSON, plain or DynamoDB's typed form; its texts may hold ${key}, ${run}, ${now} and
+    ${first.NAME} (docs/each.md). It is never put over another one, and never creates an item
+    collection. The run's directory holds keys, and what became of each.
+
+    exit status: 0 done, 2 error, 3 some keys failed or were changed since, 4 --max-write-units or
+    --max-read-units reached, 130 interrupted, 143 terminated.
+    """

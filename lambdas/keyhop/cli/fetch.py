@@ -1,0 +1,176 @@
+"""The files of a finished run, copied into a directory: then it is as one of keyhop keys --output.
+
+Names of files come from the bucket, so only those that commits and parts have are taken: whoever
+can write to it cannot have a file written elsewhere. The manifest comes last. Until it is there,
+the same command goes on; what is there is checked by its SHA-256, and taken again if it is harmed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.values import Key
+from keyhop.errors import BrokenPromise, RunConflict, StoreUnavailable
+from keyhop.jobs.finish import sum_up
+from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal
+from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.pages import KEYS_AT_ONCE
+from keyhop.keys.logical import FOLDER
+from keyhop.retries import repeat
+from keyhop.storage.local import Directory
+
+FILES_AT_ONCE = 8
+MOST_ATTEMPTS = 5
+Look = Callable[[int, int], None]
+"""Is told how many bytes are there, and of how many."""
+
+
+def fetch(remote: Journal, path: Path, stop: Event, look: Look) -> dict[str, Any]:
+    """Copy a finished run; returns its manifest. Raises KeyhopError, and Stopped if told to."""
+    manifest = _manifest(remote)
+    with _opened(path, remote) as local:
+        copies = [_Copy(remote, local, stop)]
+        if remote.within(FOLDER).plan() is not None:  # logical keys
+            copies.append(_Copy(remote.within(FOLDER), local.within(FOLDER), stop, f"{FOLDER}/"))
+        for copy in copies:
+            copy.take_commits()
+        parts = [one for copy in copies for one in copy.parts()]
+        known = {copy.folder + part.name for copy, part in parts}
+        if strange := {part["name"] for part in manifest["parts"]} - known:
+            raise _no_part(min(strange))
+        _take_parts(parts, look)
+        for copy in copies:
+            if plan := copy.local.plan():
+                sum_up(copy.local, plan)
+        _take(remote, local, MANIFEST)
+    return manifest
+
+
+def keys_of(remote: Journal, plan: RunPlan) -> Iterator[Sequence[Key]]:
+    """The keys of a finished run, in batches; nothing is written down."""
+    _manifest(remote)
+    nested = remote.within(FOLDER)
+    journal = remote if nested.plan() is None else nested
+    for commit in journal.commits_of(sorted(journal.commit_files())):
+        for part in commit.parts:
+            keys = (key for _, key in journal.keys(plan, part))
+            while batch := list(islice(keys, KEYS_AT_ONCE)):
+                yield batch
+
+
+def _manifest(remote: Journal) -> dict[str, Any]:
+    """Raises BrokenPromise if a part that it names is not there."""
+    manifest = remote.manifest()
+    assert manifest is not None
+    remote.check_sizes(manifest["parts"])
+    return manifest
+
+
+@contextmanager
+def _opened(path: Path, remote: Journal) -> Iterator[Journal]:
+    """The directory, locked, with the plan of the run; raises RunConflict, CannotStart."""
+    directory = Directory(path)
+    if path.exists() and not path.is_dir():
+        raise RunConflict(f"{path} is a file: name a directory.")
+    if not directory.is_empty() and directory.read(PLAN) != remote.store.read(PLAN):
+        raise RunConflict(f"{path} holds other files: name an empty directory, or a new one.")
+    directory.make()
+    directory.lock()
+    try:
+        local = Journal(directory)
+        if local.plan() is None:
+            _take(remote, local, PLAN)
+        yield local
+    finally:
+        directory.unlock()
+
+
+def _no_part(name: str) -> BrokenPromise:
+    return BrokenPromise(f"The run's files name {name!r}, which is no part of it: do not use them.")
+
+
+def _take(remote: Journal, local: Journal, name: str) -> None:
+    content = remote.store.read(name)
+    if content is None:
+        raise BrokenPromise(f"{remote.store.url(name)} is gone: the run's files are harmed.")
+    local.store.replace(name, content)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A run, or the run within a run that lists logical keys. folder: where that is, in the run."""
+
+    remote: Journal
+    local: Journal
+    stop: Event
+    folder: str = ""
+
+    def take_commits(self) -> None:
+        """All commits that are not there yet, and the plan."""
+        if self.local.plan() is None:
+            _take(self.remote, self.local, PLAN)
+        there = self.local.store.sizes("commits")
+        sizes = self.remote.store.sizes("commits")
+        names = [name for name in sizes if COMMIT_NAME.fullmatch(name)]
+
+        def take(name: str) -> None:
+            if self.stop.is_set():
+                raise Stopped
+            if there.get(name) != sizes[name]:
+                _take(self.remote, self.local, name)
+
+        with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+            list(pool.map(take, names))
+
+    def parts(self) -> Iterator[tuple["_Copy", Part]]:
+        """The parts that count, by the commits; raises BrokenPromise for a name that is none."""
+        for commit in self.local.commits_of(sorted(self.local.commit_files())):
+            for part in commit.parts:
+                if not PART_NAME.fullmatch(part.name):
+                    raise _no_part(part.name)
+                yield self, part
+
+    def take_part(self, part: Part, written: Callable[[int], None]) -> None:
+        """One part, unless it is there; from its beginning where an answer broke off."""
+        with suppress(BrokenPromise):
+            self.local.check_content([part])
+            written(part.size)
+            return
+        repeat(
+            lambda: self._write(part),
+            lambda error: isinstance(error, StoreUnavailable),
+            is_enough=lambda error, attempts: attempts >= MOST_ATTEMPTS,
+        )
+        written(part.size)
+
+    def _write(self, part: Part) -> None:
+        store = self.local.store
+        store.delete(part.name)
+        file = store.open_part(part.name)
+        try:
+            for chunk in self.remote.content(part):
+                if self.stop.is_set():
+                    raise Stopped
+                file.write(chunk)
+        finally:
+            file.close()
+
+
+def _take_parts(wanted: list[tuple[_Copy, Part]], look: Look) -> None:
+    total = sum(part.size for _, part in wanted)
+    done = 0
+
+    def written(size: int) -> None:
+        nonlocal done
+        done += size
+
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        taken = pool.map(lambda one: one[0].take_part(one[1], written), wanted)
+        for _ in taken:
+            look(done, total)

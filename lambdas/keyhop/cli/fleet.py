@@ -1,0 +1,159 @@
+"""`keyhop run`, `runs`, `show`, `fetch`: the flags; what the commands do is in fleet_actions.py."""
+
+import copy
+from typing import Any
+
+import click
+
+from keyhop.cli import keys
+from keyhop.cli import options as shared
+from keyhop.cli.options import in_section, whole
+from keyhop.jobs.layout import MOST_CONCURRENCY
+
+DEFAULT_STACK = "Keyhop"
+MOST_LISTED = 1000
+PLACE = "Where the deployment is"
+
+
+def of_keys(*names: str, section: str = "") -> list[click.Parameter]:
+    """What `keyhop keys` takes too."""
+    found = [copy.copy(one) for one in keys.run.params if one.name in names]
+    for one in found:
+        if section and isinstance(one, shared.Option):
+            one.section = section
+    return found
+
+
+option = in_section("This command")
+stack = in_section(PLACE)(
+    "--stack NAME", help=f"the name of its stack (default: {DEFAULT_STACK})", default=DEFAULT_STACK
+)
+where = of_keys("region", "profile", "role_arn", section=PLACE)
+follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
+name = shared.argument("run", help="name of a run, or ARN of an execution")
+
+OF_KEYS = (
+    *("table", "index", "method", "anyway", "segments", "max_read_rate", "max_read_units"),
+    *("separator", "verify"),
+)
+
+
+@click.command(
+    "run",
+    cls=shared.Command,
+    short_help="Start a run of a deployment, by its workers.",
+    params=[*of_keys(*OF_KEYS), *where],
+)
+@option("--plan", help="read a small sample only, wait, and print what a run would cost")
+@follow
+@option("--name NAME", help="of the run (default: made of the table's name and the time)")
+@option("--resume RUN", help="go on with this run from what it has committed")
+@option(
+    "--max-concurrency N",
+    help="workers at once, at most; each sends 8 requests at once (default: planned)",
+    type=whole(1, MOST_CONCURRENCY),
+)
+@shared.limit(
+    "--max-cost DOLLARS",
+    help="refuse if what it may cost, by a sample, is more (default: as the deployment is set)",
+    type=shared.positive,
+)
+@keys.folding("--logical", help="list logical keys: /f.txt once for /f.txt_1, /f.txt_2, ...")
+@keys.folding(
+    "--metadata NAME",
+    help="take for a shard only what this shard-metadata table of the deployment knows as one",
+)
+@option(
+    "--file-format",
+    help="of the files of keys: jsonl (default), a key in DynamoDB's typed form a line; csv",
+    type=click.Choice(("jsonl", "csv")),
+)
+@stack
+@shared.format_
+@shared.quiet
+def run(**options: Any) -> None:
+    """Start a run of a deployment, by many workers; print the name of the run.
+
+    \b
+    examples:
+      keyhop run Orders --plan               what would it cost?
+      keyhop run Orders                      start; prints the name of the run
+      keyhop run Orders --follow             start, and show how far it is
+      keyhop run Orders --max-read-rate 500  spare production
+      keyhop run Orders --resume RUN         go on with one that has failed
+      keyhop show RUN --follow               come back to it
+      keyhop fetch RUN keys                  its keys, into a directory
+
+    The deployment works on when this command ends, also by Ctrl-C.
+
+    exit status: 0 started, with --follow: finished; 2 error, or the run has failed; 3 --verify has
+    found missing keys; 4 --max-read-units reached; 130 Ctrl-C: the run goes on.
+    """
+
+
+@click.command(
+    "runs", cls=shared.Command, short_help="List the runs of a deployment.", params=[*where]
+)
+@option("--table NAME", help="only those of this table")
+@option("--limit N", help="how many (default 20)", type=whole(1, MOST_LISTED), default=20)
+@stack
+@shared.format_
+@shared.quiet
+def runs(**options: Any) -> None:
+    """List the latest runs of a deployment, the last begun first.
+
+    \b
+    examples:
+      keyhop runs                            of all its state machines
+      keyhop runs --table Orders --limit 5
+      keyhop runs --format json              for programs
+
+    Step Functions forgets an execution 90 days after its end.
+    """
+
+
+@click.command(
+    "show", cls=shared.Command, short_help="Show a run of a deployment.", params=[*where]
+)
+@name
+@follow
+@stack
+@shared.format_
+@shared.quiet
+def show(**options: Any) -> None:
+    """Show how far a run of a deployment is, what came of it, or why it failed.
+
+    \b
+    examples:
+      keyhop show RUN                        RUN: as keyhop runs names it
+      keyhop show RUN --follow               until it ends
+      keyhop show RUN --format json          for programs
+
+    exit status: 0 shown, with --follow: finished; 2 error, with --follow: or failed; 3 its check
+    has found missing keys; 4 its read units are spent; 130 Ctrl-C: the run goes on.
+    """
+
+
+@click.command(
+    "fetch", cls=shared.Command, short_help="Copy the keys of a deployment's run.", params=[*where]
+)
+@name
+@shared.argument(
+    "directory", metavar="DIR", help="new, or empty, or of a fetch that broke off; - to print them"
+)
+@stack
+@shared.format_
+@shared.quiet
+def fetch(**options: Any) -> None:
+    """Copy the keys of a finished run of a deployment into a directory.
+
+    \b
+    examples:
+      keyhop fetch RUN keys                  keys/parts, keys/manifest.json
+      keyhop fetch RUN - --format csv        print them; nothing is kept
+
+    The directory is as one of keyhop keys --output. Each part is checked by its SHA-256. After an
+    interruption the same command goes on.
+
+    exit status: 0 done, 2 error, 130 interrupted, 143 terminated.
+    """

@@ -1,0 +1,287 @@
+"""What `keyhop run`, `runs`, `show` and `fetch` do: executions started, followed, shown, copied."""
+
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from heapq import nlargest
+from pathlib import Path
+from typing import Any, cast
+
+from keyhop.checks import camel
+from keyhop.cli.display import StatusLine, progress_text
+from keyhop.cli.executions import Execution, Executions
+from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
+from keyhop.cli.fetch import fetch as copy_run
+from keyhop.cli.fetch import keys_of
+from keyhop.cli.fleet import DEFAULT_STACK
+from keyhop.cli.fleet_view import (
+    plan_lines,
+    printable,
+    progress_json,
+    rows_lines,
+    run_json,
+    run_lines,
+    run_row,
+)
+from keyhop.cli.options import Options
+from keyhop.cli.output import is_text, put_out
+from keyhop.cli.printed import Printed
+from keyhop.cli.session import Stop, stop_on_signals
+from keyhop.cli.stack import ENUMERATE_KEYS, Stack, find_stack
+from keyhop.cli.standing import Standing
+from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import KeyhopError, RunConflict
+from keyhop.jobs.formats import Encoder, Format
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.request import RUN_ID, table_name
+from keyhop.keys.request import KeysInput, parse
+from keyhop.wording import counted
+
+STATUSES = {"BudgetSpent": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
+"""Exit statuses of runs that have failed, by their errors."""
+
+NAMES = {
+    "plan_only": "--plan",
+    "verify_share": "--verify",
+    "status": "keyhop index status",
+    "audit": "AuditKeyIndex",
+}
+"""Of what is not named as in an execution's input (see contradictions)."""
+
+LOOKED_THROUGH = 200
+"""Executions of each state machine among which those of one table are looked for."""
+
+MOST_OF_TABLE_NAME = 50
+
+
+def run(options: Options) -> int:
+    """One of the commands; returns its exit status."""
+    endpoint = Endpoint(options.region, options.profile, None, options.role_arn)
+    command = {"run": start, "runs": list_runs, "show": show, "fetch": fetch}[options.action]
+    return command(options, lambda: find_stack(options.stack, endpoint))
+
+
+def start(options: Options, find: Callable[[], Stack]) -> int:
+    """`keyhop run`."""
+    given = _input(options)
+    stack = find()
+    executions = stack.executions(ENUMERATE_KEYS)
+    name = options.name or new_name(options.table)
+    arn = executions.start(given, name)
+    if not options.plan:
+        if is_text(options.format):
+            print(name, flush=True)
+        if not options.follow:
+            if not is_text(options.format):
+                put_out(options.format, {"run": options.resume or name, "execution": arn}, str)
+            if not options.quiet:
+                print(f"keyhop: Started. To follow it: {come_back(stack, name)}", file=sys.stderr)
+            return DONE
+    ended = follow(stack, executions, arn, options.quiet)
+    if ended is None:
+        return INTERRUPTED
+    if options.plan and ended.has_succeeded:
+        put_out(options.format, ended.output, lambda: "\n".join(plan_lines(ended.output)))
+        return DONE
+    told = _told(stack, ended)
+    if not is_text(options.format):
+        put_out(options.format, told, str)
+    elif not options.quiet or not ended.has_succeeded:
+        print(*run_lines(told), sep="\n", file=sys.stderr)
+    return status_of(ended)
+
+
+def list_runs(options: Options, find: Callable[[], Stack]) -> int:
+    """`keyhop runs`."""
+    stack = find()
+    most = options.limit if options.table is None else max(LOOKED_THROUGH, options.limit)
+    latest = (one for executions in stack.all_executions() for one in executions.latest(most))
+    wanted = None if options.table is None else table_name(options.table)
+    found = nlargest(
+        options.limit,
+        (one for one in latest if wanted in (None, table_name(one.table))),
+        key=lambda one: one.started,
+    )
+    rows = [run_row(one) for one in found]
+    put_out(options.format, rows, lambda: "\n".join(rows_lines(rows, datetime.now(UTC))))
+    return DONE
+
+
+def show(options: Options, find: Callable[[], Stack]) -> int:
+    """`keyhop show`."""
+    stack = find()
+    executions, execution = stack.find(options.run)
+    if options.follow and not execution.is_over:
+        ended = follow(stack, executions, execution.arn, options.quiet)
+        if ended is None:
+            return INTERRUPTED
+        execution = ended
+    told = _told(stack, execution)
+    put_out(options.format, told, lambda: "\n".join(run_lines(told)))
+    return status_of(execution) if options.follow else DONE
+
+
+def fetch(options: Options, find: Callable[[], Stack]) -> int:
+    """`keyhop fetch`."""
+    stack = find()
+    remote = _finished(stack, options.run)
+    with stop_on_signals("Start the same command again: it goes on.") as stop:
+        if options.directory == "-":
+            return _print_keys(remote, options.format, stop)
+        path = Path(options.directory)
+        with StatusLine(options.quiet) as status:
+
+            def look(done: int, total: int) -> None:
+                text = f"fetching, {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+                status.now("fetching", text, done / max(1, total))
+
+            manifest = copy_run(remote, path, stop.event, look)
+        report = {
+            "run": manifest["run"],
+            "directory": str(path),
+            "keys": manifest["keys"],
+            "parts": len(manifest["parts"]),
+            "bytes": sum(part["size"] for part in manifest["parts"]),
+        }
+        keys, parts = counted(report["keys"], "key"), counted(report["parts"], "part")
+        table = printable(manifest["table"])
+        put_out(options.format, report, lambda: f"{keys} of {table} in {path}, {parts}")
+        return DONE
+    return stop.status
+
+
+def _finished(stack: Stack, name: str) -> Journal:
+    """The files of a run by its name, or by that of an execution that worked on it."""
+    if RUN_ID.fullmatch(name) and stack.runs.journal(name).is_finished():
+        return stack.runs.journal(name)
+    journal = stack.runs.journal(stack.find(name)[1].run)
+    if not journal.is_finished():
+        raise RunConflict(f"The run {name!r} is not finished: see keyhop show {name}.")
+    return journal
+
+
+def _print_keys(remote: Journal, format_: str | None, stop: Stop) -> int:
+    plan = remote.plan()
+    assert plan is not None
+    format_ = "jsonl" if format_ == "typed-json" else format_ or "text"
+    printed = Printed(Encoder(cast("Format", format_), plan.space))
+    for batch in keys_of(remote, plan):
+        if stop.event.is_set():
+            raise Stopped
+        printed.write(0, batch)
+    return DONE
+
+
+def follow(
+    stack: Stack,
+    executions: Executions,
+    arn: str,
+    quiet: bool = False,
+    wait: Callable[[float], object] = time.sleep,
+) -> Execution | None:
+    """Show how far an execution is until it ends; None if Ctrl-C has ended the showing before.
+
+    Raises KeyhopError, such as for a network that is gone; the execution goes on all the same.
+    """
+    progress = _Progress(stack)
+    try:
+        with StatusLine(quiet) as status:
+            return executions.follow(arn, lambda seen: progress.show(seen, status), wait)
+    except KeyboardInterrupt:
+        name = arn.rpartition(":")[2]
+        print(
+            f"keyhop: The run goes on without you. To come back: {come_back(stack, name)}",
+            file=sys.stderr,
+        )
+        return None
+    except KeyhopError as error:
+        name = arn.rpartition(":")[2]
+        raise type(error)(f"{error} The run goes on: {come_back(stack, name)}") from error
+
+
+class _Progress:
+    """How far an execution is, in a line."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._standing: Standing | None = None
+        self._before = (0.0, 0, 0.0)
+
+    def show(self, seen: Execution, status: StatusLine) -> None:
+        """Look at what the run has committed, if the execution is one of EnumerateKeys."""
+        if not seen.machine.endswith(f"-{ENUMERATE_KEYS}"):
+            status.now(seen.status, f"{seen.machine.rpartition('-')[2]}: at work")
+            return
+        is_first = self._standing is None
+        self._standing = standing = self._standing or Standing(self._stack.runs, seen.run)
+        totals = None
+        with suppress(KeyhopError):  # the run itself ends if its files are harmed
+            totals = standing.look()
+        if totals is None or standing.plan is None:
+            status.now("planning", "planning", 0.0)
+            return
+        units, ended = totals.usage.read_units, totals.ended
+        if is_first and seen.run != seen.name:  # what an earlier execution has done
+            self._before = units, ended, seen.seconds
+        units_before, ended_before, seconds_before = self._before
+        elapsed = max(1.0, seen.seconds - seconds_before)
+        segments, gained = standing.plan.segments, ended - ended_before
+        parts = progress_text(
+            totals.keys,
+            units,
+            (units - units_before) / elapsed,
+            (ended, segments),
+            elapsed * (segments - ended) / gained if gained > 0 else None,
+            totals.usage.throttles.total(),
+        )
+        status.now("", parts, ended / segments)
+
+
+def _told(stack: Stack, execution: Execution) -> dict[str, Any]:
+    progress = None
+    if not execution.has_succeeded and execution.machine.endswith(f"-{ENUMERATE_KEYS}"):
+        standing = Standing(stack.runs, execution.run)
+        with suppress(KeyhopError):
+            totals = standing.look()
+            if totals is not None and standing.plan is not None:
+                progress = progress_json(standing.plan, totals)
+    files = stack.runs.store(execution.run).url("")
+    return run_json(execution, files, progress, "" if stack.name == DEFAULT_STACK else stack.name)
+
+
+def _input(options: Options) -> dict[str, Any]:
+    """The input of EnumerateKeys that the flags are; raises InvalidInput."""
+    said = vars(options) | {
+        "plan_only": options.plan,
+        "verify_share": options.verify,
+        "format": options.file_format,
+    }
+    given = {
+        camel(field.name): said[field.name]
+        for field in fields(KeysInput)
+        if said.get(field.name, field.default) != field.default
+    }
+    parse(given, lambda name: NAMES.get(name, f"--{name}"))
+    return given
+
+
+def new_name(table: str) -> str:
+    """Of a run of this table."""
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{table_name(table)[:MOST_OF_TABLE_NAME]}-{moment}-{uuid.uuid4().hex[:4]}"
+
+
+def come_back(stack: Stack, name: str) -> str:
+    """The command that shows a run."""
+    where = "" if stack.name == DEFAULT_STACK else f" --stack {stack.name}"
+    return f"keyhop show {name} --follow{where}"
+
+
+def status_of(execution: Execution) -> int:
+    """The exit status of a command that has waited for its end."""
+    return DONE if execution.has_succeeded else STATUSES.get(execution.error, FAILED)

@@ -1,0 +1,268 @@
+"""A deployment's runs as JSON, and as text for people. Pure."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from keyhop.cli.executions import Execution
+from keyhop.jobs.model import RunPlan, Totals
+from keyhop.wording import counted, duration
+
+STATES = {
+    "RUNNING": "running",
+    "PENDING_REDRIVE": "to be gone on with",
+    "SUCCEEDED": "finished",
+    "FAILED": "failed",
+    "TIMED_OUT": "timed out",
+    "ABORTED": "stopped",
+}
+FLAGS = {"planOnly": "--plan", "verifyShare": "--verify", "format": "--file-format"}
+"""Fields of an input whose flag is not called so."""
+
+CONSOLES = {"aws-cn": "console.amazonaws.cn", "aws-us-gov": "console.amazonaws-us-gov.com"}
+SERVICES = ("dynamodb", "lambda", "step_functions", "s3")
+AGAIN = re.compile(r"\bstart\b[^{]* with (?=\{)")
+"""What stands before the input to start again with, in the cause of a failure."""
+
+
+def console_url(arn: str) -> str:
+    """The page of an execution in AWS's console."""
+    _, partition, _, region, *_ = arn.split(":")
+    host = CONSOLES.get(partition, f"{region}.console.aws.amazon.com")
+    return f"https://{host}/states/home?region={region}#/v2/executions/details/{arn}"
+
+
+def command_of(given: Mapping[str, Any], stack: str = "") -> str:
+    """The `keyhop run` of an execution's input; stack: its name, unless it is the usual one."""
+    words = ["keyhop", "run", str(given.get("table", ""))]
+    for name, value in given.items():
+        if name in ("table", "scheduled") or value in (None, False):
+            continue
+        flag = FLAGS.get(name) or "--" + "".join(
+            f"-{c.lower()}" if c.isupper() else c for c in name
+        )
+        words += (
+            [flag]
+            if value is True
+            else [flag, f"{value:.15g}" if _is_number(value) else str(value)]
+        )
+    return shlex.join([*words, *(("--stack", stack) if stack else ())])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float))
+
+
+def advised(cause: str) -> Mapping[str, Any] | None:
+    """The input that a failed run's cause gives to go on with; None if there is none."""
+    found = AGAIN.search(cause)
+    try:
+        given = json.JSONDecoder().raw_decode(cause, found.end())[0] if found else None
+    except ValueError:
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def progress_json(plan: RunPlan, totals: Totals) -> dict[str, Any]:
+    """How far a run is."""
+    usage = totals.usage
+    return {
+        "segments": plan.segments,
+        "ended": totals.ended,
+        "share": round(totals.ended / plan.segments, 4),
+        "keys": totals.keys,
+        "requests": usage.requests,
+        "read_units": round(usage.read_units, 3),
+        "throttles": dict(sorted(usage.throttles.items())),
+        "dollars": round(plan.prices.dollars(usage.read_units), 9),
+        "prices": plan.prices.on_demand,
+    }
+
+
+def run_json(
+    execution: Execution, files: str, progress: Mapping[str, Any] | None, stack: str = ""
+) -> dict[str, Any]:
+    """One run. files: where its files are. progress: of one that has not succeeded."""
+    return {
+        "run": execution.run,
+        "execution": execution.arn,
+        "machine": execution.machine.rpartition("-")[2],
+        "status": execution.status,
+        "table": execution.table,
+        "started": _moment(execution.started),
+        "ended": _moment(execution.ended),
+        "seconds": round(execution.seconds, 1),
+        "input": execution.given,
+        "progress": progress and {**progress, **_pace(execution, progress)},
+        "result": execution.output,
+        "error": execution.error or None,
+        "cause": execution.cause or None,
+        "go_on": _how_to_go_on(execution, progress, stack),
+        "files": files,
+        "console": console_url(execution.arn),
+    }
+
+
+def _pace(execution: Execution, progress: Mapping[str, Any]) -> dict[str, float]:
+    """Read units a second, and seconds left, while the run works that this very execution began."""
+    if execution.is_over or execution.run != execution.name or not progress["ended"]:
+        return {}
+    left = progress["segments"] - progress["ended"]
+    return {
+        "read_units_per_second": round(progress["read_units"] / max(1.0, execution.seconds), 3),
+        "seconds_left": round(execution.seconds * left / progress["ended"], 1),
+    }
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _how_to_go_on(execution: Execution, progress: Any, stack: str) -> list[str]:
+    """Commands, of which one suffices."""
+    if not execution.is_over or execution.has_succeeded or not execution.table:
+        return []
+    told = advised(execution.cause)
+    if told is None and not execution.cause and progress is not None:  # it was stopped
+        told = {"table": execution.table, "resume": execution.run}
+    commands = [command_of(told, stack)] if told else []
+    if execution.redrivable and told:
+        redrive = "aws stepfunctions redrive-execution --execution-arn"
+        commands.append(f"{redrive} {execution.arn}")
+    return commands
+
+
+def run_lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """One run, of run_json, for people."""
+    state = STATES.get(told["status"], told["status"])
+    name = told["execution"].rpartition(":")[2]
+    how_long = f"{'after' if told['ended'] else 'for'} {duration(told['seconds'])}"
+    yield f"{printable(name)}: {told['machine']} of {printable(told['table'])}, {state} {how_long}"
+    if told["run"] != name:
+        yield f"  run       {printable(told['run'])}"
+    result, progress = told["result"], told["progress"]
+    if isinstance(result, Mapping) and "keys" in result and "manifest" in result:
+        yield from result_lines(result)
+    elif result is not None:
+        yield json.dumps(result, indent=2)
+    elif progress is not None:
+        yield (
+            f"  done      {progress['share']:.0%}: {progress['ended']:,} of "
+            f"{counted(progress['segments'], 'segment')}, {counted(progress['keys'], 'key')}"
+        )
+        yield (
+            f"  read      {progress['read_units']:,.1f} RRU in "
+            f"{counted(progress['requests'], 'request')}: ${progress['dollars']:.6f} "
+            f"({progress['prices']})"
+        )
+        if "seconds_left" in progress:
+            left = duration(progress["seconds_left"])
+            yield f"  rate      {progress['read_units_per_second']:,.1f} RRU/s, about {left} left"
+    if told["cause"] or told["error"]:
+        yield f"  {printable(told['error'] or 'error')}: {printable(told['cause'] or '')}"
+    for command, before in zip(told["go_on"], ("go on by", "or      "), strict=False):
+        yield f"  {before}  {printable(command)}"
+    yield f"  files     {told['files']}"
+    yield f"  console   {told['console']}"
+
+
+def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """The output of EnumerateKeys, for people."""
+    cost = result["cost"]
+    segments = result["segments"]
+    yield f"  keys      {result['keys']:,}"
+    yield f"  method    {result['method']}"
+    requests = counted(result["requests"], "request")
+    yield f"  read      {result['read_units']:,.1f} RRU in {requests}"
+    yield f"  cost      ${cost['total']:.6f}: {_dollars(cost)}"
+    yield f"            ({cost['prices']})"
+    yield (
+        f"  segments  {segments['total']:,}, of {segments['mean_keys']:,.1f} keys, "
+        f"{segments['most_keys']:,} in the largest"
+    )
+    yield f"  manifest  {result['manifest']}"
+    if "verify" in result:
+        check = result["verify"]
+        looked = f"{counted(check['segments'], 'segment')} with {counted(check['keys'], 'key')}"
+        yield (
+            f"  checked   {looked}: missing {check['missing']:,}, surplus {check['surplus']:,}; "
+            f"{check['read_units']:,.1f} RRU"
+        )
+
+
+def plan_lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """The output of EnumerateKeys with planOnly, for people."""
+    keys, cost, spent = told["keys"], told["cost"], told["spent"]
+    way = told["methods"].get(told["method"])
+    name = f"{told['table']}/{told['index']}" if told["index"] else told["table"]
+    high = "" if keys["high"] is None else f" to {keys['high']:,}"
+    yield (
+        f"{name} has about {counted(keys['estimate'], 'distinct partition key')} "
+        f"(95% interval {keys['low']:,}{high})."
+    )
+    yield f"  method    {told['method']}: {told['reason']}"
+    spread = f"{counted(told['segments'], 'segment')} in {counted(told['groups'], 'group')}"
+    yield f"  spread    {spread}, {counted(told['workers'], 'worker')} at once"
+    if way is not None:
+        yield (
+            f"  would be  {way['read_units']['estimate']:,.1f} RRU in "
+            f"{counted(way['requests'], 'request')}, in about {duration(way['seconds'])}"
+        )
+    yield f"  cost      ${cost['total']:.6f}: {_dollars(cost)}"
+    yield f"            ({cost['prices']})"
+    yield f"  this plan read {spent['read_units']:,.1f} RRU: ${spent['dollars']:.6f}"
+
+
+def _dollars(cost: Mapping[str, Any]) -> str:
+    """Of each service, and of a check."""
+    services = {name: name.replace("_", " ") for name in SERVICES} | {"verify": "check"}
+    return ", ".join(f"{said} ${cost[name]:.6f}" for name, said in services.items() if name in cost)
+
+
+def run_row(execution: Execution) -> dict[str, Any]:
+    """One line of `keyhop runs`."""
+    output = execution.output if isinstance(execution.output, Mapping) else {}
+    cost = output.get("cost")
+    keys = output.get("keys")
+    return {
+        "run": execution.name,
+        "machine": execution.machine.rpartition("-")[2],
+        "table": execution.table,
+        "status": execution.status,
+        "keys": keys if isinstance(keys, int) else None,
+        "dollars": cost.get("total") if isinstance(cost, Mapping) else None,
+        "started": _moment(execution.started),
+        "seconds": round(execution.seconds, 1),
+        "error": execution.error or None,
+    }
+
+
+def rows_lines(rows: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[str]:
+    """What `keyhop runs` shows to people."""
+    table = [("run", "what", "table", "state", "keys", "cost", "began", "took")]
+    for row in rows:
+        age = now - datetime.fromisoformat(row["started"])
+        state = STATES.get(row["status"], row["status"])
+        table.append(
+            (
+                printable(row["run"]),
+                row["machine"],
+                printable(row["table"]),
+                f"{state}: {printable(row['error'])}" if row["error"] else state,
+                "" if row["keys"] is None else f"{row['keys']:,}",
+                "" if row["dollars"] is None else f"${row['dollars']:.4f}",
+                f"{duration(age.total_seconds())} ago",
+                duration(row["seconds"]),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        yield "  ".join(map(str.ljust, line, widths)).rstrip()
+
+
+def printable(text: str) -> str:
+    """Text of others on one line, without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))

@@ -1,0 +1,389 @@
+"""`keyhop rekey ACTION TABLE`: the flags; what the actions do is in rekey_actions.py."""
+
+import math
+from typing import Any
+
+import click
+
+from keyhop.cli import options as shared
+from keyhop.cli.options import Decorator, argument, in_section, limit, number, output, together
+
+SHOW_KEYS = ("full", "digest")
+ACCEPTS = ("unseen", "drop-indexes", "drop-local-indexes", "keep-local-indexes")
+"""As likeness.ACCEPTS, which no start of a command need import."""
+
+KEY_TYPES = ("S", "N", "B")
+
+option = in_section("This action")
+before = in_section("Before it begins")
+to = option("--to NEW", help="the table under the other primary key", required=True)
+stack = shared.place(
+    "--stack NAME",
+    help="have it done by this deployment, whose function follows the tables (default: this "
+    "process does it; who follows is as start was told)",
+)
+dry_run = before("--dry-run", help="look at all that it needs, print that, and change nothing")
+
+
+def key_attribute(text: str) -> tuple[str, str | None]:
+    """NAME, or NAME:S, NAME:N, NAME:B."""
+    name, colon, type_ = text.rpartition(":")
+    if not colon or type_ not in KEY_TYPES:
+        return text, None
+    if not name:
+        raise click.BadParameter(f"{text!r} is not NAME or NAME:TYPE, such as tenant:S")
+    return name, type_
+
+
+percent = number("a percentage, from 0 to 100", lambda value: 0 <= value <= 100)
+units_a_second = number("a number of write units a second, 0 or more", lambda value: value >= 0)
+
+days = number("a number of days, 0 or more", lambda value: 0 <= value < math.inf)
+
+freeze = number("a number of seconds, from 6 to 20", lambda value: 6 <= value <= 20)
+
+designing = together(
+    option(
+        "--template FILE",
+        help="how items are mapped, as YAML or JSON (docs/rekey-templates.md)",
+        required=True,
+    ),
+    option(
+        "--partition-key NAME[:TYPE]",
+        help="of NEW, if it is not there yet; TYPE is S, N or B (default: as of TABLE)",
+        type=key_attribute,
+    ),
+    option(
+        "--sort-key NAME[:TYPE]",
+        help="the same; --sort-key= for none (default: as of TABLE)",
+        type=key_attribute,
+    ),
+    option(
+        "--accept WHAT",
+        help="go on though something cannot be as in TABLE: as plan names it; may be repeated",
+        type=click.Choice(ACCEPTS),
+        multiple=True,
+    ),
+)
+working = together(
+    option(
+        "--functions FILE",
+        help="the file of the template's functions, if it has any: only this text runs here",
+    ),
+    shared.max_read_rate,
+    shared.give_up_after,
+    output("--output DIR", "-o", help="keep the run in DIR; such a run can be resumed"),
+    output("--resume", help="continue the unfinished run in DIR"),
+)
+follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
+
+
+@click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
+@shared.everywhere
+@stack
+def rekey(**_: Any) -> None:
+    """Move a live table under another primary key, and back.
+
+    \b
+    examples, for the table Orders, which is to become OrdersByTenant:
+      keyhop rekey plan Orders --to OrdersByTenant --template t.yaml
+      keyhop rekey create Orders --to OrdersByTenant --template t.yaml
+      keyhop rekey start Orders --to OrdersByTenant --stack Keyhop --follow
+      keyhop rekey status Orders --to OrdersByTenant
+      keyhop rekey verify Orders --to OrdersByTenant
+      keyhop rekey shadow Orders 10 --to OrdersByTenant
+      keyhop rekey cutover Orders --to OrdersByTenant --dry-run
+      keyhop rekey rollback Orders --to OrdersByTenant
+      keyhop rekey complete Orders --to OrdersByTenant
+
+    TABLE is the table as it is, NEW the one under the other key. Until cutover TABLE serves, and
+    nothing is changed in it; after it NEW serves, TABLE is kept true, and rollback goes back. What
+    is seen in each phase, what to do, and until when one can go back: docs/rekey.md.
+
+    exit status: 0 done, 2 error, 3 plan has found something in the way, verify a difference, or a
+    gate is shut, 130 interrupted, 143 terminated. Each command can be started again.
+    """
+
+
+def action(*options: Decorator, argument: Decorator | None = None) -> Decorator:
+    """An action with these options and those of all actions."""
+    command = rekey.command(cls=shared.Command)
+    first = () if argument is None else (argument,)
+    return together(
+        command,
+        shared.table,
+        *first,
+        to,
+        *options,
+        shared.reporting,
+        shared.where,
+        stack,
+    )
+
+
+@action(
+    designing,
+    option("--full", help="count collisions of all items, by a scan; asks before it costs a lot"),
+    limit(
+        "--max-read-units RRU",
+        help="the sample reads no more than this (default 200)",
+        type=shared.positive,
+        default=200.0,
+    ),
+    shared.max_read_rate,
+    shared.give_up_after,
+    shared.yes,
+    output(
+        "--show-keys HOW",
+        help="of ten items, before and after: full (default on a terminal), or digest",
+        type=click.Choice(SHOW_KEYS),
+    ),
+)
+def plan(**options: Any) -> None:
+    """Say what would become of the items, what it would cost, and whether an index would do.
+
+    \b
+    examples:
+      keyhop rekey plan Orders --to New --template t.yaml
+      keyhop rekey plan Orders --to New --template t.yaml --full
+      keyhop rekey plan Orders --to New --template t.yaml --partition-key tenant:S
+
+    It reads a sample, and changes nothing.
+    """
+
+
+@action(
+    designing,
+    option(
+        "--adopt",
+        help="take NEW as it is: it is there, with these keys and a stream, and empty",
+    ),
+    dry_run,
+    shared.yes,
+)
+def create(**options: Any) -> None:
+    """Create the new table as the old one is, and the side table; turn on what is needed.
+
+    \b
+    examples:
+      keyhop rekey create Orders --to New --template t.yaml --dry-run
+      keyhop rekey create Orders --to New --template t.yaml
+
+    Nothing is copied yet. TTL of the new table stays off until cutover.
+    """
+
+
+@action(
+    option(
+        "--with-shards",
+        help="TABLE is a sharded table, and the template deals with its shards' suffixes",
+    ),
+    follow,
+    dry_run,
+    shared.yes,
+    shared.max_write_rate,
+    working,
+)
+def start(**options: Any) -> None:
+    """Begin to follow the old table's writes, then copy what is there.
+
+    \b
+    examples:
+      keyhop rekey start Orders --to New --stack Keyhop --follow
+      keyhop rekey start Orders --to New -o copy          from here, alone
+      keyhop rekey start Orders --to New -o copy --resume
+
+    With --stack the functions of a deployment follow the table, and copy it. Without it this
+    process copies alone, and nothing follows: writes to TABLE meanwhile are missed until verify.
+    """
+
+
+@action(
+    shared.yes,
+    argument=argument("rate", help="write units a second; 0 to stand", type=units_a_second),
+)
+def throttle(**options: Any) -> None:
+    """Hold the copy under so many write units a second, from now on.
+
+    \b
+    examples:
+      keyhop rekey throttle Orders 500 --to New
+      keyhop rekey throttle Orders 0 --to New          stand still
+
+    The copy of live writes is never slowed.
+    """
+
+
+@action(shared.yes)
+def pause(**options: Any) -> None:
+    """Let the copy stand still; live writes are followed on.
+
+    \b
+    examples:
+      keyhop rekey pause Orders --to New
+      keyhop rekey resume Orders --to New
+    """
+
+
+@action(shared.yes)
+def resume(**options: Any) -> None:
+    """Let the copy go on after a pause.
+
+    \b
+    examples:
+      keyhop rekey resume Orders --to New
+    """
+
+
+@action(
+    option(
+        "--sample SHARE",
+        help="only this share of the items (0 to 1); opens no gate of the cutover",
+        type=shared.share,
+    ),
+    option("--no-repair", help="only look"),
+    follow,
+    shared.yes,
+    working,
+)
+def verify(**options: Any) -> None:
+    """Compare the two tables item by item, with strong reads; repair what differs.
+
+    \b
+    examples:
+      keyhop rekey verify Orders --to New --no-repair     only look
+      keyhop rekey verify Orders --to New                 asks, then repairs too
+      keyhop rekey verify Orders --to New --stack Keyhop --follow
+    """
+
+
+@action(
+    shared.yes,
+    argument=argument("share", help="percent of reads, 0 to 100", type=percent),
+)
+def shadow(**options: Any) -> None:
+    """Let routers make this share of their reads on both tables, and compare.
+
+    \b
+    examples:
+      keyhop rekey shadow Orders 1 --to New
+      keyhop rekey shadow Orders 0 --to New             no more
+
+    The table that serves answers. A real difference forbids a larger share.
+    """
+
+
+@action(
+    dry_run,
+    option(
+        "--expect N",
+        help="how many routers must have reported (default: as the control item says)",
+        type=shared.whole(0, 100_000),
+    ),
+    option(
+        "--freeze-limit SECONDS",
+        help="go back if writes would wait for longer, 6 to 20 (default 10)",
+        type=freeze,
+    ),
+    follow,
+    shared.yes,
+)
+def cutover(**options: Any) -> None:
+    """Let the new table serve; writes wait for a few seconds, reads never.
+
+    \b
+    examples:
+      keyhop rekey cutover Orders --to New --dry-run    which gates are open?
+      keyhop rekey cutover Orders --to New
+      keyhop rekey rollback Orders --to New             ... and back
+
+    All gates must be open. If a step fails before the turn, the old table serves on by itself.
+    """
+
+
+@action(shared.yes)
+def redrive(**options: Any) -> None:
+    """Work again what the functions gave up: the messages of their failure queue.
+
+    \b
+    examples:
+      keyhop rekey redrive Orders --to New --stack Keyhop
+
+    What is settled leaves the queue; doing it late, or twice, does no harm.
+    """
+
+
+@action(
+    dry_run,
+    option("--accept", help="go back though items of NEW cannot be mapped back: they are lost"),
+    follow,
+    shared.yes,
+)
+def rollback(**options: Any) -> None:
+    """Let the old table serve again; the same steps the other way.
+
+    \b
+    examples:
+      keyhop rekey rollback Orders --to New --dry-run   what would be lost?
+      keyhop rekey rollback Orders --to New
+
+    Possible from cutover until complete.
+    """
+
+
+@action(
+    dry_run,
+    option(
+        "--window DAYS",
+        help="how long after the cutover there has to be a way back (default 7)",
+        type=days,
+        default=7.0,
+    ),
+    option("--export BUCKET", help="first export TABLE to this bucket (point-in-time recovery)"),
+    option(
+        "--delete-source NAME",
+        help="delete TABLE at the end, whose name has to be given again (default: it is kept)",
+    ),
+    shared.yes,
+)
+def complete(**options: Any) -> None:
+    """End it after a cutover: remove all that is Keyhop's. There is no way back then.
+
+    \b
+    examples:
+      keyhop rekey complete Orders --to New --dry-run
+      keyhop rekey complete Orders --to New             the old table is kept
+      keyhop rekey complete Orders --to New --delete-source Orders
+    """
+
+
+@action(
+    dry_run,
+    option("--keep-new", help="do not delete NEW"),
+    shared.yes,
+)
+def cancel(**options: Any) -> None:
+    """End it before a cutover: all as it was before create.
+
+    \b
+    examples:
+      keyhop rekey cancel Orders --to New --dry-run
+      keyhop rekey cancel Orders --to New
+    """
+
+
+@action(
+    output(
+        "--show-keys HOW",
+        help="full: name some of the items that collide, and of the stragglers",
+        type=click.Choice(SHOW_KEYS),
+    ),
+)
+def status(**options: Any) -> None:
+    """Show how far it is, what stands in its way, and what to do next.
+
+    \b
+    examples:
+      keyhop rekey status Orders --to New
+      keyhop rekey status Orders --to New -f json | jq .next
+    """

@@ -1,0 +1,87 @@
+"""What a deployment does for a re-key: a function follows the streams, state machines do the rest.
+
+Which deployment, the side table remembers from `start --stack` on.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from keyhop.cli.exit_status import DONE, INTERRUPTED
+from keyhop.cli.fleet_actions import come_back, follow, new_name, status_of
+from keyhop.cli.fleet_view import printable
+from keyhop.cli.options import Options
+from keyhop.cli.output import is_text, put_out
+from keyhop.cli.stack import MACHINES, Stack, find_stack
+from keyhop.dynamodb.client import Connection, Endpoint
+from keyhop.dynamodb.tables import look_up
+from keyhop.errors import CannotStart
+from keyhop.rekey.around import Deployed as Seen
+from keyhop.rekey.mapping import SETTINGS
+from keyhop.rekey.pair import Pair
+from keyhop.streams.event_source import Mappings
+
+FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
+"""Outputs of a stack."""
+
+
+class Deployed:
+    """A deployment that has the field `rekey`."""
+
+    def __init__(self, name: str, endpoint: Endpoint, options: Options) -> None:
+        self.name = name
+        self._options = options
+        self._stack: Stack = find_stack(name, endpoint)
+        if FUNCTION not in self._stack.outputs:
+            raise CannotStart(
+                f"The stack {name!r} re-keys no tables: name the pair in the field rekey of its "
+                "keyhop.json, and deploy it again."
+            )
+
+    def followers(self) -> Mappings:
+        """The event source mappings of the function that follows the streams."""
+        outputs = self._stack.outputs
+        client = self._stack.client("lambda")
+        return Mappings(client, outputs[FUNCTION], outputs[QUEUE], settings=SETTINGS)
+
+    def seen(self, connection: Connection, pair: Pair) -> Seen:
+        """What can be seen of it beside the tables of a pair."""
+        client, outputs = self._stack.client, self._stack.outputs
+        return Seen(
+            client("lambda"),
+            client("sqs"),
+            outputs[FUNCTION],
+            outputs[QUEUE],
+            pair,
+            lambda table: look_up(connection, table).stream,
+        )
+
+    def run(self, machine: str, given: Mapping[str, Any]) -> int:
+        """Start an execution, and with --follow wait for its end; returns an exit status."""
+        options, stack = self._options, self._stack
+        if MACHINES[machine] not in stack.outputs:
+            raise CannotStart(
+                f"The stack {self.name!r} has no {machine}: deploy this version of Keyhop."
+            )
+        executions = stack.executions(machine)
+        name = new_name(options.to)
+        arn = executions.start(given, name)
+        if not options.follow:
+            told = {"run": name, "execution": arn}
+            put_out(options.format, told, lambda: name)
+            if not options.quiet:
+                print(f"keyhop: Started. To follow it: {come_back(stack, name)}", file=sys.stderr)
+            return DONE
+        ended = follow(stack, executions, arn, options.quiet)
+        if ended is None:
+            return INTERRUPTED
+        if not is_text(options.format):
+            put_out(options.format, {"run": name, "status": ended.status, **_of(ended.output)}, str)
+        if not ended.has_succeeded:
+            told_of = f"{printable(ended.error or 'error')}: {printable(ended.cause or '')}"
+            print(f"keyhop: {told_of}", file=sys.stderr)
+        return status_of(ended)
+
+
+def _of(output: Any) -> Mapping[str, Any]:
+    return {"result": output} if output is not None else {}

@@ -1,0 +1,174 @@
+"""What the actions of `keyhop rekey` share: a pair of tables, its side table, the question."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from keyhop.cli.confirm import Facts, confirm, place
+from keyhop.cli.display import StatusLine, write_report
+from keyhop.cli.exit_status import DONE
+from keyhop.cli.options import Options
+from keyhop.cli.output import is_text, put_out
+from keyhop.cli.rekey_view import standing_json, standing_lines
+from keyhop.cli.session import Stop, connection_of, suggesting
+from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import Step, Table, look_up
+from keyhop.errors import CannotStart, NotPermitted, RunConflict, TableNotFound
+from keyhop.rekey.control import Control, Direction
+from keyhop.rekey.features import ClientOf
+from keyhop.rekey.life import Followers
+from keyhop.rekey.pair import SIDE_SUFFIX
+from keyhop.rekey.side import SideTable
+from keyhop.rekey.standing import DEPLOYMENT, FAILED, Standing
+from keyhop.sharding.key.names import metadata_of
+from keyhop.tasks import tasks_of
+
+if TYPE_CHECKING:
+    from keyhop.cli.rekey_deployed import Deployed
+
+TRIES = 10
+"""Of a change of the control item, which others change too."""
+
+MOST_LISTED = 1_000
+"""Of claims: more are not counted."""
+
+POLL_SECONDS = 2.0
+LOCAL_POLL_SECONDS = 0.05
+
+
+class PairCommand:
+    """One action on a pair. table: the source. tasks: what its runs are made of."""
+
+    tasks = staticmethod(tasks_of)
+
+    def __init__(self, options: Options, stop: Stop) -> None:
+        self.options = options
+        self.stop = stop
+        self.connection = connection_of(options)
+        with suggesting(self.connection, options.table):
+            self.table = look_up(self.connection, options.table)
+        self.say = StatusLine(options.quiet).say
+        self.to: str = options.to
+        endpoint = self.connection.endpoint
+        self.client_of: ClientOf | None = None
+        if not endpoint.is_loopback:
+            self.client_of = partial(aws_client, endpoint=endpoint)
+
+    def side(self) -> SideTable:
+        """The side table of this pair; raises CannotStart if there is none, or another pair's."""
+        side = SideTable(self.connection, self.to + SIDE_SUFFIX, stop=self.stop.event)
+        try:
+            pair = side.plan()
+        except TableNotFound as error:
+            raise CannotStart(
+                f"There is no re-key of {self.table.bare_name} to {self.to}: begin with keyhop "
+                "rekey plan, then create."
+            ) from error
+        if pair.source != self.table.bare_name:
+            raise RunConflict(
+                f"{pair.destination} is being made of {pair.source}, and not of "
+                f"{self.table.bare_name}: give --to another table."
+            )
+        return side
+
+    @cached_property
+    def deployed(self) -> "Deployed | None":
+        """By --stack, or as `start` has noted it; None without one."""
+        name = self.options.stack
+        if name is None:
+            name = (self.side().told(DEPLOYMENT) or {}).get("stack")
+        if name is None:
+            return None
+        from keyhop.cli.rekey_deployed import Deployed  # with boto3's transfers
+
+        return Deployed(name, self.connection.endpoint, self.options)
+
+    @property
+    def by_deployment(self) -> "Deployed | None":
+        """Whose state machines are to do it: only as --stack says; else this process does it."""
+        return None if self.options.stack is None else self.deployed
+
+    def shards_of(self, stack: str | None) -> Callable[[Table], bool]:
+        """Whether a table is sharded, as far as can be told from here: by the metadata table that a
+        deployment of this name makes. PlanRun knows others too.
+        """
+
+        def is_sharded(table: Table) -> bool:
+            try:
+                look_up(self.connection, metadata_of(table.bare_name, stack or ""))
+            except (TableNotFound, NotPermitted):
+                return False
+            return True
+
+        return is_sharded if stack else lambda table: False
+
+    def followers(self) -> Followers | None:
+        """The mappings of the deployment's function; None without one."""
+        return None if self.deployed is None else self.deployed.followers()
+
+    def change(self, side: SideTable, change: Callable[[Control], Control]) -> Control:
+        """Of the control item; returns what it is now."""
+        for _ in range(TRIES):
+            control = side.control()
+            after = change(control)
+            if after == control or side.swap(control, after):
+                return after
+        raise CannotStart("The control item changes all the time: try again in a minute.")
+
+    def standing(self, side: SideTable) -> Standing:
+        control = side.control()
+        figures = side.all_told()
+        if self.deployed is not None:
+            failed = self.deployed.seen(self.connection, side.plan()).failed()
+            figures |= {} if failed is None else {FAILED: {"count": failed}}
+        direction: Direction = "forward" if control.serving == "source" else "reverse"
+        return Standing(
+            pair=side.plan(),
+            control=control,
+            now=time.time(),
+            claims=side.claims(direction, MOST_LISTED),
+            open_batches=[one.at for one in side.open_batches(direction)],
+            clients=side.clients(),
+            stragglers=side.stragglers(),
+            figures=figures,
+            unmapped=side.all_unmapped(direction),
+        )
+
+    def put_out_status(self, side: SideTable) -> int:
+        one, shown = self.standing(side), getattr(self.options, "show_keys", None) == "full"
+        self.put_out(standing_json(one, shown), lambda: "\n".join(standing_lines(one, shown)))
+        return DONE
+
+    def confirm(self, act: str, told: Callable[[], Facts] = tuple) -> None:
+        """Ask, unless --yes was given; raises CannotStart."""
+
+        def facts() -> Facts:
+            yield from place(self.table.arn, self.connection.endpoint)
+            yield "to", self.to
+            yield from told()
+
+        confirm(act, facts, self.options.yes, self.stop.event)
+
+    def put_out(self, report: Mapping[str, Any], text: Callable[[], str]) -> None:
+        """The result, to where it is wanted; its text is a summary, which --quiet leaves out."""
+        options = self.options
+        write_report(options.report, report)
+        if not options.quiet or not is_text(options.format):
+            put_out(options.format, report, text)
+
+    def all_steps(self, step: Callable[[], Step]) -> Step:
+        """Do the next thing until nothing is left to do. Raises Stopped."""
+        said, seconds = "", POLL_SECONDS
+        if self.connection.endpoint.is_loopback:
+            seconds = LOCAL_POLL_SECONDS
+        while True:
+            done = step()
+            if done.done:
+                return done
+            if done.says != said:
+                self.say(f"{done.says} ...")
+                said = done.says
+            if self.stop.event.wait(seconds):
+                raise Stopped

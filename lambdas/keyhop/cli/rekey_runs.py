@@ -1,0 +1,171 @@
+"""`keyhop rekey start` and `verify`: the copy and the comparison, here or by a deployment."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from keyhop.cli.confirm import Facts
+from keyhop.cli.deployment import Deployment
+from keyhop.cli.exit_status import DONE, DRIFT_FOUND
+from keyhop.cli.rekey_pair import PairCommand
+from keyhop.cli.session import job_in, work
+from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import CannotStart
+from keyhop.jobs.local import check_is_begun
+from keyhop.jobs.request import Request
+from keyhop.rekey.backfill import check_unsharded
+from keyhop.rekey.compare.look import DIFFERENCES
+from keyhop.rekey.life import Starting
+from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.rekey.standing import DEPLOYMENT
+from keyhop.rekey.template.files import text_of
+from keyhop.scan.item_calls import write_units
+from keyhop.tasks import transform_of
+from keyhop.wording import counted, duration
+
+ALONE = (
+    "No function follows {} here: what was written since the copy began is missing in {}, until "
+    "keyhop rekey verify finds and repairs it while nobody writes."
+)
+
+
+def start(command: PairCommand) -> int:
+    """Follow the old table, then copy it."""
+    options = command.options
+    side = command.side()
+    control = side.control()
+    if control.serving != "source" or control.stage != "open":
+        raise CannotStart(
+            f"{command.to} serves already, or is about to: there is nothing to copy. See keyhop "
+            "rekey status."
+        )
+    deployed = command.deployed
+    is_sharded = command.shards_of(None if deployed is None else deployed.name)
+    if not options.with_shards:
+        check_unsharded(command.table, is_sharded)
+    facts = partial(_facts, command)
+    if options.dry_run:
+        told = dict(facts())
+        command.put_out(told, lambda: "\n".join(f"{name:11} {text}" for name, text in told.items()))
+        return DONE
+    if not options.resume:
+        command.confirm(f"copy {command.table.name} into {command.to}", facts)
+    given = _without_none(
+        {
+            "rekey": command.to,
+            "maxWriteRate": options.max_write_rate,
+            "maxReadRate": options.max_read_rate,
+            "withShards": options.with_shards or None,
+        }
+    )
+    if deployed is not None:
+        side.tell(DEPLOYMENT, {"stack": deployed.name})
+    command.all_steps(Starting(command.connection, side.plan(), command.followers()).step)
+    if command.by_deployment is not None and deployed is not None:
+        return deployed.run("RekeyBackfill", given)
+    summary = _here(command, parse_backfill(given), "copying", is_sharded=is_sharded)
+    command.put_out(summary, lambda: "\n".join(_copied_lines(command, summary)))
+    if deployed is None:
+        command.say(ALONE.format(command.table.bare_name, command.to))
+    return DONE
+
+
+def verify(command: PairCommand) -> int:
+    """Compare, and repair."""
+    options = command.options
+    command.side()
+    given = _without_none(
+        {
+            "rekey": command.to,
+            "repair": not options.no_repair,
+            "sample": options.sample,
+            "maxReadRate": options.max_read_rate,
+        }
+    )
+    if not options.no_repair and not options.resume:
+        command.confirm(f"compare {command.table.name} and {command.to}, and repair {command.to}")
+    if (deployed := command.by_deployment) is not None:
+        return deployed.run("RekeyVerify", given)
+    summary = _here(command, parse_verify(given), "comparing")
+    counts = summary.get("counts", {})
+    command.put_out(summary, lambda: "\n".join(_verified_lines(command, summary)))
+    return DRIFT_FOUND if any(counts.get(name) for name in DIFFERENCES) else DONE
+
+
+ALWAYS_SHOWN = ("missing", "surplus", "changed")
+
+
+def _here(command: PairCommand, request: Request, state: str, **knowing: Any) -> Mapping[str, Any]:
+    """The manifest of a run of this process; knowing: as of tasks_of. Raises Stopped."""
+    options = command.options
+    path = Path(options.output) if options.output else None
+    if options.resume:
+        if path is None:
+            raise CannotStart("--resume needs --output DIR: the directory of the run.")
+        check_is_begun(path)
+    deployment = Deployment(options, command.connection)
+    if options.functions is not None:
+        knowing["transform_of"] = partial(transform_of, trusted=text_of(Path(options.functions)))
+    tasks = command.tasks(sentinels_of=deployment.sentinels_of, **knowing)
+    with job_in(path, request, tasks, command.connection, options, command.stop) as job:
+        job.prepare(may_be_finished=options.resume)
+        if job.journal.is_finished():
+            return job.journal.manifest() or {}
+        job.begin()
+        if not work(job, options, state):
+            raise Stopped
+        _, summary = job.finish()
+        return dict(summary)
+
+
+def _facts(command: PairCommand) -> Facts:
+    """What the copy comes to, by what DescribeTable says."""
+    options, source = command.options, command.table.source()
+    items, mean = source.item_count, source.mean_item_bytes or 0.0
+    each = write_units(int(mean) or 1) * (1 + len(command.table.global_indexes))
+    prices = command.connection.prices
+    reads, writes = source.size_bytes / 8192, items * each
+    yield "items", f"about {items:,}, as DynamoDB tells (up to six hours old)"
+    yield "reads", f"about {reads:,.0f} RRU"
+    yield "writes", f"about {writes:,.0f} WRU, with the indexes"
+    yield "cost", f"about ${prices.dollars(reads, writes):,.4f} ({prices.on_demand})"
+    yield "time", f"at least {duration(writes / options.max_write_rate)} of writing"
+
+
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _copied_lines(command: PairCommand, summary: Mapping[str, Any]) -> Iterator[str]:
+    counts = summary.get("counts", {})
+    yield f"{counted(sum(counts.values()), 'item')} of {command.table.name} -> {command.to}"
+    for name, count in sorted(counts.items(), key=lambda entry: -entry[1]):
+        yield f"  {name.replace('_', ' '):11} {count:>9,}  {BECAME.get(name, '')}".rstrip()
+    yield _cost(command, summary)
+    for one in summary.get("unmappable", ())[:5]:
+        yield f"  unmappable  {one['key'][:12]} {one['why']}"
+
+
+def _verified_lines(command: PairCommand, summary: Mapping[str, Any]) -> Iterator[str]:
+    counts = summary.get("counts", {})
+    yield f"{command.table.name} and {command.to}, compared"
+    for name, count in {**dict.fromkeys(ALWAYS_SHOWN, 0), **counts}.items():
+        yield f"  {name.replace('_', ' '):17} {count:>9,}"
+    yield _cost(command, summary)
+
+
+def _cost(command: PairCommand, summary: Mapping[str, Any]) -> str:
+    reads, writes = summary.get("read_units", 0.0), summary.get("write_units", 0.0)
+    dollars = command.connection.prices.dollars(reads, writes)
+    return f"  cost        {reads:,.1f} RRU, {writes:,.1f} WRU: ${dollars:,.6f}"
+
+
+BECAME = {
+    "copied": "put",
+    "there": "there already, and newer: left alone",
+    "claimed": "want a place that another item has",
+    "left_out": "left out by the template",
+    "ours": "sentinels of a key index: never copied",
+    "unmappable": "have no form under the other key",
+}

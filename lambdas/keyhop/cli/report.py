@@ -1,0 +1,112 @@
+"""`keyhop report TABLE`: the flags; what the command does is in report_actions.py."""
+
+from typing import Any
+
+import click
+
+from keyhop.cli import options as shared
+from keyhop.cli.options import in_section, limit, output, positive, whole
+from keyhop.report.findings import SEVERITIES
+from keyhop.report.request import DEFAULT_UNITS, LIKE_A_TIME, MOST_CONFIRMED, is_time, seconds_of
+from keyhop.report.shown import SHOW_KEYS
+
+FORMATS = ("text", "json", "html")
+
+reading = in_section("What is looked at")
+judged = in_section("What is judged")
+
+
+def time_span(text: str) -> str:
+    """A time as 14d, 6h, 15m or 30s."""
+    if not is_time(text):
+        raise click.BadParameter(f"{text!r} is not {LIKE_A_TIME}")
+    return text
+
+
+def seconds(text: str) -> float:
+    """The same, in seconds."""
+    return seconds_of(time_span(text))
+
+
+@click.command(
+    "report",
+    cls=shared.Command,
+    short_help="Say what is wrong with a table's keys, and what to do.",
+)
+@shared.table
+@reading(
+    "--exhaustive",
+    help="look at every partition key, not at a sample; asks before it costs more than a little",
+)
+@reading("--control-plane-only", help="read nothing of the table's data")
+@reading(
+    "--since TIME", help="how far back metrics go (default 14d)", type=time_span, default="14d"
+)
+@reading("--stream TIME", help="read the last 15m, say, of the table's stream", type=seconds)
+@reading("--insights", help="ask Contributor Insights for the most accessed keys, where it is on")
+@reading("--code DIR", help="look for calls in your application's Python files; runs none of them")
+@reading("--requests FILE", help="what keyhop.report.sampler has written in your application")
+@reading("--anyway", help="read though key ranges of the table were throttled within the last hour")
+@judged("--peak-writes W", help="write units a second that you expect", type=positive)
+@judged(
+    "--candidate KEY",
+    help="another partition key, such as 'PK=DEVICE#{deviceId}#{ts:day}': what would become of "
+    "your items under it; may be given again",
+    multiple=True,
+)
+@judged(
+    "--confirm N",
+    help="look again at the N largest collections, by more reads (default 3)",
+    type=whole(0, MOST_CONFIRMED),
+    default=3,
+)
+@limit(
+    "--max-read-units RRU",
+    help=f"the sample reads no more than this (default {DEFAULT_UNITS:,.0f})",
+    type=positive,
+)
+@shared.max_read_rate
+@shared.give_up_after
+@shared.yes
+@output(
+    "--format FORMAT",
+    "-f",
+    help="text (default), json or html, to standard output",
+    type=click.Choice(FORMATS),
+)
+@output("--output DIR", "-o", help="write report.html and report.json to DIR")
+@output(
+    "--show-keys HOW",
+    help="digest (default): keys are nowhere written; prefix: the first characters; full",
+    type=click.Choice(SHOW_KEYS),
+    default="digest",
+)
+@output("--baseline OLD.json", help="tell what has changed since this report")
+@output(
+    "--fail-on SEVERITY",
+    help="exit status 5 for a finding of this severity or worse; with --baseline for new ones",
+    type=click.Choice(SEVERITIES),
+)
+@output("--strict", help="exit status 6 if a rule is unknown that a flag would make known")
+@shared.quiet
+@shared.where
+@shared.stack
+def run(**options: Any) -> None:
+    """Say what is right or wrong with a live table's keys, with evidence, what to do, and what that
+    would cost. It reads a sample, and writes nothing.
+
+    \b
+    examples:
+      keyhop report Orders                       a sample of 3,000 RRU: $0.0004
+      keyhop report Orders -o report             the page: report/report.html
+      keyhop report Orders --stream 15m          who is written most
+      keyhop report Orders --code src --requests requests.jsonl
+      keyhop report Orders --candidate 'PK=CUSTOMER#{customerId}'
+      keyhop report Orders --fail-on high --baseline report/report.json
+
+    Each rule says found, clear or unknown: clear only where what was read excludes it, unknown with
+    the price of knowing. What it means and how it is known: docs/report.md.
+
+    exit status: 0 done, 2 error, 5 a finding as severe as --fail-on, 6 something is unknown and
+    --strict was given, 130 interrupted, 143 terminated.
+    """

@@ -1,0 +1,317 @@
+"""What `keyhop report` does: looks at all sources beside each other, judges, and puts it out."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from keyhop.cli.confirm import ASK_ABOVE, confirm, place
+from keyhop.cli.confirm import Facts as Told
+from keyhop.cli.deployment import Deployment
+from keyhop.cli.display import StatusLine
+from keyhop.cli.options import Options
+from keyhop.cli.output import encodable, width_of
+from keyhop.cli.session import Stop, connection_of, stop_on_signals, suggesting
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key
+from keyhop.errors import CannotStart
+from keyhop.report.assemble import assemble
+from keyhop.report.candidates.evaluate import evaluated
+from keyhop.report.candidates.streamed import Listener, listening
+from keyhop.report.candidates.template import Candidate, candidate
+from keyhop.report.facts import (
+    Absent,
+    CodeFacts,
+    Facts,
+    RequestFacts,
+    SampleFacts,
+    StreamFacts,
+)
+from keyhop.report.findings import Report, Spent
+from keyhop.report.looks import Looks, total
+from keyhop.report.pages.baseline import (
+    AGAIN,
+    BaselineUnreadable,
+    Differences,
+    check,
+    differences,
+    status_of,
+)
+from keyhop.report.pages.document import to_json
+from keyhop.report.pages.page import page
+from keyhop.report.pages.text import Line, changes, summary
+from keyhop.report.request import DEFAULT_UNITS, ReportInput, contradictions, report_request
+from keyhop.report.sampling import sample
+from keyhop.report.sources.busiest import Busiest
+from keyhop.report.sources.changes import write_units
+from keyhop.report.sources.code_files import read_directory
+from keyhop.report.sources.guard import why_not
+from keyhop.report.sources.metric_facts import Own
+from keyhop.report.sources.requests import read_requests
+from keyhop.report.sources.traffic import Record, moment_of
+
+HTML, JSON = "report.html", "report.json"
+STYLES = {
+    "title": "bold",
+    "high": "bold red",
+    "medium": "yellow",
+    "low": "cyan",
+    "info": "blue",
+    "unknown": "magenta",
+    "clear": "green",
+    "command": "bold",
+    "quiet": "dim",
+}
+_FIELDS = {one.name for one in fields(ReportInput)}
+
+
+def run(options: Options) -> int:
+    """The command; returns its exit status, or raises a KeyhopError."""
+    asked = _asked(options)
+    old = None if options.baseline is None else _old(options.baseline)
+    _check_output(options.output)
+    connection = connection_of(options)
+    with stop_on_signals("A report that is cut short says nothing.") as stop:
+        command = ReportCommand(options, asked, connection, stop, old)
+        with suggesting(connection, options.table):
+            command.begin()
+        report = command.report()
+        return _tell(options, report, None if old is None else differences(old, report))
+    return stop.status
+
+
+def _asked(options: Options) -> ReportInput:
+    """The flags as an execution's input has them; raises CannotStart for those that do not go
+    together.
+    """
+    given = {name: value for name, value in vars(options).items() if name in _FIELDS}
+    units = given.pop("max_read_units")
+    asked = ReportInput(
+        **{**given, "baseline": None, "candidates": tuple(options.candidate)},
+        max_read_units=DEFAULT_UNITS if units is None else units,
+    )
+    given_units = units is not None
+    for sentence in contradictions(asked, lambda name: f"--{name.replace('_', '-')}", given_units):
+        raise CannotStart(f"{sentence}.")
+    return asked
+
+
+def _old(path: str) -> Any:
+    try:
+        return json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise CannotStart(f"--baseline: {path} cannot be read as JSON: {error}.") from error
+
+
+def _check_output(path: str | None) -> None:
+    """Before anything is read, that the page can be written at the end."""
+    if path is None:
+        return
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotStart(f"--output {path}: {error.strerror}.") from error
+
+
+@dataclass(slots=True)
+class ReportCommand:
+    """All looks at one table, from this process. old: an earlier report's JSON."""
+
+    options: Options
+    asked: ReportInput
+    connection: Connection
+    stop: Stop
+    old: Any = None
+    looks: Looks = field(init=False)
+    _candidates: tuple[Candidate, ...] = field(init=False)
+    _began: float = field(default_factory=time.monotonic)
+    _usage: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        self._candidates = tuple(map(candidate, self.asked.candidates))
+        self.looks = Looks(self.connection, self.asked)
+
+    def begin(self) -> None:
+        """Look at the control plane; raises CannotStart for an old report of something else."""
+        facts = self.looks.begin()
+        if self.old is not None:
+            check(self.old, facts.name)
+            self.looks.ours = (self._earlier(),)
+
+    def _earlier(self) -> Own:
+        try:
+            return Own.of_report(self.old)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BaselineUnreadable(f"The baseline is damaged: {AGAIN}.") from error
+
+    def report(self) -> Report:
+        """Look, and judge. Raises Stopped."""
+        options, looks = self.options, self.looks
+        code, requests = self._code(), self._requests()
+        with StatusLine(options.quiet) as status, ThreadPoolExecutor(1) as pool:
+            status.now("metrics", f"looking at the metrics of {looks.facts.name}")
+            metrics = looks.metrics()
+            refused = why_not(metrics, looks.at, self.asked.anyway)
+            hot = pool.submit(looks.insights)
+            if self.asked.stream is not None:
+                status.now("stream", "reading the stream")
+            listeners = [Listener(one) for one in self._candidates]
+            written = Busiest(looks.facts.partition)
+            stream = self._stream([written.take, *self._listening(listeners)], refused is None)
+            self._go_on()
+            sampled = refused or self._sampled(status, written.keys())
+            facts = Facts(
+                at=looks.at,
+                table=looks.facts,
+                metrics=metrics,
+                insights=hot.result(),
+                stream=stream,
+                sample=sampled,
+                code=code,
+                requests=requests,
+                peak_writes=options.peak_writes,
+            )
+        self._go_on()
+        heard = [one.facts() if one.seen or one.writes else None for one in listeners]
+        facts = replace(facts, candidates=evaluated(self._candidates, heard, facts))
+        return assemble(facts, self._spent(), self.asked.show_keys, self._as_asked())
+
+    def _go_on(self) -> None:
+        if self.stop.event.is_set():
+            raise Stopped
+
+    def _listening(self, listeners: Sequence[Listener]) -> list[Callable[[Record], None]]:
+        return [listening(listeners, moment_of, write_units)] if listeners else []
+
+    def _stream(
+        self, listeners: Sequence[Callable[[Record], None]], may_read: bool
+    ) -> StreamFacts | Absent:
+        places = self.looks.places() if may_read and self.asked.stream is not None else None
+        try:
+            return self.looks.stream(listeners, places)
+        finally:
+            if places is not None:
+                self._usage.add(places.usage)
+
+    def _sampled(self, status: StatusLine, written: Sequence[Key]) -> SampleFacts | Absent:
+        asked = self.asked
+        if asked.control_plane_only:
+            return Absent(
+                "the data was not read", "without --control-plane-only", asked.max_read_units
+            )
+        if asked.exhaustive:
+            self._ask()
+        units = asked.read_units
+        left = max(1.0, asked.max_read_units - self._usage.read_units)
+        request = report_request(replace(asked, max_read_units=left), lambda name: name)
+
+        def idle() -> None:
+            read = self._usage.read_units
+            share = None if units is None else min(1.0, read / units)
+            status.now("sample", f"{read:,.0f} RRU read", share)
+
+        return sample(
+            self.connection,
+            self.looks.table,
+            request,
+            ours_of=self._ours_of,
+            candidates={"stream": written} if written else {},
+            stop=self.stop.event,
+            usage=self._usage,
+            idle=idle,
+        )
+
+    def _ours_of(self, table: Table) -> tuple[Key, ...]:
+        """What tells items of Keyhop's own."""
+        sentinels = Deployment(self.options, self.connection).sentinels_of(table)
+        return () if sentinels is None else (sentinels.item,)
+
+    def _ask(self) -> None:
+        """Before all of a table is looked at that may cost more than a little."""
+        facts, prices = self.looks.facts, self.connection.prices
+        most = max(facts.bytes / 8192, facts.items * 0.5 if facts.sort else 0.0)
+        if facts.items and prices.dollars(most) <= ASK_ABOVE:
+            return
+
+        def told() -> Told:
+            yield from place(facts.arn, self.connection.endpoint)
+            yield "items", f"{facts.items:,}" if facts.items else "not known yet"
+            yield "cost", f"up to about ${prices.dollars(most):,.2f} ({prices.on_demand})"
+
+        confirm(
+            f"look at every partition key of {facts.name}",
+            told,
+            self.options.yes,
+            self.stop.event,
+        )
+
+    def _code(self) -> CodeFacts | Absent:
+        if self.options.code is None:
+            return Absent("no code was given", "--code DIR")
+        return read_directory(Path(self.options.code))
+
+    def _requests(self) -> RequestFacts | Absent:
+        if self.options.requests is None:
+            return Absent("no requests were given", "--requests FILE")
+        return read_requests(Path(self.options.requests), self.looks.facts.name)
+
+    def _spent(self) -> Spent:
+        read = Spent(
+            self._usage.read_units,
+            self._usage.requests,
+            self.connection.prices.dollars(self._usage.read_units),
+            time.monotonic() - self._began,
+        )
+        return total([*self.looks.spent, read])
+
+    def _as_asked(self) -> dict[str, Any]:
+        """Without places on this machine."""
+        skipped = {"table", "baseline", "resume", "scheduled", "plan_only"}
+        given = {name: getattr(self.asked, name) for name in _FIELDS - skipped}
+        return {name: value for name, value in sorted(given.items()) if value not in (None, ())}
+
+
+def _tell(options: Options, report: Report, since: Differences | None) -> int:
+    if options.output is not None:
+        folder = Path(options.output)
+        (folder / HTML).write_text(page(report), encoding="utf-8")
+        (folder / JSON).write_text(_json(report), encoding="utf-8")
+    forms: dict[str, Callable[[Report], str]] = {"json": _json, "html": page}
+    if options.format in forms:
+        sys.stdout.write(encodable(forms[options.format](report)))
+    else:
+        _print(summary(report, _width()))
+        if since is not None:
+            _print(changes(since))
+        if options.output is not None:
+            print(f"\nThe page, with pictures: {Path(options.output) / HTML}")
+    return status_of(report, options.fail_on, options.strict, since)
+
+
+def _width() -> int:
+    """0 for no end."""
+    return width_of(sys.stdout) if sys.stdout.isatty() else 0
+
+
+def _json(report: Report) -> str:
+    return json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def _print(lines: list[Line]) -> None:
+    if not sys.stdout.isatty():
+        for line in lines:
+            print(encodable(line.text))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text(line.text, style=STYLES[line.tone]))

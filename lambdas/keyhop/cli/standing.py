@@ -1,0 +1,50 @@
+"""How far a run of a deployment is, by what its workers have committed."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from keyhop.jobs.journal import COMMIT_NAME, READERS, Journal
+from keyhop.jobs.model import Commit, RunPlan, Totals
+from keyhop.jobs.plan_run import ANEW
+from keyhop.jobs.runs import Runs
+
+
+@dataclass(slots=True)
+class Standing:
+    """A run to look at again and again. journal, plan, totals: once it is planned."""
+
+    runs: Runs
+    run: str
+    journal: Journal = field(init=False)
+    plan: RunPlan | None = None
+    totals: Totals | None = None
+    _seen: set[str] = field(default_factory=set)
+
+    def look(self) -> Totals | None:
+        """What is committed by now; None before there is a plan. Raises KeyhopError."""
+        if self.plan is None:
+            self._begin(self.run)
+        elif self.plan.method == "index" and self.plan.id == self.run:
+            self._begin(f"{self.run}{ANEW}")  # if the index was not to be believed at the end
+        if self.plan is None or self.totals is None:
+            return None
+        new = [name for name in self.journal.store.sizes("commits") if name not in self._seen]
+        with ThreadPoolExecutor(READERS) as pool:
+            for name, commit in zip(new, pool.map(self._commit, new), strict=True):
+                self._seen.add(name)
+                if commit is not None:
+                    self.totals.add(commit)
+        return self.totals
+
+    def _begin(self, run: str) -> None:
+        journal = self.runs.journal(run)
+        plan = journal.plan()
+        if plan is not None:
+            self.journal, self.plan, self.totals = journal, plan, Totals.of(plan, ())
+            self._seen.clear()
+
+    def _commit(self, name: str) -> Commit | None:
+        numbers = COMMIT_NAME.fullmatch(name)
+        if numbers is None:
+            return None
+        return self.journal.commit_of(int(numbers["group"]), int(numbers["slice"]))

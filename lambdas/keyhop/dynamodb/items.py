@@ -1,0 +1,134 @@
+"""Whole items, beside their keys: from JSON of either kind, their size, and whether two are equal.
+
+*DynamoDB JSON* has typed values, `{"plan": {"S": "free"}}`; plain JSON has not, `{"plan": "x"}`.
+Binary values are base64 text in DynamoDB JSON, and bytes in a typed value. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from keyhop.dynamodb.values import TypedValue, same_value
+
+MOST_ITEM_BYTES = 400 * 1024
+MOST_LEVELS = 32
+"""Of a value in a value (AWS documentation, both)."""
+
+TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"})
+Item = Mapping[str, TypedValue]
+
+
+def is_typed(value: Any) -> bool:
+    """Whether it has the form of a typed value: an object of one member that is called as a type.
+
+    The content is not looked at.
+    """
+    return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in TYPES
+
+
+def _as_text(text: str) -> dict[str, Any]:
+    return {"S": text}
+
+
+def item_json(given: Any, of_text: Callable[[str], dict[str, Any]] = _as_text) -> dict[str, Any]:
+    """An item, or the values of an expression, as DynamoDB JSON; it may be plain JSON.
+
+    Either all of its values are typed, or none is. of_text: what becomes of a text of plain JSON.
+    Raises ValueError.
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError("it must be a JSON object")
+    typed = [name for name, value in given.items() if is_typed(value)]
+    if not typed:
+        return {name: _typed(value, of_text, MOST_LEVELS) for name, value in given.items()}
+    if len(typed) < len(given):
+        plain = next(name for name in given if name not in typed)
+        raise ValueError(
+            f"{typed[0]!r} is DynamoDB JSON and {plain!r} is plain JSON: write all in one of them"
+        )
+    return dict(given)
+
+
+def size_of(item: Item) -> int:
+    """Bytes, by the service's rules; of a number they are approximate (AWS documentation,
+    "DynamoDB item sizes and formats").
+    """
+    return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
+
+
+def value_bytes(value: TypedValue) -> int:
+    """Bytes of a typed value, as `size_of`."""
+    ((type_, content),) = value.items()
+    if type_ == "S":
+        return len(content.encode())
+    if type_ == "N":
+        return _number_bytes(content)
+    if type_ == "M":
+        return 3 + len(content) + size_of(content)
+    if type_ == "L":
+        return 3 + len(content) + sum(map(value_bytes, content))
+    if type_ in ("SS", "NS", "BS"):
+        return sum(value_bytes({type_[0]: one}) for one in content)
+    return len(content) if type_ == "B" else 1
+
+
+def same_item(one: Item, other: Item) -> bool:
+    """Whether two items have the same attributes with the same values."""
+    return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+
+
+def same(one: TypedValue, other: TypedValue) -> bool:
+    """Whether two typed values of any type are equal, as the service compares: numbers by value,
+    sets in any order.
+    """
+    if one == other:
+        return True
+    ((type_, mine),) = one.items()
+    ((other_type, its),) = other.items()
+    if type_ != other_type:
+        return False
+    if type_ == "N":
+        return same_value(one, other)
+    if type_ in ("SS", "BS"):
+        return set(mine) == set(its)
+    if type_ == "NS":
+        return set(map(Decimal, mine)) == set(map(Decimal, its))
+    if type_ == "L":
+        return len(mine) == len(its) and all(map(same, mine, its))
+    return type_ == "M" and same_item(mine, its)
+
+
+def are_distinct(type_: str, content: Iterable[Any]) -> bool:
+    """Whether the members of a set are."""
+    members = [Decimal(one) if type_ == "NS" else one for one in content]
+    return len(set(members)) == len(members)
+
+
+def _number_bytes(text: str) -> int:
+    """A byte for each two digits, one more, and one for the sign."""
+    try:
+        digits = "".join(map(str, Decimal(text).as_tuple().digits)).strip("0")
+    except InvalidOperation:
+        return len(text)
+    return (len(digits) + 1) // 2 + 1 + text.startswith("-")
+
+
+def _typed(value: Any, of_text: Callable[[str], dict[str, Any]], levels: int) -> dict[str, Any]:
+    """A float is the number that it is written as."""
+    if not levels:
+        raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return of_text(value)
+        case int() | float() | Decimal():
+            return {"N": str(value)}
+        case Mapping():
+            members = value.items()
+            return {"M": {str(name): _typed(one, of_text, levels - 1) for name, one in members}}
+        case Sequence():
+            return {"L": [_typed(one, of_text, levels - 1) for one in value]}
+    raise ValueError(f"{type(value).__name__} is no part of JSON")

@@ -1,0 +1,17 @@
+"""From a run's options to what it does for each key."""
+
+from keyhop.each.effect import Effect, Work
+from keyhop.jobs.task import Options
+from keyhop.scan.rate_limit import Budget
+
+
+def effect_of(options: Options, work: Work) -> Effect:
+    """Raises CannotStart for what cannot be done to this table."""
+    effect = options["effect"]
+    if effect["kind"] in ("invoke", "queue", "machine"):
+        from keyhop.each.deliver import delivery  # with boto3's clients of those services
+
+        return delivery(effect, work)
+    from keyhop.each.write import writing
+
+    return writing(effect, work, Budget(options["max_write_rate"], options["max_write_units"]))

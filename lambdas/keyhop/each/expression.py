@@ -1,0 +1,273 @@
+"""Update expressions: read far enough to refuse what must not be done twice. Pure.
+
+    SET path = operand [+ operand], ... REMOVE path, ... ADD path :v, ... DELETE path :v, ...
+
+(AWS documentation, "Update expressions"). A page may be worked again, so an update must come to the
+same however often it is done. That it does if nothing that a clause writes is read by one, but for
+if_not_exists of the very path that is set; if no clause writes or removes at a place in a list, as
+places move, and those behind the end are appended; and if nothing is added to a number.
+
+Names without # are given one here, so words that DynamoDB reserves can be used as they are.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyhop.dynamodb.schema import MARKER, KeySpace
+from keyhop.dynamodb.values import Key, TypedValue
+from keyhop.each.template import Render, Variables
+from keyhop.errors import CannotStart
+
+_TOKEN = re.compile(
+    r"(?:(?P<name>#\w+|[A-Za-z_]\w*)|(?P<value>:\w+)|(?P<number>\d+)|(?P<mark>[=+\-.,()\[\]]))\s*",
+    re.ASCII,
+)
+_CLAUSES = ("SET", "REMOVE", "ADD", "DELETE")
+_FUNCTIONS = {"if_not_exists": 2, "list_append": 2}
+OURS = "#kh_"
+"""What placeholders of our own begin with."""
+
+Path = tuple[str | int, ...]
+"""Names and places in lists, from the item on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update that may be done twice. names: of its placeholders."""
+
+    expression: str
+    names: Mapping[str, str]
+    constants: Mapping[str, TypedValue]
+    varying: Mapping[str, Render]
+
+    @classmethod
+    def of(
+        cls,
+        expression: str,
+        values: Mapping[str, Any],
+        names: Mapping[str, str],
+        space: KeySpace,
+        variables: Variables,
+    ) -> "Update":
+        """values: of `template_json`. Raises CannotStart."""
+        constants, varying = variables.compiled_all(values)
+        reading = _Reading(expression, names, constants, {*constants, *varying}, space)
+        reading.read()
+        return cls("".join(reading.written), reading.placeholders, constants, varying)
+
+    def values(self, row: Key) -> dict[str, TypedValue]:
+        """What stands for :names, of a row. Raises NotRendered."""
+        return {**self.constants, **{name: make(row) for name, make in self.varying.items()}}
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One pass over an expression. written: the expression, with placeholders for all names."""
+
+    expression: str
+    names: Mapping[str, str]
+    constants: Mapping[str, TypedValue]
+    values: set[str]
+    space: KeySpace
+    written: list[str] = field(default_factory=list)
+    placeholders: dict[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    targets: list[tuple[str, Path]] = field(default_factory=list)
+    sources: list[tuple[str, Path]] = field(default_factory=list)
+    tokens: list[tuple[str, str]] = field(default_factory=list)
+    at: int = 0
+
+    def read(self) -> None:
+        self.tokens = list(_tokens(self.expression.strip()))
+        if not self.tokens:
+            raise CannotStart("The update expression is empty.")
+        begun: set[str] = set()
+        while self.at < len(self.tokens):
+            clause = self._next("name").upper()
+            if clause not in _CLAUSES:
+                raise self._wrong(f"{', '.join(_CLAUSES)} are expected, not {clause!r}")
+            if clause in begun:
+                raise self._wrong(f"there are two clauses {clause}")
+            begun.add(clause)
+            self.written.append(f"{' ' if self.written else ''}{clause} ")
+            self._action(clause)
+            while self._is(","):
+                self._take(",")
+                self._action(clause)
+        self._check_placeholders()
+        self._check_paths()
+
+    def _action(self, clause: str) -> None:
+        target = self._path()
+        told = f"{clause} {_shown(target)}"
+        self.targets.append((told, target))
+        if clause == "SET":
+            self._take("=")
+            self._operand(told, target)
+            if self._is("+") or self._is("-"):
+                self._take(self.tokens[self.at][1])
+                self._operand(told, target, is_sum=True)
+        elif clause in ("ADD", "DELETE"):
+            self.written.append(" ")
+            value = self._value()
+            kinds = self.constants.get(value, {})
+            if clause == "ADD" and not kinds.keys() & {"SS", "NS", "BS"}:
+                raise CannotStart(
+                    f"{told} would add again whenever a page is repeated: only to a set can be "
+                    "added; SET a value instead."
+                )
+        self._check_target(told, target)
+
+    def _operand(self, told: str, target: Path, is_sum: bool = False) -> None:
+        kind, _ = self._peek()
+        following = self.tokens[self.at + 1][1] if self.at + 1 < len(self.tokens) else ""
+        if kind == "value":
+            self._value()
+        elif kind == "name" and following == "(":
+            self._function(told, target, is_sum or self._is_followed_by_a_sign())
+        else:
+            self.sources.append((told, self._path()))
+
+    def _function(self, told: str, target: Path, is_part: bool) -> None:
+        """is_part: of something that changes what the function gives."""
+        name = self._next("name")
+        if name not in _FUNCTIONS:
+            raise self._wrong(f"there is no function {name!r} in an update")
+        self.written.append(name)
+        self._take("(")
+        if name == "if_not_exists":
+            path = self._path()
+            if path != target or is_part:
+                self.sources.append((told, path))
+        else:
+            self._operand(told, target, is_sum=True)
+        self._take(",")
+        self._operand(told, target, is_sum=is_part or name == "list_append")
+        self._take(")")
+
+    def _is_followed_by_a_sign(self) -> bool:
+        """Whether + or - follows after the function that begins here."""
+        depth = 0
+        for at in range(self.at + 1, len(self.tokens)):
+            depth += {"(": 1, ")": -1}.get(self.tokens[at][1], 0)
+            if not depth:
+                return at + 1 < len(self.tokens) and self.tokens[at + 1][1] in "+-"
+        return False
+
+    def _path(self) -> Path:
+        path: list[str | int] = [self._name()]
+        while self._is(".") or self._is("["):
+            if self._is("."):
+                self._take(".")
+                path.append(self._name())
+            else:
+                self._take("[")
+                place = self._next("number")
+                self.written.append(place)
+                path.append(int(place))
+                self._take("]")
+        return tuple(path)
+
+    def _name(self) -> str:
+        token = self._next("name")
+        if token.startswith("#"):
+            if token not in self.names:
+                raise CannotStart(f"The update expression has {token}, which no name is given for.")
+            self.used.add(token)
+            if token.startswith(OURS):
+                raise CannotStart(f"Names that begin with {OURS} are Keyhop's own: not {token}.")
+            self.placeholders[token] = self.names[token]
+            self.written.append(token)
+            return self.names[token]
+        known = [one for one, name in self.placeholders.items() if name == token]
+        placeholder = known[0] if known else f"{OURS}{len(self.placeholders)}"
+        self.placeholders[placeholder] = token
+        self.written.append(placeholder)
+        return token
+
+    def _value(self) -> str:
+        token = self._next("value")
+        if token not in self.values:
+            raise CannotStart(f"The update expression has {token}, which no value is given for.")
+        self.used.add(token)
+        self.written.append(token)
+        return token
+
+    def _peek(self) -> tuple[str, str]:
+        if self.at == len(self.tokens):
+            raise self._wrong("it ends too early")
+        return self.tokens[self.at]
+
+    def _next(self, kind: str) -> str:
+        found, token = self._peek()
+        if found != kind:
+            raise self._wrong(f"a {kind} is expected, not {token!r}")
+        self.at += 1
+        return token
+
+    def _is(self, mark: str) -> bool:
+        return self.at < len(self.tokens) and self.tokens[self.at][1] == mark
+
+    def _take(self, mark: str) -> None:
+        if self._peek()[1] != mark:
+            raise self._wrong(f"{mark!r} is expected, not {self._peek()[1]!r}")
+        self.at += 1
+        self.written.append(mark if mark in ".[]()" else f"{mark} " if mark == "," else f" {mark} ")
+
+    def _wrong(self, why: str) -> CannotStart:
+        return CannotStart(f"The update expression {self.expression!r} is wrong: {why}.")
+
+    def _check_target(self, told: str, target: Path) -> None:
+        keys = {*self.space.names, *([self.space.sort.name] if self.space.sort else ())}
+        if target[0] in keys:
+            raise CannotStart(f"{told}: it is of the table's key, which no update can change.")
+        if target[0] == MARKER:
+            raise CannotStart(f"{told}: {MARKER!r} marks the sentinels of a key index.")
+        if isinstance(target[-1], int):
+            raise CannotStart(
+                f"{told}: a place in a list is another one when a page is repeated; set the whole "
+                "list instead."
+            )
+
+    def _check_paths(self) -> None:
+        for number, (told, path) in enumerate(self.targets):
+            for other, written in self.targets[:number]:
+                if _overlap(path, written):
+                    raise CannotStart(f"{told} and {other} write the same.")
+        for told, source in self.sources:
+            for other, written in self.targets:
+                if _overlap(source, written):
+                    raise CannotStart(
+                        f"{told} is made of {_shown(source)}, which {other} writes: it would come "
+                        "to something else when a page is repeated."
+                    )
+
+    def _check_placeholders(self) -> None:
+        unused = sorted({*self.names, *self.values} - self.used)
+        if unused:
+            raise CannotStart(f"The update expression does not use {', '.join(unused)}.")
+
+
+def _tokens(expression: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(expression):
+        found = _TOKEN.match(expression, at)
+        if found is None:
+            raise CannotStart(
+                f"The update expression {expression!r} is wrong at {expression[at : at + 20]!r}."
+            )
+        at = found.end()
+        assert found.lastgroup is not None
+        yield found.lastgroup, found[found.lastgroup]
+
+
+def _overlap(one: Sequence[str | int], other: Sequence[str | int]) -> bool:
+    """Whether one of two paths leads to the other, or on from it."""
+    return all(mine == its for mine, its in zip(one, other, strict=False))
+
+
+def _shown(path: Path) -> str:
+    first, *rest = path
+    return str(first) + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in rest)

@@ -1,0 +1,249 @@
+"""The task `each`: something done once for each key of a list.
+
+The list is a finished run of the task `keys`, or, to undo, of this one (jobs/listed.py). What is
+done is an effect (effect.py); what became of each key is a row of a part, counted with its commit,
+so each key counts once, whatever is killed or worked twice.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from threading import Event
+from typing import Any, Protocol
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.tables import Source, Table
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key, from_json, to_json
+from keyhop.each.attempts import Attempts
+from keyhop.each.costs import per_key
+from keyhop.each.effect import Batch, Effect, Work
+from keyhop.each.limits import LIMITS
+from keyhop.each.outcomes import ERROR, OUTCOME
+from keyhop.each.where import Where
+from keyhop.errors import CannotStart
+from keyhop.jobs.clock import now
+from keyhop.jobs.formats import FIRST
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import Layout
+from keyhop.jobs.listed import Done, ListedPages, Listing, Taken
+from keyhop.jobs.model import RunPlan
+from keyhop.jobs.pages import Pages
+from keyhop.jobs.request import Request
+from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan
+from keyhop.scan.page_size import Ledger
+from keyhop.scan.reader import PageReader
+
+ROWS_PER_WORKER = 20_000
+"""A fleet gets another worker for so many: half a minute of writes."""
+
+FOLDED = "logical"
+"""Where the parts of a list are whose keys were folded (keys/logical.py)."""
+
+WRITES = ("put", "update", "delete")
+"""Kinds of effects that write to the table itself."""
+
+
+class Sentinels(Protocol):
+    """Items of the key index. item: what tells one."""
+
+    @property
+    def item(self) -> Key: ...
+
+
+SentinelsOf = Callable[[Table], Sentinels | None]
+"""From a table; None if it can have none."""
+
+MakeEffect = Callable[[Options, Work], Effect]
+"""From the run's options to what it does; raises CannotStart for what cannot be."""
+
+
+ListOf = Callable[[Request, Sequence[str]], Request]
+Permit = Callable[[str, Options, KeySpace], None]
+
+
+class EachTask(Task):
+    """options: `effect`, as the effect's maker takes it; `keys`, the list; `where`, which of its
+    keys (where.py); `max_write_rate`.
+
+    journal_of: from the name of a run to its files. sentinels_of: from a table to what tells the
+    key index's items. list_of: the run that lists keys for a request, with these attributes of
+    first items. permit: refuses what may not be done to a table (CannotStart).
+    """
+
+    visits = True
+    outputs: Mapping[str, str] = {"counts": "outcomes", "write_units": "writeUnits"}
+
+    def __init__(
+        self,
+        connection: Connection,
+        options: Options,
+        journal_of: Callable[[str], Journal],
+        effect_of: MakeEffect,
+        sentinels_of: SentinelsOf = lambda table: None,
+        list_of: ListOf | None = None,
+        permit: Permit = lambda table, effect, space: None,
+    ) -> None:
+        super().__init__()
+        self.max_write_rate = options.get("max_write_rate")
+        self._connection = connection
+        self._options = options
+        self._journal_of = journal_of
+        self._effect_of = effect_of
+        self._sentinels_of = sentinels_of
+        self._list_of = list_of
+        self._permit = permit
+
+    def before(self, table: Table, request: Request) -> Request | None:
+        """Task.before: what cannot be done is refused before a list is made for it."""
+        source = table.source()
+        effect = self._options["effect"]
+        if not effect:
+            raise CannotStart("The run to go on with lists keys: give what is to be done as well.")
+        self._permit(request.table, effect, source.space)
+        Where.from_json(self._options.get("where")).check(source.space)
+        first: Sequence[str] = ()
+        if effect["kind"] != "undo":
+            work = Work(self._connection, source, "", now(), Usage(), Event())
+            first = sorted(self._effect_of(self._options, work).first)
+        if self._options["keys"] is not None or self._list_of is None:
+            return None
+        return self._list_of(request, first)
+
+    def after(self, request: Request, run: str) -> Request:
+        """Task.after: nothing is read from the table any more but what the effect reads."""
+        options = {**request.options, "keys": run}
+        return replace(
+            request, options=options, method="auto", max_read_rate=None, max_read_units=None
+        )
+
+    def units_per_key(self, source: Source) -> tuple[float, float]:
+        """Task.units_per_key; of what is undone it is not known how large it is: one unit."""
+        effect = self._options["effect"]
+        if effect["kind"] == "undo":
+            return 1.0, 0.0
+        work = Work(self._connection, source, "", now(), Usage(), Event())
+        written = self._effect_of(self._options, work).item_bytes
+        per = per_key(effect, written, source.mean_item_bytes or 0.0)
+        return per.write_units, per.read_units
+
+    def undo(self, plan: RunPlan) -> Mapping[str, Any] | None:
+        effect = plan.options["effect"]
+        is_undone = effect["kind"] == "put" and not effect["overwrite"]
+        return {"table": plan.table, "undo": plan.id} if is_undone else None
+
+    def plan(self, table: Table, request: Request) -> TaskPlan:
+        """Task.plan: what is read is the list, which must be one of this very table."""
+        source = table.source()
+        listing = self._listing()
+        listed = listing.plan
+        if (listed.identity, listed.index) != (source.identity, None):
+            raise CannotStart(
+                f"The run {self._list!r} lists keys of {listed.title} ({listed.identity}), and not "
+                f"those of table {source.title} ({source.identity})."
+            )
+        names = {OUTCOME, ERROR, FIRST} & {*source.space.names}
+        if names:
+            raise CannotStart(
+                f"The partition key is called {names.pop()!r}, as is what a run notes of it."
+            )
+        cells = max(1, listing.cells)
+        groups = min(cells, max(1, listing.groups))
+        at_once = min(groups, max(1, round(listing.rows / ROWS_PER_WORKER)))
+        layout = Layout(cells, 1, at_once, groups)
+        where = Where.from_json(self._options.get("where"))
+        where.check(source.space)
+        options = {**self._options, "effect": self._effect_with(listed)}
+        if (sentinels := self._sentinels_of(table)) is not None:
+            options["sentinel"] = to_json(sentinels.item)
+        reason = f"the keys of run {self._list}"
+        return TaskPlan(source, "listed", reason, options, layout=layout, rows=listing.rows)
+
+    def settings(self) -> Mapping[str, Any]:
+        return {"keys": self._list, "effect": self._options["effect"]}
+
+    def pages(
+        self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
+    ) -> Pages:
+        options = {**plan.options, **{name: self._options.get(name) for name in LIMITS}}
+        work = Work(
+            self._connection,
+            reader.source,
+            plan.id,
+            plan.started,
+            reader.usage,
+            reader.stop,
+            reader.patience,
+            from_json(options["sentinel"]) if "sentinel" in options else None,
+        )
+        self._effect = effect = self._effect_of(options, work)
+        where = Where.from_json(options.get("where"))
+        attempts = Attempts(journal.store)
+
+        def worked(taken: Taken) -> Done:
+            if effect.is_marked:
+                attempts.enter(taken)
+            rows = effect.apply(
+                Batch(
+                    f"{plan.id}.{taken.cell}.{taken.number}",
+                    taken.rows,
+                    taken.over,
+                    lambda: attempts.was_tried(taken.cell),
+                    lambda text: attempts.noted(taken, text),
+                )
+            )
+            if effect.is_marked and not rows:
+                attempts.leave(taken)
+            return Done(rows, Counter(row[OUTCOME]["S"] for row in rows))
+
+        return ListedPages(
+            self._listing(),
+            effect.at_once,
+            worked,
+            reader.usage,
+            reader.stop,
+            reader.in_flight,
+            began=attempts.begin_slice,
+            wanted=lambda row, space: effect.wants(row) and where.holds(row, space),
+        )
+
+    def finish(self, ended: Ended) -> Summary:
+        """Task.finish: what is counted by request is in the units."""
+        return {name: value for name, value in ended.summary.items() if name != "index_walk"}
+
+    def limit_writes(self, max_rate: float) -> None:
+        self._effect.limit_writes(max_rate)
+
+    def allow_writes(self, units: float | None) -> None:
+        self._effect.allow_writes(units)
+
+    def _effect_with(self, listed: RunPlan) -> Options:
+        """What is to be done; to undo a run, with what that has done."""
+        effect = dict(self._options["effect"])
+        name = f"The run {self._list!r}"
+        if effect["kind"] != "undo":
+            if listed.task == "each":
+                raise CannotStart(f"{name} is no list of keys: it worked through one.")
+            if listed.task == "fold" and effect["kind"] in WRITES:
+                raise CannotStart(
+                    f"{name} lists logical keys, whose items are where ShardedTable puts "
+                    "them: hand the keys on (invoke, queue, start-machine), and write with "
+                    "ShardedTable there."
+                )
+            return effect
+        if listed.task != "each" or listed.options["effect"]["kind"] != "put":
+            raise CannotStart(f"{name} has put no items, so there is nothing to undo.")
+        if listed.options["effect"]["overwrite"]:
+            raise CannotStart(
+                f"{name} has put items over others, which are gone: what would be deleted now is "
+                "users' data."
+            )
+        return {**listed.options["effect"], **effect, "id": listed.id, "started": listed.started}
+
+    @property
+    def _list(self) -> str:
+        return str(self._options["keys"])
+
+    def _listing(self) -> Listing:
+        return Listing.of(self._journal_of(self._list), self._list, FOLDED)

@@ -1,0 +1,220 @@
+"""Pages from what another run has listed: its rows, in its own order, none read from the table.
+
+A list's segments are small, for a request that finds nothing costs little. What is done with its
+rows is done in *cells*: so many neighbouring segments of one group of the list as have about
+ROWS_PER_CELL rows. Cells are the segments of the run that works them, and positions count rows.
+"""
+
+import math
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from threading import Event, Lock
+from typing import IO
+
+from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key
+from keyhop.errors import CannotStart
+from keyhop.jobs.formats import Encoder
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import Block, Part, RunPlan
+from keyhop.jobs.pages import Learnt
+from keyhop.scan.in_flight import InFlight
+from keyhop.scan.segments import place_of, segment_at
+from keyhop.scan.skip_scan import Position, Step
+
+ROWS_PER_CELL = 1_000
+FEWEST_ROWS_PER_CELL = 20
+CELLS = 256
+"""If there are rows enough: each is worked by one thread at a time."""
+
+CELLS_PER_GROUP = 32
+OPEN_PARTS = 4
+"""Whose content is at hand; the threads of a worker are all in the same one or two."""
+
+MOST_HELD_BYTES = 8 << 20
+"""Of a part, in memory; more is held on disk."""
+
+ROWS = "rows"
+
+Late = Mapping[int, int | None]
+"""Cells, and up to which of their rows each is meant; None for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a finished run has listed. rows: how many. width, pieces: how many segments of the list
+    make a cell, or how many cells one of them makes, of `rows_per_piece` but for the last.
+    """
+
+    journal: Journal
+    plan: RunPlan
+    rows: int
+    width: int
+    pieces: int
+    rows_per_piece: int
+
+    @classmethod
+    def of(cls, journal: Journal, name: str, folder: str = "") -> "Listing":
+        """Of a run; folder: where its parts are, if they are those of a run within it.
+
+        name: for the messages. Raises CannotStart if it is not finished.
+        """
+        manifest = journal.manifest()
+        if manifest is None:
+            begun = journal.plan() is not None
+            state = "is not finished: go on with it first" if begun else "does not exist"
+            raise CannotStart(f"The run {name!r}, whose keys are asked for, {state}.")
+        if folder and all(part["name"].startswith(f"{folder}/") for part in manifest["parts"]):
+            journal = journal.within(folder) if manifest["parts"] else journal
+        plan = journal.plan()
+        assert plan is not None
+        rows = manifest["keys"]
+        wanted = min(ROWS_PER_CELL, max(FEWEST_ROWS_PER_CELL, rows // CELLS))
+        mean = rows / plan.segments
+        pieces = max(1, math.ceil(mean / wanted)) if plan.groups == 1 else 1
+        return cls(journal, plan, rows, max(1, round(wanted / max(1.0, mean))), pieces, wanted)
+
+    @property
+    def cells(self) -> int:
+        sizes = (self.plan.group_size(group) for group in range(self.plan.groups))
+        return sum(math.ceil(size / self.width) for size in sizes) * self.pieces
+
+    @property
+    def groups(self) -> int:
+        """How many there should be: those of the list, so that each has its own parts to read."""
+        if self.plan.groups > 1:
+            return self.plan.groups
+        return math.ceil(self.cells / CELLS_PER_GROUP)
+
+    def place(self, cell: int) -> tuple[int, range, int]:
+        """Of a cell: the group of the list, its places of that group, and the piece of them."""
+        place, piece = divmod(place_of(cell, self.cells), self.pieces)
+        number, group = divmod(place, self.plan.groups)
+        places = range(group, self.plan.segments, self.plan.groups)
+        return group, places[number * self.width : (number + 1) * self.width], piece
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Rows to do something about. number: of those before them, within the cell."""
+
+    cell: int
+    number: int
+    rows: Sequence[Key]
+    over: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done with some rows, from the first on: a row for each, and what counts how often
+    (Commit.counts)."""
+
+    rows: Sequence[Key]
+    counts: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class ListedPages:
+    """A list's rows, `at_once` at a time (pages.Pages).
+
+    work: does something about rows, and may end early if it is over. wanted: which rows are worked;
+    the others pass. began: is told, before a slice, which cells have rows that the last one had
+    under way, or worked too late for its end: those before the number, or all (None).
+    """
+
+    listing: Listing
+    at_once: int
+    work: Callable[[Taken], Done]
+    usage: Usage
+    stop: Event
+    in_flight: InFlight = field(default_factory=InFlight)
+    began: Callable[[Late], None] = lambda late: None
+    wanted: Callable[[Key, KeySpace], bool] = lambda row, space: True
+    _blocks: dict[int, Mapping[int, list[tuple[Part, Block, int]]]] = field(default_factory=dict)
+    _open: dict[tuple[int, int], Iterator[Key]] = field(default_factory=dict)
+    _files: OrderedDict[str, IO[bytes]] = field(default_factory=OrderedDict)
+    _working: dict[int, int | None] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def go_on(self, learnt: Learnt | None) -> None:
+        late = learnt["late"] if learnt else {}
+        # Kept until its cell is worked, be it some slices later.
+        self._working = {int(cell): number for cell, number in late.items()}
+        self.began(self._working.copy())
+
+    def learnt(self) -> Learnt:
+        """At the end of a slice: what is under way then, or not yet handed over, is lost to it."""
+        late = self._working.copy()
+        self.began(late)
+        return {"late": {str(cell): number for cell, number in sorted(late.items())}}
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        """Pages.step; a position's `start` is the number of rows before it, in a key's form."""
+        number = int(position.start[ROWS]["N"]) if position.start else 0
+        source = self._open.pop((segment, number), None) or self._rows_from(segment, number)
+        listed = list(islice(source, self.at_once))
+        if not listed:
+            self._working.pop(segment, None)  # whoever goes on has handed over what was before
+            return Step((), None)
+        space = self.listing.plan.space
+        rows = [row for row in listed if self.wanted(row, space)]
+        self._working[segment] = None
+        done = self.work(Taken(segment, number, rows, over)) if rows else Done((), {})
+        if len(done.rows) == len(rows):
+            number += len(listed)
+            self._open[segment, number] = source
+        else:
+            number += listed.index(rows[len(done.rows)])
+        self._working[segment] = number
+        self.usage.count(items=len(listed))
+        position = Position({ROWS: {"N": str(number)}})
+        return Step(done.rows, position, counts=done.counts)
+
+    def _rows_from(self, cell: int, number: int) -> Iterator[Key]:
+        listing = self.listing
+        group, places, piece = listing.place(cell)
+        rows = self._rows(group, places, piece * listing.rows_per_piece + number)
+        is_last = piece + 1 == listing.pieces
+        return rows if is_last else islice(rows, listing.rows_per_piece - number)
+
+    def _rows(self, group: int, places: Sequence[int], skip: int) -> Iterator[Key]:
+        plan = self.listing.plan
+        encoder = Encoder(plan.format, plan.space)
+        blocks = self._blocks_of(group)
+        for place in places:
+            for part, block, offset in blocks.get(segment_at(place, plan.segments), ()):
+                if skip < block.keys:
+                    yield from encoder.decode(self._content(part, offset, block.size), skip)
+                skip = max(0, skip - block.keys)
+
+    def _blocks_of(self, group: int) -> Mapping[int, list[tuple[Part, Block, int]]]:
+        """By segment, where its rows are."""
+        with self._lock:
+            if group not in self._blocks:
+                found = defaultdict(list)
+                for commit in self.listing.journal.commits(group):
+                    for part in commit.parts:
+                        offset = part.header
+                        for block in part.blocks:
+                            found[block.segment].append((part, block, offset))
+                            offset += block.size
+                self._blocks[group] = found
+            return self._blocks[group]
+
+    def _content(self, part: Part, offset: int, size: int) -> bytes:
+        with self._lock:
+            file = self._files.get(part.name)
+            if file is None:
+                file = SpooledTemporaryFile(MOST_HELD_BYTES)  # noqa: SIM115 (closed when dropped)
+                for chunk in self.listing.journal.unpacked(self.listing.plan, part):
+                    file.write(chunk)
+                self._files[part.name] = file
+                if len(self._files) > OPEN_PARTS:
+                    self._files.popitem(last=False)[1].close()
+            self._files.move_to_end(part.name)
+            file.seek(offset)
+            return file.read(size)

@@ -1,0 +1,209 @@
+"""Where a run's pages come from: segments of a table or an index, or the parts of another run.
+
+A run numbers its segments from 0; what a number stands for is the source's business. The threads of
+a slice share one source, and what it learns from their pages.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from threading import Event, Lock
+from typing import Any, Protocol
+
+from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import Part, RunPlan
+from keyhop.scan.in_flight import InFlight
+from keyhop.scan.page_size import Ledger
+from keyhop.scan.reader import PageReader
+from keyhop.scan.skip_scan import Page, Position, Step, advance
+
+KEYS_AT_ONCE = 1_000
+
+Noted = Callable[[Page, Sequence[Key]], Sequence[Key]]
+"""From a page, and the keys that it reports, the last ones of the page's, to as many rows."""
+
+Learnt = Mapping[str, Any]
+"""What a source hands on from slice to slice, as plain JSON; it is kept with the checkpoint."""
+
+
+class Pages(Protocol):
+    """What a run reads. usage: gets what that costs. stop: when it is set, the run is to end.
+    in_flight: how many pages pay at once, as far as has been found out.
+    """
+
+    usage: Usage
+    stop: Event
+    in_flight: InFlight
+
+    def go_on(self, learnt: Learnt | None) -> None:
+        """Begin where other slices have left off; None for nothing that they have learnt."""
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        """Read one page of a segment. Many threads at once, never two on the same segment.
+
+        over: when it is set, a page that waits is given up (Stopped).
+        """
+
+    def learnt(self) -> Learnt: ...
+
+
+class TablePages:
+    """Segments of a table or an index: all of `total`, or those of a sample.
+
+    hop: by skip-scan. visit: gets each page before it counts; returns it with the keys that do.
+    ledger: what is known of the table, if it is more than its size. most_items: of a page; None for
+    1 MB. noted: from the keys that a page reports to what is kept of them.
+    """
+
+    def __init__(
+        self,
+        reader: PageReader,
+        hop: bool,
+        total: int,
+        sample: Sequence[int] | None = None,
+        visit: Callable[[Page, Event], Page] = lambda page, over: page,
+        ledger: Ledger | None = None,
+        most_items: int | None = None,
+        noted: Noted | None = None,
+    ) -> None:
+        self.usage = reader.usage
+        self.stop = reader.stop
+        self.in_flight = reader.in_flight
+        self._reader = reader
+        self._space = reader.source.space
+        self._pairs = reader.source.pairs
+        self._fewest = reader.source.fewest_items
+        self._hop = hop
+        self._total = total
+        self._numbers = range(total) if sample is None else sample
+        self._visit = visit
+        self._ledger = ledger or Ledger.for_table(reader.source.mean_item_bytes)
+        self._most_items = most_items
+        self._noted = noted
+        self._lock = Lock()
+
+    @classmethod
+    def of(
+        cls,
+        plan: RunPlan,
+        reader: PageReader,
+        visit: Callable[[Page, Event], Page],
+        ledger: Ledger | None = None,
+        noted: Noted | None = None,
+        most_items: int | None = None,
+    ) -> "TablePages":
+        """All that a run reads."""
+        if ledger is None and plan.ledger is not None:
+            ledger = Ledger.from_json(dict(plan.ledger))
+        hop = plan.method == "skip"
+        return cls(
+            reader,
+            hop,
+            plan.segments,
+            visit=visit,
+            ledger=ledger,
+            most_items=most_items,
+            noted=noted,
+        )
+
+    def go_on(self, learnt: Learnt | None) -> None:
+        if learnt is not None:
+            self._ledger = Ledger.from_json(dict(learnt))
+
+    def learnt(self) -> Learnt:
+        return self._ledger.to_json()
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        read = self._read_hopping if self._hop else self._read
+        page = self._visit(read(self._numbers[segment], position, over), over)
+        step = advance(self._space, position, page, self._hop)
+        if step.no_progress or step.left_out:
+            self.usage.count(no_progress=step.no_progress, left_out=step.left_out)
+        if page.counts:
+            step = replace(step, counts=page.counts)
+        if self._noted is None:
+            return step
+        return replace(step, keys=self._noted(page, step.keys))
+
+    def _read_hopping(self, number: int, position: Position, over: Event) -> Page:
+        with self._lock:
+            self._ledger.serve(self.in_flight.lanes)
+            bet = self._ledger.bet(self._reader.most_items(self._ledger.size))
+            fewest = 1 if position.undecided else self._fewest
+            limit, units = self._reader.affordable(max(fewest, bet.limit), self._ledger.size)
+            if self._pairs and limit is not None and limit < 2:
+                limit, units = 2, UNITS_PER_BLOCK * self._ledger.size.blocks(2)
+        try:
+            page = self._reader.read(number, self._total, position.start, limit, units, over)
+        except BaseException:
+            with self._lock:
+                self._ledger.abandon(bet)
+            raise
+        if self._pairs:
+            page = page.without_a_first_item(self._space)
+        with self._lock:
+            self._ledger.settle(bet, page.runs_of_all, page.blocks, page.next is None)
+        return page
+
+    def _read(self, number: int, position: Position, over: Event) -> Page:
+        with self._lock:
+            limit, units = self._reader.affordable(self._most_items, self._ledger.size)
+        page = self._reader.read(number, self._total, position.start, limit, units, over)
+        with self._lock:
+            self._ledger.size.learn(sum(page.runs_of_all), page.blocks)
+        return page
+
+
+class PartPages:
+    """The parts of a run, of which each is a segment: its keys, mapped, a batch at a time.
+
+    mapped: from keys to as many others. It learns how many of them were mapped to another one; for
+    one thread only.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        plan: RunPlan,
+        parts: Sequence[Part],
+        mapped: Callable[[Sequence[Key]], Sequence[Key]],
+        stop: Event,
+    ) -> None:
+        self.usage = Usage()
+        self.stop = stop
+        self.in_flight = InFlight()
+        self._journal = journal
+        self._plan = plan
+        self._parts = parts
+        self._mapped = mapped
+        self._changed = 0
+        self._open: tuple[int, int, Iterator[Key]] = (-1, 0, iter(()))
+
+    def go_on(self, learnt: Learnt | None) -> None:
+        self._changed = learnt["changed"] if learnt else 0
+
+    def learnt(self) -> Learnt:
+        return {"changed": self._changed}
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        """Pages.step; a position's `start` is the number of keys before it, in a key's form."""
+        done = int(position.start["keys"]["N"]) if position.start else 0
+        if self._open[:2] != (segment, done):
+            self._open = segment, done, self._keys_after(segment, done)
+        keys = list(islice(self._open[2], KEYS_AT_ONCE))
+        mapped = self._mapped(keys)
+        self.usage.count(items=len(keys))
+        self._changed += sum(key != other for key, other in zip(keys, mapped, strict=True))
+        if len(keys) < KEYS_AT_ONCE:
+            return Step(mapped, None)
+        done += len(keys)
+        self._open = segment, done, self._open[2]
+        return Step(mapped, Position({"keys": {"N": str(done)}}))
+
+    def _keys_after(self, segment: int, done: int) -> Iterator[Key]:
+        """A run without a key has one segment, and no part."""
+        for part in self._parts[segment : segment + 1]:
+            yield from islice((key for _, key in self._journal.keys(self._plan, part)), done, None)

@@ -1,0 +1,386 @@
+"""A job by many workers, begun: the state PlanRun of its state machine.
+
+The states pass only names and counts; what is large, or holds keys, lies in the run's files.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.usage import Usage
+from keyhop.errors import BudgetSpent, RunConflict
+from keyhop.jobs.ceiling import ahead, check_within, of_the_rest
+from keyhop.jobs.costs import FunctionSize, dollars_of_reading
+from keyhop.jobs.finish import sum_up
+from keyhop.jobs.first_look import Start, first_look
+from keyhop.jobs.fleet_estimate import estimate_of_fleet, estimate_of_visits
+from keyhop.jobs.groups import (
+    LEAST_BLIND_SHARE,
+    LEAST_SHARE,
+    allowances,
+    groups_of_layout,
+    learnt_for_each,
+    wishes_of_fleet,
+    workers_at_once,
+)
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import Method
+from keyhop.jobs.model import Commit, RunPlan, needs_memory, price
+from keyhop.jobs.plan import Place, begin, resumed
+from keyhop.jobs.request import Request, allowed
+from keyhop.jobs.runs import Deployment, Execution, Runs
+from keyhop.jobs.task import Task, TaskPlan, Tasks
+from keyhop.jobs.worker import GroupWorker
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+from keyhop.scan.statistics import Interval
+
+CONNECTIONS = 16
+LEAST_LOOK_UNITS = 50.0
+LOOK_SECONDS = 120.0
+LEAST_PART_AFTER_LOOK = 0.2
+ANEW = "-anew"
+"""What the name of a run ends with that is begun because another is not to be believed."""
+FIRST = "-keys"
+"""What the name of an execution's first run ends with, if another one follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Begins the runs of one execution, goes on with them, or estimates.
+
+    usage: gets all that is read, also if it ends with an error. most_workers: how many
+    can run at once, by their reservation or the account; None if that is not known. committed: is
+    told what the first look has found, once it is the first slice. max_cost: dollars, of a run
+    whose input does not say.
+    """
+
+    execution: Execution
+    deployment: Deployment
+    tasks: Tasks
+    worker: FunctionSize
+    usage: Usage
+    most_workers: int | None = None
+    committed: Callable[[Commit], None] = lambda commit: None
+    max_cost: float = math.inf
+
+    def plan_run(self, request: Request, ended: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The next state. May be called again for the same execution: then it finds its own run.
+
+        ended: the state after a run that another one follows (finish_run). If it was the list for
+        this one, this one is begun; if it is not to be believed, another one, by hopping, and both
+        count against the budget.
+        Raises CannotStart and its kin before anything is read; BudgetSpent; what reading can raise.
+        """
+        name = allowed(request.table, self.deployment.tables)
+        connection = self.deployment.connect(name, CONNECTIONS)
+        if ended is not None:
+            return self._plan_next(request, ended, connection)
+        begun = None if request.resume is None else self.deployment.runs.begun(request.resume)
+        table = look_up(connection, name)
+        first = None
+        if begun is None or begun[1].task != request.task:
+            first = self.tasks[request.task](connection, request.options).before(table, request)
+        asked = first or request
+        if begun is not None:
+            journal, plan = begun
+            if first is not None and journal.is_finished():
+                return self._plan_next(request, {"run": plan.id}, connection)
+            place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")
+            to_check = asked.verify_share is not None  # also a run that is finished
+            task, source = resumed(
+                journal, plan, asked, self.tasks, table, connection, place, to_check
+            )
+            rest = of_the_rest(plan, sum_up(journal, plan)[0])
+            reader = PageReader(connection, source, Budget(asked.max_read_rate), usage=self.usage)
+            self._check_cost(asked, reader, plan.method, plan.at_once, *rest)
+        else:
+            task = self.tasks[asked.task](connection, asked.options)
+            task_plan = task.plan(task.reads(table), asked)
+            budget = Budget(asked.max_read_rate, asked.max_read_units)
+            reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
+            if request.plan_only:
+                return self._estimate(request, asked, reader, task, task_plan)
+            name = self.execution.name if first is None else self.execution.run(FIRST)
+            journal, plan = self._new(asked, reader, task, task_plan, name)
+        return self._state(asked, journal, plan, task, follows=first is not None)
+
+    def _plan_next(
+        self, request: Request, ended: Mapping[str, Any], connection: Connection
+    ) -> dict[str, Any]:
+        run = self.deployment.runs.begun(ended["run"])
+        table = look_up(connection, run[1].table)
+        task = self.tasks[request.task](connection, request.options)
+        follows = bool(ended.get("follows"))
+        if "disbelieved" in ended:
+            first = task.before(table, request) if follows else None
+            return self._plan_anew(first or request, run, ended["disbelieved"], follows)
+        request = replace(task.after(request, run[1].id), resume=None)
+        task = self.tasks[request.task](connection, request.options)
+        task_plan = task.plan(table, request)
+        reader = PageReader(connection, task_plan.source, Budget(), usage=self.usage)
+        journal, plan = self._new(request, reader, task, task_plan, self.execution.name)
+        return self._state(request, journal, plan, task)
+
+    def _plan_anew(
+        self, request: Request, run: tuple[Journal, RunPlan], why: str, follows: bool
+    ) -> dict[str, Any]:
+        spent = sum_up(*run)[0].usage
+        request = replace(request, method="skip", resume=None)
+        left = math.inf if request.max_read_units is None else request.max_read_units
+        left -= spent.read_units
+        if left <= 0:
+            raise BudgetSpent(
+                f"Reading the key index, which was not to be believed at the end, has cost "
+                f"{spent.read_units:g} read units: nothing is left of maxReadUnits; start again."
+            )
+        connection = self.deployment.connect(run[1].table, CONNECTIONS)
+        task = self.tasks[request.task](connection, request.options)
+        task_plan = task.plan(look_up(connection, run[1].table), request)
+        task_plan = replace(task_plan, reason=why)
+        budget = Budget(request.max_read_rate, None if math.isinf(left) else left)
+        reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
+        name = self.execution.run(f"{FIRST if follows else ''}{ANEW}")
+        journal, plan = self._new(request, reader, task, task_plan, name, spent)
+        return self._state(request, journal, plan, task, follows)
+
+    def _estimate(
+        self, whole: Request, request: Request, reader: PageReader, task: Task, plan: TaskPlan
+    ) -> dict[str, Any]:
+        """whole: of which `request` is the first run, or all. task: that has made the plan."""
+        report: dict[str, Any] = {"table": reader.source.name, "reason": plan.reason}
+        keys, prices = float(plan.rows or 0), reader.connection.prices
+        if plan.layout is None:
+            found, report = estimate_of_fleet(request, reader, plan, self.worker, self.most_workers)
+            keys = keys or found
+        elif plan.units is not None:
+            report |= {"read_units": round(plan.units.mean, 1), **price(plan.units.mean, prices)}
+        if whole is not request or plan.rows is not None:
+            if whole is not request:
+                task = self.tasks[whole.task](reader.connection, whole.options)
+            report["each"] = estimate_of_visits(reader, task, keys)
+        name = f"estimate-{self.execution.name}.json"
+        journal = self.deployment.runs.journal(self.execution.name)
+        journal.keep(name, report)
+        return {"planOnly": True, "estimate": {**report, "file": journal.store.url(name)}}
+
+    def _check_cost(
+        self,
+        request: Request,
+        reader: PageReader,
+        method: Method,
+        at_once: int,
+        known: Interval | None,
+        share: float = 1.0,
+        more: float = 0.0,
+    ) -> None:
+        """Raises TooExpensive; a part of something larger was judged with that.
+
+        at_once: workers. known, share: see ceiling.ahead. more: dollars besides.
+        """
+        if request.is_part:
+            return
+        limit = self.max_cost if request.max_cost is None else request.max_cost
+        at_once = workers_at_once(at_once, request.max_read_rate, self.most_workers)
+        most = math.inf if request.max_read_units is None else request.max_read_units
+
+        def dollars(units: float) -> float:
+            return more + dollars_of_reading(
+                self.worker,
+                min(units, most),
+                method,
+                at_once,
+                request.max_read_rate,
+                reader.connection.prices,
+            )
+
+        if dollars(most) <= limit:
+            return
+        one_worker = needs_memory(method, reader.source.index)
+        wishes = wishes_of_fleet(request, reader.source.size_bytes, one_worker)
+        units = ahead(reader, method, wishes, known, share, lambda u: dollars(u.high) <= limit)
+        check_within(dollars, units, limit, request.given, request.max_cost is not None)
+
+    def _new(
+        self,
+        request: Request,
+        reader: PageReader,
+        task: Task,
+        task_plan: TaskPlan,
+        name: str,
+        before: Usage | None = None,
+    ) -> tuple[Journal, RunPlan]:
+        """The run of this execution: begun now, or by an earlier attempt at this very call.
+
+        before: what the execution had read before it.
+        """
+        journal = self.deployment.runs.journal(name)
+        plan = journal.plan()
+        if plan is None:
+            task_plan = task.look(reader, task_plan)
+            one_worker = needs_memory(task_plan.method, task_plan.source.index)
+            wishes = wishes_of_fleet(request, task_plan.source.size_bytes, one_worker)
+            most = _look_units(request)
+            start = first_look(reader, task_plan, wishes, task.visits, most)
+            _check_the_look_was_paid(request, reader, start)
+            groups, at_once = groups_of_layout(start.layout, one_worker)
+            writes, reads = task.units_per_key(task_plan.source)
+            rows = task_plan.rows or 0
+            more = reader.connection.prices.dollars(rows * reads, rows * writes)
+            self._check_cost(request, reader, task_plan.method, at_once, start.units, more=more)
+            try:
+                plan = begin(
+                    journal,
+                    request,
+                    reader,
+                    task_plan,
+                    start,
+                    id=name,
+                    begun_by=self.execution.key,
+                    groups=groups,
+                    at_once=at_once,
+                    format=request.format or "jsonl",
+                    gzip=not start.layout.buckets,  # of those, pieces are read
+                    ledger=learnt_for_each(start.ledger),
+                    planning=_sum(before, reader.usage),
+                )
+            except RunConflict:
+                plan = journal.plan()  # a first attempt that was given up was quicker after all
+            else:
+                # What the first look has found is the first slice of group 0.
+                pages = task.pages(journal, plan, reader, start.ledger)
+                opening = GroupWorker(journal, plan, 0, pages, 1, committed=self.committed)
+                opening.run(start.opening, over_at=0.0)
+        if plan is None or plan.begun_by != self.execution.key:
+            raise RunConflict(
+                f"There is a run named {name!r} already: start with another name, or give "
+                f'"resume": "{name}" to go on with it.'
+            )
+        return journal, plan
+
+    def _state(
+        self, request: Request, journal: Journal, plan: RunPlan, task: Task, follows: bool = False
+    ) -> dict[str, Any]:
+        """follows: whether another run is begun when this one is finished."""
+        totals, undo = sum_up(journal, plan)[0], task.undo(plan)
+        waiting = [group for group in range(plan.groups) if group not in totals.finished]
+        limit = None
+        least = LEAST_SHARE if plan.planning.items else LEAST_BLIND_SHARE
+        items: dict[int, float | None] = dict.fromkeys(waiting)
+        spent = plan.spent(totals.usage)
+        listed = plan.method == "listed"
+        most = request.max_write_units if listed else request.max_read_units
+        if most is not None:
+            # What this start has spent counts; what earlier starts have spent does not.
+            limit = (spent if request.resume else 0.0) + most
+            shares = allowances(limit - spent, totals.spent_by_group, waiting, least)
+            if waiting and not shares:
+                raise BudgetSpent(
+                    f"The first look has cost {spent:g} read units, and nothing is left of "
+                    f"maxReadUnits: start again with more."
+                )
+            items = dict(shares)
+        wanted = plan.at_once if request.max_concurrency is None else request.max_concurrency
+        if plan.needs_memory:
+            wanted = 1
+        at_once = workers_at_once(wanted, request.max_read_rate, self.most_workers)
+        check = journal.load("verify.json")
+        return {
+            "planOnly": False,
+            "run": plan.id,
+            "execution": self.execution.id,
+            "table": plan.table,
+            "plan": {
+                "method": plan.method,
+                "reason": plan.reason,
+                "segments": plan.segments,
+                "groups": plan.groups,
+            },
+            "segmentsLeft": plan.segments - totals.ended,
+            "maxConcurrency": max(1, min(at_once, len(items))),
+            "maxReadRate": request.max_read_rate,
+            "readUnitsLimit": limit,
+            "readUnitsBefore": spent,
+            "checkUnitsBefore": 0.0 if check is None else float(check["read_units"]),
+            "leastShare": least,
+            "verifyShare": request.verify_share,
+            "again": _again(request, plan, follows),
+            **({"undo": undo} if undo else {}),
+            **({"follows": True} if follows else {}),
+            # A map needs an item: a group that is finished is told so at once.
+            **groups_of(self.deployment.runs, plan.id, self.execution, 0, items or {0: None}),
+        }
+
+
+def _sum(before: Usage | None, usage: Usage) -> Usage:
+    total = usage.copy()
+    if before is not None:
+        total.add(before)
+    return total
+
+
+def _look_units(request: Request) -> float:
+    """What the first look may cost: under a low rate, not more than the function has time for."""
+    if request.max_read_rate is None:
+        return math.inf
+    return max(LEAST_LOOK_UNITS, LOOK_SECONDS * request.max_read_rate)
+
+
+def _check_the_look_was_paid(request: Request, reader: PageReader, start: Start) -> None:
+    """Raises BudgetSpent, before a run begins whose plan would rest on too little."""
+    is_read = start.opening is not None and start.opening.position is None
+    limit = request.max_read_units
+    if limit is None or is_read or not reader.usage.requests:
+        return
+    if reader.budget.left < LEAST_PART_AFTER_LOOK * limit:
+        raise BudgetSpent(
+            f"maxReadUnits {limit:g} does not pay for more than the first look at the table, which "
+            f"costs up to about 8 read units: start again, under another name, with more."
+        )
+
+
+def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | None:
+    """The input by which another execution goes on with the run, within the same limits, and with
+    the one that follows; None for a part of something larger.
+    """
+    if request.is_part:
+        return None
+    if follows:
+        return {**request.given, "resume": plan.id}
+    given = {
+        request.named_by: request.table,
+        "resume": plan.id,
+        "maxConcurrency": request.max_concurrency,
+        "maxReadRate": request.max_read_rate,
+        "maxReadUnits": request.max_read_units,
+        "maxCost": request.max_cost,
+        "verifyShare": request.verify_share,
+        "maxWriteUnits": request.max_write_units,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def groups_of(
+    runs: Runs, run: str, execution: Execution, round_: int, items: Mapping[int, float | None]
+) -> dict[str, Any]:
+    """Write the items of a distributed map; returns what the state machine must know of them.
+
+    items: for each group, what it may read in all. They go through S3 whatever their number, so
+    that there is one way, which each run takes: in the state itself only 256 KiB would fit.
+    """
+    map_ = f"{execution.name}-{round_}"
+    name = f"groups/{map_}.json"
+    content = [{"group": group, "mayRead": units} for group, units in items.items()]
+    runs.journal(run).keep(name, content)
+    return {
+        "groups": {
+            "map": map_,
+            "key": f"runs/{run}/{name}",
+            "count": len(content),
+            "round": round_,
+        },
+        "mapResults": f"runs/{run}/map-results/{map_}",
+    }

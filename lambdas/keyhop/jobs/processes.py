@@ -1,0 +1,249 @@
+"""The groups of a run, worked by several processes of this machine: a fleet without a cloud.
+
+Each process works one group as a worker of a fleet does (process.py), and they share nothing but
+the run's files: a commit is created once, so one that is killed has lost what it had not committed,
+and another one begins where the last commit of the group says. This process reads nothing
+meanwhile: it starts them, hands out their shares of the rate and of the read units, and takes in
+what they have read as if it had been read here.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as Link
+from multiprocessing.connection import Pipe, wait
+
+from keyhop.errors import BudgetSpent, GaveUp
+from keyhop.jobs.groups import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import Commit, RunPlan, usage_of
+from keyhop.jobs.process import Assignment, News
+from keyhop.jobs.spawn import Started, StartProcess
+from keyhop.scan.reader import PageReader
+from keyhop.storage.local import Directory
+
+TICK_SECONDS = 0.1
+STOP_SECONDS = 3.5
+"""For so long processes that are to stop are waited for; then they are killed."""
+
+MOST_DEATHS = 3
+"""In a row, of processes of one group, without a commit between them."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Where a group stands: its keys and its ended segments, as committed and as last told."""
+
+    number: int
+    commits: int = 0
+    committed: tuple[int, int] = (0, 0)
+    told: tuple[int, int] = (0, 0)
+    threads: int = 0
+    is_finished: bool = False
+    deaths: int = 0
+
+
+@dataclass(slots=True)
+class _Process:
+    """One that works a group. used: read units. commits: of the group, before it."""
+
+    group: _Group
+    started: Started
+    rate: float | None
+    may_read: float | None
+    commits: int
+    used: float = 0.0
+
+
+@dataclass(slots=True)
+class GroupProcesses:
+    """Works all groups of a run, `at_once` of them at a time.
+
+    reader: of this process; its budget is that of all. each: threads of a process, at most.
+    idle: called a few times a second. committed: is told each commit. say: is told what a person
+    should know.
+    """
+
+    journal: Journal
+    plan: RunPlan
+    reader: PageReader
+    start: StartProcess
+    at_once: int
+    each: int
+    idle: Callable[[], None] = lambda: None
+    committed: Callable[[Commit], None] = lambda commit: None
+    say: Callable[[str], None] = lambda text: None
+    last_seconds: float = STOP_SECONDS
+    _groups: list[_Group] = field(init=False)
+    _at_work: dict[Link, _Process] = field(default_factory=dict)
+    _max_rate: float | None = None
+    _error: Exception | None = None
+    _over_at: float = math.inf
+
+    def __post_init__(self) -> None:
+        self._max_rate = self.reader.budget.max_rate
+        self._groups = [_Group(number) for number in range(self.plan.groups)]
+        for group in self._groups:
+            self._see_commits(group)
+
+    @property
+    def threads(self) -> int:
+        """Of all processes that work at once, as many as have been found to pay."""
+        return sum(sorted(group.threads for group in self._groups)[-self.at_once :])
+
+    @property
+    def keys(self) -> int:
+        """Distinct keys so far."""
+        return sum(group.told[0] for group in self._groups)
+
+    @property
+    def ended(self) -> int:
+        """Segments that are finished."""
+        return sum(group.told[1] for group in self._groups)
+
+    def run(self) -> bool:
+        """Go on until all is read, or this process is told to stop; returns whether all is read.
+
+        Raises what ended a process, once the others have committed what they had; BudgetSpent,
+        and GaveUp if they are killed again and again.
+        """
+        budget, served, spent = self.reader.budget, 0, -math.inf
+        least = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
+        try:
+            while (waiting := self._unfinished) and not self._is_over:
+                shares: dict[int, float | None] = dict.fromkeys(waiting)
+                if budget.max_units is not None:
+                    is_stuck = budget.spent <= spent
+                    given, least = shared_again(budget.left, {}, waiting, least, is_stuck, served)
+                    if not given:
+                        raise budget.exhausted()
+                    shares = {**given}
+                served, spent = len(shares), budget.spent
+                self._work(shares)
+        finally:
+            for link in list(self._at_work):
+                self._end(link)
+        if self._error is not None:
+            raise self._error
+        return not waiting
+
+    @property
+    def _unfinished(self) -> list[int]:
+        return [group.number for group in self._groups if not group.is_finished]
+
+    @property
+    def _is_over(self) -> bool:
+        return self._error is not None or self.reader.stop.is_set()
+
+    def _work(self, shares: dict[int, float | None]) -> None:
+        """Have the groups in `shares` worked, each for what it may read; they go out of it."""
+        while (shares and not self._is_over) or self._at_work:
+            if self._is_over and math.isinf(self._over_at):
+                self._over_at = time.monotonic() + self.last_seconds
+                for link in self._at_work:
+                    _tell(link, None)
+            if time.monotonic() >= self._over_at:
+                return
+            while shares and not self._is_over and len(self._at_work) < self.at_once:
+                number = next(iter(shares))
+                rate = self._rate(len(self._at_work) + len(shares))
+                self._start(self._groups[number], rate, shares.pop(number))
+            rate = self._rate(len(self._at_work))
+            for link, process in self._at_work.items():
+                if process.rate != rate:
+                    process.rate = rate
+                    _tell(link, rate)
+            for heard in wait(list(self._at_work), TICK_SECONDS):
+                assert isinstance(heard, Link)
+                shares |= self._hear(heard)
+            self.idle()
+
+    def _rate(self, processes: int) -> float | None:
+        """The share of each of so many."""
+        if self._max_rate is None:
+            return None
+        return self._max_rate / max(1, min(processes, self.at_once))
+
+    def _start(self, group: _Group, rate: float | None, may_read: float | None) -> None:
+        store, reader = self.journal.store, self.reader
+        assert isinstance(store, Directory)
+        ours, theirs = Pipe()
+        # With the lock: nobody goes on with the run until the last of them has ended.
+        started = self.start(theirs, store.locked_by)
+        self._at_work[ours] = _Process(group, started, rate, may_read, group.commits)
+        endpoint, patience = reader.connection.endpoint, reader.patience
+        _tell(
+            ours,
+            Assignment(store.path, endpoint, group.number, self.each, patience, rate, may_read),
+        )
+
+    def _hear(self, link: Link) -> dict[int, float | None]:
+        """Take in what a process tells; if it died, its group is returned, with what is left of
+        its share.
+        """
+        try:
+            told = link.recv()
+        except (EOFError, OSError):
+            told = None
+        process = self._at_work[link]
+        if isinstance(told, News):
+            used = usage_of(told.used)
+            process.used += used.read_units
+            self.reader.usage.add(used)
+            self.reader.book(used.read_units)
+            if told.commits > process.group.commits - process.commits:
+                self._see_commits(process.group)
+            process.group.told = told.keys, told.ended
+            process.group.threads = told.threads
+            return {}
+        status = self._end(link)
+        group = process.group
+        if told is not None and told.error is not None:
+            if not isinstance(told.error, BudgetSpent):
+                self._error = self._error or told.error
+            return {}
+        if group.is_finished or self._is_over:
+            return {}
+        group.deaths = 1 if group.commits > process.commits else group.deaths + 1
+        if group.deaths > MOST_DEATHS:
+            self._error = GaveUp(
+                f"{group.deaths} processes in a row ended ({_how(status)}) before they could "
+                f"commit anything: memory may be short, so try fewer of them, or fewer threads."
+            )
+            return {}
+        self.say(f"A process ended ({_how(status)}): another one goes on from its last commit.")
+        left = process.may_read
+        return {group.number: None if left is None else max(0.0, left - process.used)}
+
+    def _end(self, link: Link) -> int:
+        """See the end of a process, and to it; returns its status as Popen has it."""
+        process = self._at_work.pop(link)
+        process.started.kill()
+        status = process.started.wait()
+        link.close()
+        self._see_commits(process.group)
+        return status
+
+    def _see_commits(self, group: _Group) -> None:
+        while not group.is_finished:
+            commit = self.journal.commit_of(group.number, group.commits)
+            if commit is None:
+                break
+            keys, ended = group.committed
+            group.committed = keys + commit.keys, ended + commit.ended
+            group.commits += 1
+            group.is_finished = commit.finished
+            self.committed(commit)
+        group.told = group.committed
+
+
+def _tell(link: Link, what: object) -> None:
+    """A process that is dead is heard of otherwise."""
+    with suppress(OSError):
+        link.send(what)
+
+
+def _how(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"status {status}"

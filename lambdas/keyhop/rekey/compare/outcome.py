@@ -1,0 +1,59 @@
+"""What a verify has come to, as the side table is told: the cutover's gate goes by it. Pure."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from keyhop.jobs.model import RunPlan
+from keyhop.rekey.compare.look import DIFFERENCES
+from keyhop.rekey.compare.looks import EQUAL, FOREIGN, IN_FLIGHT, REPAIRED
+from keyhop.rekey.compare.sides import (
+    DESTINATION_ITEMS,
+    IRREVERSIBLE,
+    LEFT_OUT,
+    OURS,
+    SOURCE_ITEMS,
+    UNMAPPED,
+)
+
+VERIFY = "verify"
+"""The figure's name (side.SideTable.tell)."""
+
+_COUNTS = (
+    SOURCE_ITEMS,
+    DESTINATION_ITEMS,
+    *DIFFERENCES,
+    FOREIGN,
+    IN_FLIGHT,
+    EQUAL,
+    REPAIRED,
+    UNMAPPED,
+    IRREVERSIBLE,
+    LEFT_OUT,
+    OURS,
+)
+
+
+def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
+    """Counts by name; began, ended: seconds since 1970. left: differences that were not repaired.
+
+    is_clean: all was compared, and nothing differs any more; items without a form under the other
+    key, or without a way back, are counted, and judged by whoever asks.
+    """
+    found = {name: counts.get(name, 0) for name in _COUNTS}
+    found[SOURCE_ITEMS] += found[IRREVERSIBLE]
+    share = plan.options.get("sample")
+    left = sum(found[kind] for kind in DIFFERENCES) - found[REPAIRED]
+    return {
+        "run": plan.id,
+        "began": datetime.fromisoformat(plan.started).timestamp(),
+        "ended": ended,
+        "at": ended,
+        "finished": True,
+        "items": found[SOURCE_ITEMS],
+        "share": 1.0 if share is None else share,
+        "repair": bool(plan.options.get("repair")),
+        **found,
+        "left": left,
+        "is_clean": share is None and left == 0,
+    }

@@ -1,0 +1,168 @@
+"""The pages of both tables, strongly read, in one run: segments of the source, then of the other.
+
+Of each item a row is kept (rows.py): of the source, of what it should be in the destination.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Event, Lock
+from typing import Any, Self
+
+from keyhop.dynamodb.items import Item, same_item
+from keyhop.dynamodb.tables import Source
+from keyhop.dynamodb.values import Key, has_values
+from keyhop.jobs.pages import Learnt, TablePages
+from keyhop.rekey.compare.rows import row_of
+from keyhop.rekey.digest import key_digest
+from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.scan.reader import PageReader
+from keyhop.scan.skip_scan import Page, Position, Step
+
+SOURCE_ITEMS, DESTINATION_ITEMS = "source_items", "destination_items"
+UNMAPPED, IRREVERSIBLE, LEFT_OUT, OURS = "unmappable", "irreversible", "left_out", "ours"
+"""What is counted of items. irreversible: what the transform makes of it does not lead back to it,
+or not to itself. ours: sentinels of a key index."""
+
+IN_ROWS = (SOURCE_ITEMS, IRREVERSIBLE, DESTINATION_ITEMS)
+"""The counts of those that become rows."""
+
+Note = Callable[[str, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Segments of a table that are read: all of `total`, or `numbers` of them."""
+
+    total: int
+    numbers: Sequence[int] | None = None
+
+    @property
+    def count(self) -> int:
+        return self.total if self.numbers is None else len(self.numbers)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"total": self.total, "numbers": self.numbers and list(self.numbers)}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        return cls(told["total"], told["numbers"])
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """From items to rows. ours: what tells sentinels, of either side. note: keeps an example."""
+
+    transform: Transform
+    buckets: int
+    source_ours: Key | None
+    destination_ours: Key | None
+    note: Note
+
+    def of_source(self, items: Sequence[Item]) -> tuple[list[Key], Counter[str]]:
+        counts: Counter[str] = Counter()
+        rows = []
+        for item in items:
+            kind, row = self._of_one(item)
+            counts[kind] += 1
+            if row is not None:
+                rows.append(row)
+        return rows, counts
+
+    def of_destination(self, items: Sequence[Item]) -> tuple[list[Key], Counter[str]]:
+        mine = [item for item in items if not _is(self.destination_ours, item)]
+        counts = Counter({DESTINATION_ITEMS: len(mine), OURS: len(items) - len(mine)})
+        places = self.transform.destination
+        return [row_of(item, places.of(item), None, self.buckets) for item in mine], +counts
+
+    def _of_one(self, item: Item) -> tuple[str, Key | None]:
+        if _is(self.source_ours, item):
+            return OURS, None
+        transform = self.transform
+        owner = transform.source.of(item)
+        try:
+            there = transform.forward(item)
+        except Unmappable as error:
+            self._example(UNMAPPED, owner, str(error))
+            return UNMAPPED, None
+        if there is None:
+            return LEFT_OUT, None
+        row = row_of(there, transform.destination.of(there), owner, self.buckets)
+        if (why := self._why_irreversible(item, there)) is not None:
+            self._example(IRREVERSIBLE, owner, why)
+            return IRREVERSIBLE, row
+        return SOURCE_ITEMS, row
+
+    def _why_irreversible(self, item: Item, there: Item) -> str | None:
+        try:
+            here = self.transform.back(there)
+        except Unmappable as error:
+            return str(error)
+        if here is not None and same_item(here, item):
+            return None
+        names = sorted(
+            name
+            for name in {*item, *(here or {})}
+            if here is None or not (name in item and name in here and item[name] == here[name])
+        )
+        return f"the way back changes {', '.join(names[:5])}" if here else "there is no way back"
+
+    def _example(self, kind: str, owner: Key, why: str) -> None:
+        self.note(kind, {"key": key_digest(owner).hex(), "why": why})
+
+
+class BothSides:
+    """Both tables (pages.Pages): segments are numbered through, those of the source first."""
+
+    def __init__(
+        self, reader: PageReader, other: Source, drawn: tuple[Drawn, Drawn], rows: Rows
+    ) -> None:
+        """reader: of the source. other: the destination."""
+        self.usage = reader.usage
+        self.stop = reader.stop
+        self.in_flight = reader.in_flight
+        self._first_of_other = drawn[0].count
+        sides = (
+            (reader, drawn[0], rows.of_source),
+            (reader.beside(other), drawn[1], rows.of_destination),
+        )
+        self._sides = [
+            TablePages(
+                side,
+                hop=False,
+                total=segments.total,
+                sample=segments.numbers,
+                visit=_noting(noted),
+                noted=lambda page, keys: page.items,
+            )
+            for side, segments, noted in sides
+        ]
+        self._lock = Lock()
+
+    def go_on(self, learnt: Learnt | None) -> None:
+        if learnt is not None:
+            for side, told in zip(self._sides, learnt["sides"], strict=True):
+                side.go_on(told)
+
+    def learnt(self) -> Learnt:
+        return {"sides": [side.learnt() for side in self._sides]}
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        """Pages.step."""
+        if segment < self._first_of_other:
+            return self._sides[0].step(segment, position, over)
+        return self._sides[1].step(segment - self._first_of_other, position, over)
+
+
+def _noting(
+    rows_of: Callable[[Sequence[Item]], tuple[list[Key], Counter[str]]],
+) -> Callable[[Page, Event], Page]:
+    def visited(page: Page, over: Event) -> Page:
+        rows, counts = rows_of(page.items)
+        return replace(page, keys=(), runs=(), items=rows, counts=counts)
+
+    return visited
+
+
+def _is(ours: Key | None, item: Item) -> bool:
+    return ours is not None and has_values(item, ours)

@@ -1,0 +1,117 @@
+"""What a person gives RekeyBackfill and RekeyVerify: the inputs of executions. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from keyhop.checks import Must, Truth, number, read, without_origin, wrong_input
+from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
+from keyhop.jobs.request import (
+    A_READ_RATE,
+    A_RUN,
+    A_TABLE,
+    DOLLARS,
+    READ_UNITS,
+    WORKERS,
+    Request,
+)
+
+BACKFILL, VERIFY = "rekey_backfill", "rekey_verify"
+"""The tasks' names."""
+
+LIKE = '{"rekey": "OrdersByTenant"}'
+
+_DESTINATION = "the destination of a re-key: all else is in its side table"
+_RATE = "for all workers together; no limit if left out"
+_COST = "refused if the upper end of the estimate is more; the deployment's maxCost if left out"
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillInput:
+    """The input of RekeyBackfill."""
+
+    rekey: Annotated[str, A_TABLE, _DESTINATION]
+    max_write_rate: Annotated[
+        float,
+        Must(number(1), "a number of write units a second, at least 1", float),
+        f"for all workers together; {DEFAULT_WRITE_RATE:g} if left out; `keyhop rekey throttle` "
+        "changes it while the backfill runs",
+    ] = DEFAULT_WRITE_RATE
+    max_read_rate: Annotated[float | None, A_READ_RATE, _RATE] = None
+    max_read_units: Annotated[
+        float | None, READ_UNITS, "for reading the source; no limit if left out"
+    ] = None
+    max_concurrency: Annotated[int | None, WORKERS, "workers at once, at most"] = None
+    max_cost: Annotated[float | None, DOLLARS, _COST] = None
+    without_stream: Annotated[
+        Truth, "copy though nothing replicates: what is written meanwhile, verify has to find"
+    ] = False
+    with_shards: Annotated[
+        Truth, "the source is a sharded table, and the template deals with its shards' suffixes"
+    ] = False
+    plan_only: Annotated[Truth, "read a sample, and end with the estimate"] = False
+    resume: Annotated[str | None, A_RUN, "go on with this run"] = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyInput:
+    """The input of RekeyVerify."""
+
+    rekey: Annotated[str, A_TABLE, _DESTINATION]
+    repair: Annotated[Truth, "put right what differs; else only count it"] = False
+    sample: Annotated[
+        float | None,
+        Must(number(1e-6, 1), "a number from 0.000001 to 1"),
+        "compare only this share of both tables, drawn at random; such a check opens no cutover",
+    ] = None
+    max_read_rate: Annotated[float | None, A_READ_RATE, _RATE] = None
+    max_read_units: Annotated[
+        float | None, READ_UNITS, "for reading both tables; no limit if left out"
+    ] = None
+    max_concurrency: Annotated[int | None, WORKERS, "workers at once, at most"] = None
+    max_cost: Annotated[float | None, DOLLARS, _COST] = None
+    plan_only: Annotated[Truth, "end with the estimate"] = False
+    scheduled: Annotated[
+        Truth, "by a schedule: where there is nothing to compare, it ends with the reason"
+    ] = False
+    resume: Annotated[str | None, A_RUN, "go on with this run"] = None
+
+
+def parse_backfill(given: object) -> Request:
+    """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
+    asked = read(BackfillInput, given, LIKE)
+    options = {
+        "rekey": asked.rekey,
+        "max_write_rate": asked.max_write_rate,
+        "without_stream": asked.without_stream,
+        "with_shards": asked.with_shards,
+    }
+    return _request(asked, BACKFILL, options, given)
+
+
+def parse_verify(given: object) -> Request:
+    """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
+    asked = read(VerifyInput, given, LIKE)
+    options = {"rekey": asked.rekey, "repair": asked.repair, "sample": asked.sample}
+    return _request(asked, VERIFY, options, given)
+
+
+def _request(
+    asked: BackfillInput | VerifyInput, task: str, options: Mapping[str, Any], given: Any
+) -> Request:
+    if asked.plan_only and asked.resume is not None:
+        raise wrong_input(["planOnly is of a new run: leave it, or resume, out"])
+    return Request(
+        table=asked.rekey,
+        task=task,
+        options=options,
+        max_concurrency=asked.max_concurrency,
+        max_read_rate=asked.max_read_rate,
+        max_read_units=asked.max_read_units,
+        max_cost=asked.max_cost,
+        format="jsonl",
+        plan_only=asked.plan_only,
+        resume=asked.resume,
+        given=without_origin(given),
+        named_by="rekey",
+    )

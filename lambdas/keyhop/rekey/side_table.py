@@ -1,0 +1,81 @@
+"""The side table: control, plan, claims, what batches have begun, markers, clients, stragglers.
+
+A table of its own beside the destination, with the partition key `pk` and the sort key `sk` (both
+S), on demand; `complete` deletes it. So neither of the two tables carries anything of Keyhop's.
+
+    pk         sk                            holds
+    control    control                       Control, as JSON; a change is a swap of its revision
+    plan       plan                          Pair, as JSON
+    claims#D   <place>|<owner>               work that is left: a source item, and a place of its
+    begun#D    <shard>#<sequence number>     a batch that may be under way
+    unmapped#D <digest of the key>           an item without a form in the other table
+    marker     <random>                      a marker, and where it was seen
+    client     <id>                          a router: which revision it goes by, and until when
+    straggler  <side>|<key>                  a write that bypassed the router
+    told       <name>                        figures: verify's last result, lag, unmappables
+
+D is the direction, forward or reverse. Keys stand there as JSON texts of typed values; a name that
+is too long for a sort key is its SHA-256. Content is JSON text in the attribute `body`, beside what
+conditions go by: `revision`, `tries` (how often a batch has begun), `stamp` (the token of a claim).
+"""
+
+from dataclasses import dataclass
+
+from keyhop.dynamodb.values import Key
+from keyhop.rekey.control import Direction
+
+KEYS = ("pk", "sk")
+CONTROL, PLAN, CLAIMS, BEGUN = "control", "plan", "claims", "begun"
+UNMAPPED = "unmapped"
+MARKER, CLIENT, STRAGGLER, TOLD = "marker", "client", "straggler", "told"
+TURNED, TTL = "turned", "ttl"
+"""Told: {"at": seconds since 1970, "serving": ...}, of the last change of the serving table; and
+{"attribute": ...} that items of the source expired by, null if they did not.
+"""
+
+LAG = "lag"
+"""Of the figures: lag.forward, lag.reverse."""
+
+SHADOWED = ("shadow_equal", "shadow_in_flight", "shadow_real", "shadow_failed")
+"""Of a client: how many of its shadow reads have come to what."""
+
+MARKER_ATTRIBUTE = "keyhop-rekey-marker"
+"""Of a marker in the table that serves: an item with a key and this (S: the marker) alone. Nobody
+copies or compares it, and it is deleted when it was seen.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch that may be under way. shard: what tells its stream's shard, or its first record,
+    from others. at: when it began last (seconds since 1970). tries: how often it has begun.
+    """
+
+    direction: Direction
+    shard: str
+    sequence: str
+    at: float = 0.0
+    tries: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Work that is left to do: `owner` at `place`. at: when that was noted last.
+
+    token: another one each time that it is noted, or taken: so who was overtaken does nothing more.
+    """
+
+    direction: Direction
+    place: Key
+    owner: Key
+    at: float
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """A source item without a form in the other table. digest: of its key. reason: no values."""
+
+    digest: str
+    reason: str
+    at: float

@@ -1,0 +1,197 @@
+"""Two Python functions in the place of rules: `forward(item)` and `backward(item)`, each from typed
+values (DynamoDB JSON with bytes) to such, or to None for an item that is left out.
+
+Nothing can be proved of them, so the source's key is always kept in the destination item, by us,
+and taken off again before `backward`; `reads` names the attributes that the place is made of.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from keyhop.checks import hint, shown
+from keyhop.dynamodb.items import Item, is_typed, same_item
+from keyhop.dynamodb.values import Key, TypedValue
+from keyhop.errors import CannotStart
+from keyhop.rekey.template.rule import check_key
+from keyhop.rekey.template.rules import Reversed, check_equal
+from keyhop.rekey.transform import KeyNames, KeySchemaOf, Kind, Transform, Unmappable
+
+_NAMES = ("transform", "inverse", "keep", "reads")
+Function = Callable[[dict[str, TypedValue]], Item | None]
+
+
+def loaded(
+    template: Mapping[str, Any],
+    source: KeySchemaOf,
+    destination: KeySchemaOf,
+    code: str,
+    trusted: str | None,
+) -> "Functions":
+    """As `load`. Raises CannotStart."""
+    for name in template:
+        if name not in _NAMES:
+            meant = hint(str(name), _NAMES) or f"it may have {', '.join(_NAMES)}"
+            raise CannotStart(f"The template has an unknown {shown(name)}; {meant}.")
+    file, forward = _named(template, "transform")
+    other, backward = _named(template, "inverse")
+    if file != other:
+        raise CannotStart("The template's transform and inverse must stand in one file.")
+    names = KeyNames.of_schema(source), KeyNames.of_schema(destination)
+    keep, reads = _keep(template, *names), template.get("reads")
+    if not isinstance(reads, list) or not all(isinstance(one, str) for one in reads):
+        raise CannotStart(
+            "The template with functions must say in reads of which attributes, beside the "
+            "source's key, it makes the destination's key: a list, empty if of none."
+        )
+    if trusted is None or _digest(code) != _digest(trusted):
+        raise CannotStart(
+            f"The functions of the template (SHA-256 {_digest(code)[:12]}) are not those that are "
+            "at hand here: deploy with this file as transform in the context."
+        )
+    space: dict[str, Any] = {"__name__": "keyhop_template"}
+    try:
+        exec(compile(trusted, file, "exec"), space)  # noqa: S102 the user's own, see `load`
+    except Exception as error:  # of theirs, it may be any
+        raise CannotStart(f"{file!r} cannot be read as Python: {type(error).__name__}.") from error
+    for function in (forward, backward):
+        if not callable(space.get(function)):
+            raise CannotStart(f"There is no function {function!r} in {file!r}.")
+    types = {one.name: one.type for one in (*destination.partition, destination.sort) if one}
+    return Functions(space[forward], space[backward], *names, types, keep, reads)
+
+
+class Functions(Transform):
+    """types: of the destination's key. keep: names of the source's key, there."""
+
+    kind: Kind = "recoverable"
+
+    def __init__(
+        self,
+        forward: Function,
+        backward: Function,
+        source: KeyNames,
+        destination: KeyNames,
+        types: Mapping[str, str],
+        keep: Mapping[str, str],
+        reads: Sequence[str],
+    ) -> None:
+        self.source, self.destination = source, destination
+        self.owner_attributes = tuple(keep.values())
+        self.reads = (*source.all, *reads)
+        self._forward, self._backward = forward, backward
+        self._types = types
+        self._keep = keep
+        self._reverse = Reversed(self, tuple(reads), self.place_told)
+
+    @property
+    def reverse(self) -> Transform:
+        return self._reverse
+
+    def forward(self, item: Item) -> Item | None:
+        there = self._there(item)
+        if there is not None:
+            check_equal(item, self._here(there), "do not come back by the inverse")
+        return there
+
+    def back(self, item: Item) -> Item | None:
+        here = self._here(item)
+        if here is not None:
+            check_equal(item, self._there(here), "are not as the transform makes them")
+        return here
+
+    def owner_of(self, item: Item) -> Key | None:
+        """By what is kept alone."""
+        if not all(kept in item for kept in self._keep.values()):
+            return None
+        return {name: item[kept] for name, kept in self._keep.items()}
+
+    def place_told(self, item: Item) -> Key | None:
+        """Where a source item lies; None if nowhere."""
+        try:
+            there = self._there(item)
+        except Unmappable:
+            return None
+        return None if there is None else self.destination.of(there)
+
+    def _there(self, item: Item) -> Item | None:
+        made = _called(self._forward, item)
+        if made is None:
+            return None
+        there = {**made, **{kept: item[name] for name, kept in self._keep.items()}}
+        for name, type_ in self._types.items():
+            if type_ not in there.get(name, ()):
+                raise Unmappable(f"the transform makes no {name!r} of type {type_}")
+        check_key(self.destination, there)
+        return there
+
+    def _here(self, item: Item) -> Item | None:
+        owner = self.owner_of(item)
+        if owner is None:
+            raise Unmappable("the attributes are missing that keep the source's key")
+        kept = set(self._keep.values())
+        made = _called(self._backward, {n: value for n, value in item.items() if n not in kept})
+        return None if made is None else {**made, **owner}
+
+
+def tried(transform: Transform, sample: Iterable[Item]) -> list[str]:
+    """What is wrong with a transform, by a sample of source items: parts of a sentence, each once.
+
+    Each item goes forward twice. What is Unmappable is not told here.
+    """
+    wrong: dict[str, None] = {}
+    for item in sample:
+        seen = deepcopy(item)
+        try:
+            first, second = transform.forward(item), transform.forward(item)
+        except Unmappable:
+            continue
+        if item != seen:
+            wrong["the transform changes the item that it is given"] = None
+        if (first is None) != (second is None) or (first and not same_item(first, second or {})):
+            wrong["the transform makes different items of one item"] = None
+        if first is not None and isinstance(transform, Functions):
+            few = {name: value for name, value in seen.items() if name in transform.reads}
+            place = transform.place_told(few)
+            if place is not None and place != transform.destination.of(first):
+                wrong["the new key is made of more attributes than reads says"] = None
+    return list(wrong)
+
+
+def _called(function: Function, item: Item) -> Item | None:
+    try:
+        made = function(dict(item))
+    except Unmappable:
+        raise
+    except Exception as error:  # of theirs, it may be any; its text may hold values
+        raise Unmappable(f"{function.__name__} raised {type(error).__name__}") from None
+    if made is None or (isinstance(made, Mapping) and all(map(is_typed, made.values()))):
+        return made
+    raise Unmappable(f"{function.__name__} returned no item of typed values")
+
+
+def _named(template: Mapping[str, Any], field: str) -> tuple[str, str]:
+    file, _, function = str(template.get(field, "")).partition(":")
+    if not (file.endswith(".py") and function.isidentifier()):
+        raise CannotStart(f"The template's {field} must be a file and a function, as file.py:f.")
+    return file, function
+
+
+def _keep(
+    template: Mapping[str, Any], source: KeyNames, destination: KeyNames
+) -> Mapping[str, str]:
+    keep = template.get("keep", {})
+    names = set(keep.values()) if isinstance(keep, Mapping) else set()
+    of_all = len(names) == len(source.all) and not names & set(destination.all)
+    if not isinstance(keep, Mapping) or set(keep) != set(source.all) or not of_all:
+        example = ", ".join(f"{name}: old{name}" for name in source.all)
+        raise CannotStart(
+            "Of functions nothing is known, so the template must keep the source's key, under "
+            f"names of its own: add keep: {{{example}}}."
+        )
+    return keep
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

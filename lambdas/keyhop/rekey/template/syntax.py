@@ -1,0 +1,83 @@
+"""Texts with fields in them, taken apart. Pure.
+
+    template = { literal | "{" path [":" S|N|B] { "|" filter [":" argument] } [ "?" default ] "}" }
+
+`{{` and `}}` stand for one brace each; a field may also begin with `${`. A path is the name of an
+attribute or of a variable, and steps into maps and lists: `address.city`, `lines[0].sku`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from keyhop.dynamodb.values import KeyType
+
+_PATH = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[[0-9]+\])*")
+_STEP = re.compile(r"\[([0-9]+)\]|[^.\[\]]+")
+_TYPED = re.compile(r"(.+):([A-Z]\w*)", re.DOTALL)
+_TYPES: dict[str, KeyType] = {"S": "S", "N": "N", "B": "B"}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """path: the name of an attribute or variable, then names in maps and positions in lists.
+
+    filters: names and their arguments, empty if they have none. default: a text, for what is
+    missing.
+    """
+
+    path: tuple[str | int, ...]
+    type: KeyType | None = None
+    filters: tuple[tuple[str, str], ...] = ()
+    default: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the attribute, or of the variable."""
+        return str(self.path[0])
+
+    @property
+    def shown(self) -> str:
+        """The path as it is written."""
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path[1:])
+        return self.name + "".join(steps)
+
+
+def parsed(text: str) -> list[str | Field]:
+    """Literals (never empty, never side by side) and fields, in order. Raises ValueError."""
+    parts: list[str | Field] = []
+    literal, at = "", 0
+    while at < len(text):
+        if text.startswith(("{{", "}}"), at):
+            literal, at = literal + text[at], at + 2
+        elif text[at] == "}":
+            raise ValueError("a '}' closes nothing; for the character itself write '}}'")
+        elif text[at] == "{" or (text.startswith("${", at) and not text.startswith("${{", at)):
+            begin = text.index("{", at) + 1
+            end = text.find("}", begin)
+            if end < 0:
+                raise ValueError("a '{' is not closed; for the character itself write '{{'")
+            parts += [literal] if literal else []
+            parts.append(_field(text[begin:end]))
+            literal, at = "", end + 1
+        else:
+            literal, at = literal + text[at], at + 1
+    return parts + ([literal] if literal else [])
+
+
+def _field(inside: str) -> Field:
+    rest, asks, default = inside.partition("?")
+    path, *filters = rest.split("|")
+    typed = _TYPED.fullmatch(path)
+    if typed:
+        path = typed[1]
+        if typed[2] not in _TYPES:
+            raise ValueError(f"{typed[2]!r} is no type of a key: {{{inside}}} takes S, N or B")
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"{{{inside}}} does not begin with the name of an attribute")
+    steps = [int(s[1]) if s[1] else s[0] for s in _STEP.finditer(path)]
+    return Field(
+        tuple(steps),
+        _TYPES[typed[2]] if typed else None,
+        tuple((name, argument) for name, _, argument in (f.partition(":") for f in filters)),
+        default if asks else None,
+    )

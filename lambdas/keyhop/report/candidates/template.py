@@ -1,0 +1,256 @@
+"""Candidate keys as they are written: `PK=DEVICE#{deviceId}#{ts:day}#{hash(id)%4}`. Pure.
+
+    candidate = "PK=" template [ " SK=" template ]
+    template  = { literal | "{" path [ ":" word ] { "|" filter } [ "?" default ] "}" }
+    word      = S | N | B | year | month | day | hour | minute | upper | lower
+    filter    = upper | lower | first:n | pad:n | shard:n | date:format
+
+"{{" and "}}" are braces; `{hash(id)%4}` is `{id|shard:4}`, `{ts:day}` is `{ts|date:%Y-%m-%d}`. An
+item that lacks an attribute, or has one that is no part of a text, cannot have the key.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.values import TypedValue, canonical, distinct_bytes
+from keyhop.errors import CannotStart
+
+MOST_TEXT = 1_000
+MOST_SHARDS = 1_000
+MOST_KEY_BYTES = 2048
+LEAST_MILLISECONDS = 1e11
+"""A number of seconds so large is in the year 5138."""
+
+DATES = {
+    "year": "%Y",
+    "month": "%Y-%m",
+    "day": "%Y-%m-%d",
+    "hour": "%Y-%m-%dT%H",
+    "minute": "%Y-%m-%dT%H:%M",
+}
+TYPES = ("S", "N", "B")
+CASES: Mapping[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower}
+NUMBERED = {"first": 100, "pad": 100, "shard": MOST_SHARDS}
+"""Filters with a number, and the largest."""
+
+OF_VALUES = ("date", "shard")
+"""Filters that take a typed value; the others take text."""
+_WORDS = (*TYPES, *DATES, *CASES)
+
+Kind = Literal["whole", "date", "shard"]
+
+_FORM = re.compile(r"\s*PK\s*=\s*(?P<pk>.*?)(?:[\s,;]+SK\s*=\s*(?P<sk>.*?))?\s*", re.DOTALL)
+_PIECE = re.compile(r"\{\{|\}\}|\$?\{(?P<field>[^{}]*)\}|[{}]")
+_HASH = re.compile(r"hash\(\s*(?P<path>[^()]+?)\s*\)\s*%\s*(?P<n>\d+)")
+_FIELD = re.compile(
+    r"(?P<path>[^:|?]+)(?::(?P<word>[^:|?]*))?(?P<filters>(?:\|[^|?]*)*)(?:\?(?P<default>.*))?"
+)
+_FORMAT = re.compile(r"(?:%[YmdHMS]|[-_:T./])+")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One {...}. kind: whether it is the attribute's whole value, a time bucket of it, or a shard,
+    of `shards`. steps: from a typed value to text, or to None.
+    """
+
+    path: str
+    kind: Kind
+    steps: tuple[Callable[[Any], Any], ...]
+    default: str | None = None
+    shards: int = 1
+
+    @property
+    def attribute(self) -> str:
+        """The name of the item's attribute, as requests name it."""
+        return self.path.partition(".")[0]
+
+    def of(self, item: Item) -> str | None:
+        value: Any = _found(item, self.path)
+        for step in self.steps:
+            if value is None:
+                break
+            value = step(value)
+        return self.default if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The texts and fields of one key attribute."""
+
+    parts: tuple[str | Field, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(one for one in self.parts if isinstance(one, Field))
+
+    def of(self, item: Item) -> str | None:
+        """The key that an item would have; None if it cannot have one."""
+        texts = [one if isinstance(one, str) else one.of(item) for one in self.parts]
+        whole = "".join(one for one in texts if one is not None)
+        fits = None not in texts and 0 < len(whole.encode(errors="replace")) <= MOST_KEY_BYTES
+        return whole if fits else None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """text: as it was given."""
+
+    text: str
+    partition: Template
+    sort: Template | None = None
+
+    def of(self, item: Item) -> str | None:
+        """The partition key that an item would have; None if it cannot have this key."""
+        if self.sort is not None and self.sort.of(item) is None:
+            return None
+        return self.partition.of(item)
+
+
+def candidate(text: str) -> Candidate:
+    """Raises CannotStart, with one sentence."""
+    if len(text) > MOST_TEXT:
+        raise CannotStart(f"A candidate key has {MOST_TEXT:,} characters at most.")
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise _wrong(text, "must begin with PK=, as PK=DEVICE#{deviceId}#{ts:day}")
+    partition = _template(text, form["pk"])
+    if not partition.fields:
+        raise _wrong(text, "names no attribute: all items would have one key")
+    return Candidate(text, partition, None if form["sk"] is None else _template(text, form["sk"]))
+
+
+def why_wrong(text: str) -> str:
+    """What is wrong with a candidate, without a full stop; "" if nothing is."""
+    try:
+        candidate(text)
+    except CannotStart as error:
+        return str(error).removesuffix(".")
+    return ""
+
+
+def _wrong(text: str, what: str) -> CannotStart:
+    return CannotStart(f"The candidate {text!r} {what}.")
+
+
+def _template(whole: str, text: str) -> Template:
+    parts: list[str | Field] = []
+    at = 0
+    for piece in _PIECE.finditer(text):
+        parts.append(text[at : piece.start()])
+        at = piece.end()
+        if piece["field"] is not None:
+            parts.append(_field(whole, piece["field"].strip()))
+        elif piece[0] in ("{{", "}}"):
+            parts.append(piece[0][0])
+        else:
+            other = "}" if piece[0] == "{" else "{"
+            raise _wrong(whole, f"has a {piece[0]} without its {other}")
+    parts.append(text[at:])
+    return Template(tuple(part for part in parts if part != ""))
+
+
+def _field(whole: str, text: str) -> Field:
+    if hashed := _HASH.fullmatch(text):
+        text = f"{hashed['path']}|shard:{hashed['n']}"
+    elif "(" in text:
+        raise _wrong(whole, f"has {{{text}}}; a hash is written {{hash(id)%4}}")
+    form = _FIELD.fullmatch(text)
+    if form is None or not form["path"].strip():
+        raise _wrong(whole, "has {} without the name of an attribute")
+    steps: list[Callable[[Any], Any]] = []
+    filters = [one.strip() for one in form["filters"].split("|")[1:]]
+    word = (form["word"] or "").strip()
+    if word in TYPES:
+        steps.append(lambda value: value if word in value else None)
+    elif word in DATES or word in CASES:
+        filters.insert(0, f"date:{DATES[word]}" if word in DATES else word)
+    elif form["word"] is not None:
+        raise _wrong(whole, f"has {word!r} after a colon; there are {_list(_WORDS)}")
+    kind: Kind = "whole"
+    shards = 1
+    if filters[:1] == [] or filters[0].partition(":")[0] not in OF_VALUES:
+        steps.append(_text)
+    for at, one in enumerate(filters):
+        name, _, given = one.partition(":")
+        if at and name in OF_VALUES:
+            raise _wrong(whole, f"has {name} after another filter; it must be the first")
+        steps.append(_step(whole, name, given))
+        if name == "date":
+            kind = "date"
+        elif name == "shard":
+            kind, shards = "shard", int(given)
+    return Field(form["path"].strip(), kind, tuple(steps), form["default"], shards)
+
+
+def _list(words: Iterable[str]) -> str:
+    return ", ".join(words)
+
+
+def _step(whole: str, name: str, given: str) -> Callable[[Any], Any]:
+    if name in CASES and not given:
+        return CASES[name]
+    if name == "date":
+        if not _FORMAT.fullmatch(given):
+            raise _wrong(whole, f"has the date format {given!r}; as %Y-%m-%d it may be")
+        return lambda value: _date(value, given)
+    if name in NUMBERED:
+        if not given.isdecimal() or not 1 <= int(given) <= NUMBERED[name]:
+            raise _wrong(whole, f"has {name}:{given}; its number must be 1 to {NUMBERED[name]:,}")
+        number = int(given)
+        if name == "shard":
+            return lambda value: _shard(value, number)
+        if name == "first":
+            return lambda text: text[:number]
+        return lambda text: text.zfill(number)
+    raise _wrong(whole, f"has the filter {name!r}; there are {_list((*CASES, *NUMBERED, 'date'))}")
+
+
+def _found(item: Item, path: str) -> TypedValue | None:
+    """An attribute; or, of a dotted path, what a map has under its names."""
+    if path in item:
+        return item[path]
+    name, dot, rest = path.partition(".")
+    inner = item.get(name, {})
+    return _found(inner["M"], rest) if dot and "M" in inner else None
+
+
+def _text(value: TypedValue) -> str | None:
+    if not value.keys() & {"S", "N", "B"}:
+        return None
+    _, content = canonical(value)
+    return content if isinstance(content, str) else base64.b64encode(content).decode()
+
+
+def _shard(value: TypedValue, shards: int) -> str | None:
+    if not value.keys() & {"S", "N", "B"}:
+        return None
+    digest = hashlib.sha256(distinct_bytes(value)).digest()
+    return str(int.from_bytes(digest[:8]) % shards)
+
+
+def _date(value: TypedValue, format_: str) -> str | None:
+    """Of seconds or milliseconds since 1970, or of a text as ISO 8601 has it; in UTC."""
+    moment = moment_of(value)
+    return None if moment is None else moment.strftime(format_)
+
+
+def moment_of(value: TypedValue) -> datetime | None:
+    """The time that a value stands for; None if for none."""
+    text = str(value.get("S", value.get("N", "")))
+    try:
+        if "N" in value or (text.isdecimal() and len(text) > len("20261122")):
+            seconds = float(text)
+            return datetime.fromtimestamp(
+                seconds / 1_000 if seconds >= LEAST_MILLISECONDS else seconds, UTC
+            )
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

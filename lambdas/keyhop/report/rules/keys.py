@@ -1,0 +1,310 @@
+"""Rules on how keys are written: A1, A2, A3, A18, E1, E2. They read the sample and the stream."""
+
+from collections.abc import Iterable
+
+from keyhop.report.advice.links import naming, with_new_key
+from keyhop.report.advice.shards import peak_of, shards_for
+from keyhop.report.advice.shards import steps as sharding_steps
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import (
+    TABLE,
+    Absent,
+    Facts,
+    MetricFacts,
+    SampleFacts,
+    StreamFacts,
+    TableFacts,
+)
+from keyhop.report.findings import Advice, Evidence, Severity
+from keyhop.report.rules.kinds import RARE_SHAPE, kinds_of
+from keyhop.report.rules.limits import DATED, HALF, KEY_WRITES
+from keyhop.report.rules.rule import Said, clear, found, missing, unknown
+from keyhop.report.rules.shares import evidence, interval, more, percent
+
+SEQUENTIAL_DENSITY = 0.5
+SHARED_NUMBERS = 1.1
+"""Keys for each number: an id is one key's."""
+SEQUENTIAL_TAU = 0.7
+MOST_NATURAL = 100
+"""So few numbers are rooms, shops or months sooner than ids."""
+NATURAL_NAMES = frozenset(
+    {
+        "age",
+        "code",
+        "count",
+        "day",
+        "floor",
+        "hour",
+        "level",
+        "month",
+        "number",
+        "page",
+        "port",
+        "postcode",
+        "quantity",
+        "rank",
+        "room",
+        "score",
+        "shop",
+        "size",
+        "slot",
+        "store",
+        "version",
+        "week",
+        "year",
+        "zip",
+        "zipcode",
+    }
+)
+UNTAGGED = 0.05
+UNTAGGED_AT_MOST = 0.10
+DATED_AT_LEAST = 0.85
+DATED_TODAY = 0.5
+TYPED = 0.95
+UNPADDED = 0.05
+ORPHANS = 0.02
+
+UNITS_OF_KEYS = 30.0
+"""Read units of 60 keys."""
+
+
+def sequential_ids(facts: Facts) -> Iterable[Said]:
+    """A1. Dense numbers alone may be natural ones: only their order in time tells a counter."""
+    stream, sample = facts.stream, facts.sample
+    tau = stream.tau if isinstance(stream, StreamFacts) else None
+    in_order = tau is not None and tau.against(SEQUENTIAL_TAU) == "above"
+    not_in_order = tau is not None and tau.against(SEQUENTIAL_TAU) == "below"
+    signals: list[Evidence] = []
+    if tau is not None and isinstance(stream, StreamFacts):
+        signals.append(
+            evidence(
+                "stream",
+                "rank correlation of new numeric keys with time (Kendall's tau)",
+                tau,
+                SEQUENTIAL_TAU,
+                window=stream.seconds,
+            )
+        )
+    if in_order:
+        return [found("low", "New keys are numbers that go up with time.", *signals, advice=_IDS)]
+    if isinstance(sample, Absent):
+        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    numbered, density = sample.numbered, sample.density
+    if numbered is not None:
+        signals.append(evidence("sample", "keys that end in a number", numbered, HALF))
+        if numbered.against(HALF) == "below":
+            return [clear(f"{interval(numbered)} of the keys end in a number.", *signals)]
+    if density is not None:
+        signals.append(
+            evidence("sample", "keys / span of their numbers", density, SEQUENTIAL_DENSITY)
+        )
+    if numbered is None or density is None:
+        return [_unknown(sample, "Too few keys were seen with numbers.", UNITS_OF_KEYS, *signals)]
+    if density.against(SHARED_NUMBERS) == "above":
+        told = "Keys end in numbers that several keys share, as of days or shards."
+        return [clear(told, *signals)]
+    if density.against(SEQUENTIAL_DENSITY) == "below":
+        told = f"The numbers in keys are spread: {interval(density)} of their span is taken."
+        return [clear(told, *signals)]
+    if numbered.against(HALF) == "open" or density.against(SEQUENTIAL_DENSITY) == "open":
+        told = "Whether the numbers in keys are in sequence is open."
+        return [_unknown(sample, told, UNITS_OF_KEYS, *signals)]
+    severity, reason = _how_natural(facts.table, sample, not_in_order)
+    taken = percent(min(1.0, density.value))
+    told = f"Keys end in numbers that take {taken} of their span{reason}."
+    return [found(severity, told, *signals, advice=_IDS)]
+
+
+def _how_natural(
+    table: TableFacts, sample: SampleFacts, not_in_order: bool
+) -> tuple[Severity, str]:
+    if not_in_order:
+        return "info", "; they do not come in order, so they are natural numbers, as of rooms"
+    if table.partition.lower() in NATURAL_NAMES:
+        return "info", f'; by its name "{table.partition}" is a natural number'
+    if sample.keys is not None and sample.keys.high < MOST_NATURAL:
+        return "info", "; they are few, so they may be natural numbers, as of rooms"
+    return "low", ""
+
+
+_IDS = Advice(
+    ("P9",),
+    (
+        "Ids that a counter hands out make the counter a bottleneck, and can be guessed; "
+        "partitions do not mind, as keys are hashed.",
+        "Give new items ids that are made where they are used and sort by time, as ULIDs.",
+        "Leave it if the numbers mean something, as those of rooms or shops.",
+    ),
+)
+
+
+def no_type_tag(facts: Facts) -> Iterable[Said]:
+    """A2. One kind of item needs no tag."""
+    sample = facts.sample
+    if isinstance(sample, Absent):
+        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    tagged = sample.tagged
+    if tagged is None:
+        return [_unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS)]
+    signal = evidence("sample", "keys with a type tag, as ORDER#", tagged, UNTAGGED)
+    if tagged.against(UNTAGGED) == "above":
+        return [clear(f"{interval(tagged)} of the keys have a type tag.", signal)]
+    kinds = kinds_of(facts.table, sample.shapes)
+    if kinds is None:
+        told = "Which kinds of items there are was not seen."
+        return [_unknown(sample, told, UNITS_OF_KEYS, signal)]
+    seen = Evidence("sample", "kinds of items, by their attributes", len(kinds), n=tagged.n)
+    if len(kinds) == 1 and kinds[0] >= 1 - UNTAGGED:
+        return [clear("All items are of one kind, which needs no type tag.", signal, seen)]
+    if len(kinds) < 2 or tagged.value >= UNTAGGED or tagged.high >= UNTAGGED_AT_MOST:
+        return [_unknown(sample, "Whether keys have tags is open.", UNITS_OF_KEYS, signal, seen)]
+    told = f"{len(kinds)} kinds of items, and {interval(tagged)} of the keys tell which."
+    steps = (
+        "Begin each key with the kind of its item: ORDER#17, USER#ana. Then ids of two kinds "
+        "cannot meet, and a query can ask for one kind.",
+    )
+    return [found("low", told, signal, seen, advice=with_new_key(facts, ("P1",), *steps))]
+
+
+def date_as_key(facts: Facts) -> Iterable[Said]:
+    """A3. Of an archive, to which nobody writes any more, it is no harm."""
+    stream, sample = facts.stream, facts.sample
+    signals: list[Evidence] = []
+    today = stream.date_share if isinstance(stream, StreamFacts) else None
+    if today is not None and isinstance(stream, StreamFacts):
+        what = "inserts whose partition key is today's date"
+        signals.append(evidence("stream", what, today, DATED_TODAY, window=stream.seconds))
+        if today.against(DATED_TODAY) == "above":
+            told = f"{interval(today)} of the inserts go to today's key."
+            return [found(_heat(facts), told, *signals, advice=_spread_dates(facts))]
+    if isinstance(sample, Absent):
+        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    dated = sample.dated
+    if dated is None:
+        return [_unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS, *signals)]
+    signals.append(evidence("sample", "keys that are only a date", dated, DATED))
+    if dated.against(DATED) == "below":
+        return [clear(f"{interval(dated)} of the keys are only a date.", *signals)]
+    if dated.value < DATED or dated.low < DATED_AT_LEAST:
+        told = "Whether keys are only dates is open."
+        return [_unknown(sample, told, UNITS_OF_KEYS, *signals)]
+    told = f"{interval(dated)} of the keys are only a date"
+    if reason := _archive(facts, today):
+        return [found("info", f"{told}; {reason}, as of an archive: no harm.", *signals)]
+    return [
+        found(_heat(facts), f"{told}: each day has one key.", *signals, advice=_spread_dates(facts))
+    ]
+
+
+def _archive(facts: Facts, today: Estimate | None) -> str:
+    """Why nothing is written to today's key; "" if it may be."""
+    stream, metrics = facts.stream, facts.metrics
+    if today is not None and today.against(DATED_TODAY) == "below":
+        return "new items do not go to today's"
+    if isinstance(stream, StreamFacts) and stream.inserts == 0 and stream.seconds > 0:
+        return "nothing was inserted"
+    if isinstance(metrics, MetricFacts) and not metrics.consumed.get(("write", TABLE)):
+        return "nothing was written" if metrics.consumed or metrics.calls else ""
+    return ""
+
+
+def _heat(facts: Facts) -> Severity:
+    peak = peak_of(facts)
+    return "medium" if peak is not None and peak >= HALF * KEY_WRITES else "low"
+
+
+def _spread_dates(facts: Facts) -> Advice:
+    steps = ["Add what spreads a day over several keys: 2026-11-22#3, or the device's own id."]
+    if (peak := peak_of(facts)) is not None:
+        steps += sharding_steps(shards_for(peak))
+    return with_new_key(facts, ("P17",), *steps)
+
+
+def no_type_attribute(facts: Facts) -> Iterable[Said]:
+    """A18. Tags in keys tell the kind to people; programs want an attribute."""
+    sample = facts.sample
+    if isinstance(sample, Absent):
+        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    typed = sample.typed
+    tags = [tag for tag in sample.tags if tag.share.value >= RARE_SHAPE]
+    if typed is None:
+        if len(tags) < 2 and sample.exhaustive and sample.items_read:
+            return [clear("There is one kind of item by its tag: no attribute has to tell it.")]
+        return [_unknown(sample, "Too few items were seen.", UNITS_OF_KEYS)]
+    name = sample.type_name or "Type"
+    signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
+    if typed.against(TYPED) == "above":
+        return [clear(f"{interval(typed)} of the items name their kind in {name}.", signal)]
+    if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
+        return [clear("All items have the same tags: they are of one kind.", signal)]
+    if len(tags) < 2:
+        if sample.tagged is not None and sample.tagged.high < UNTAGGED_AT_MOST:
+            return [clear("Keys have no tags, so no kinds are told apart by them.", signal)]
+        if tags and tags[0].share.low >= 1 - UNTAGGED:
+            return [clear(f"All items are of one kind, {tags[0].name}.", signal)]
+        return [_unknown(sample, "Fewer than two tags were seen.", UNITS_OF_KEYS, signal)]
+    if typed.against(TYPED) == "open":
+        return [_unknown(sample, f"Whether all items have {name} is open.", UNITS_OF_KEYS, signal)]
+    told = f"{len(tags)} kinds of items by their tags, and {interval(typed)} name it in {name}."
+    advice = Advice(
+        ("P1",),
+        (
+            f"Write {name} into each new item, as the kind that its key begins with.",
+            "Set it in the items that are there, once: whoever reads an item by an index, an "
+            "export or a stream then knows its kind without parsing keys.",
+        ),
+        "" if facts.table.sort else naming(facts.table.name, name, tags[0].name),
+    )
+    return [found("low", told, signal, advice=advice)]
+
+
+def unpadded_numbers(facts: Facts) -> Iterable[Said]:
+    """E1. As text, 10 comes before 9."""
+    table, sample = facts.table, facts.sample
+    if table.sort is None:
+        return [clear("The table has no sort key.")]
+    if table.types.get(table.sort) == "N":
+        return [clear("The sort key is a number, and sorts as one.")]
+    if isinstance(sample, Absent):
+        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    if (unpadded := sample.unpadded) is None:
+        return [_unknown(sample, "Too few sort keys were seen.", UNITS_OF_KEYS)]
+    signal = evidence("sample", "sort keys with numbers of several widths", unpadded, UNPADDED)
+    side = unpadded.against(UNPADDED)
+    if side == "below":
+        told = f"{interval(unpadded)} of the sort keys are numbers of several widths."
+        return [clear(told, signal)]
+    if side == "open":
+        return [_unknown(sample, "Whether numbers are padded is open.", UNITS_OF_KEYS, signal)]
+    told = f"{interval(unpadded)} of the sort keys hold numbers as text, of several widths."
+    steps = ("Write numbers with zeros to one width (0009, 0010), or make the sort key a number.",)
+    return [found("low", told, signal, advice=with_new_key(facts, ("P11",), *steps))]
+
+
+def orphaned_constraints(facts: Facts) -> Iterable[Said]:
+    """E2. A constraint item whose primary is gone keeps its value taken for ever."""
+    sample = facts.sample
+    if isinstance(sample, Absent):
+        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    if (orphans := sample.orphans) is None:
+        return [_unknown(sample, "No constraint items were seen, or too few.", UNITS_OF_KEYS)]
+    signal = evidence("sample", "constraint items without their primary", orphans, ORPHANS)
+    side = orphans.against(ORPHANS)
+    if side == "below":
+        return [clear(f"{interval(orphans)} of the constraint items stand alone.", signal)]
+    if side == "open":
+        told = "Whether constraint items stand alone is open."
+        return [_unknown(sample, told, UNITS_OF_KEYS, signal)]
+    advice = Advice(
+        ("P2",),
+        (
+            "Write and delete an item and its constraint items in one transaction.",
+            "List the ones that stand alone, look at each, and delete them under a condition.",
+        ),
+    )
+    told = f"{interval(orphans)} of the constraint items have no primary."
+    return [found("low", told, signal, advice=advice)]
+
+
+def _unknown(sample: SampleFacts, told: str, rru: float, *signals: Evidence) -> Said:
+    return unknown(told, more(sample, rru), *signals)

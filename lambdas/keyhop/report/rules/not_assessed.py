@@ -1,0 +1,28 @@
+"""What a report cannot see from outside, as sentences. Pure."""
+
+from keyhop.report.facts import Absent, Facts
+
+ALWAYS = (
+    "Missing access patterns: which questions will be asked of the table is not in the table.",
+    "Whether an ADD that is sent again counts twice: nothing marks a repeated request.",
+    "Whether consistent reads are meant: only what they cost is seen.",
+    "Whether readers rely on time to live to hide expired items.",
+    "Which transitions of a status are legal: one that goes back is a suspicion only.",
+    "The account's other tables, with which its quotas are shared.",
+)
+
+
+def not_assessed(facts: Facts) -> tuple[str, ...]:
+    """Of every table, and for want of sources that only the user's application has."""
+    told = list(ALWAYS)
+    if isinstance(facts.requests, Absent):
+        told.append(
+            "Reads of an index right after a write (A10), and what filters drop (A5): only the "
+            "application's own requests show them (--requests FILE)."
+        )
+    if isinstance(facts.code, Absent):
+        told.append(
+            "Whether what a batch leaves undone is sent again (A14): only code shows it (--code "
+            "DIR)."
+        )
+    return tuple(told)

@@ -1,0 +1,67 @@
+"""Of a table that was read to its end the shares and quantiles are counts, and no estimates. Pure.
+
+As far as the table stood still meanwhile: what was written while it was read is not in them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import IndexSample, SampleFacts, Tag, TtlFacts
+from keyhop.report.sample.rows import Row, SegmentRow
+
+METHOD = "complete count"
+
+K = TypeVar("K")
+
+
+def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
+    """The same without intervals, if every item of the table was read and noted in its row."""
+    collections = (one for row in rows if isinstance(row, SegmentRow) for one in row.collections)
+    if not facts.exhaustive or not all(
+        one.whole and len(one.observations) == one.items for one in collections
+    ):
+        return facts
+    ttl = facts.ttl
+    return replace(
+        facts,
+        keys=_exact(facts.keys),
+        length=_all(facts.length),
+        item_bytes=_all(facts.item_bytes),
+        large=_exact(facts.large),
+        coverage=_all(facts.coverage),
+        tags=tuple(Tag(one.name, _known(one.share)) for one in facts.tags),
+        shapes=_all(facts.shapes),
+        dated=_exact(facts.dated),
+        tagged=_exact(facts.tagged),
+        numbered=_exact(facts.numbered),
+        density=_exact(facts.density),
+        typed=_exact(facts.typed),
+        unpadded=_exact(facts.unpadded),
+        orphans=_exact(facts.orphans),
+        ttl=ttl
+        and TtlFacts(
+            _known(ttl.expired),
+            _known(ttl.wrong_type),
+            _known(ttl.milliseconds),
+            _known(ttl.missing),
+        ),
+        indexes={name: _index(one) for name, one in facts.indexes.items()},
+    )
+
+
+def _known(estimate: Estimate) -> Estimate:
+    return Estimate.exactly(estimate.value, estimate.n, METHOD)
+
+
+def _exact(estimate: Estimate | None) -> Estimate | None:
+    return None if estimate is None else _known(estimate)
+
+
+def _all(estimates: Mapping[K, Estimate]) -> dict[K, Estimate]:
+    return {name: _known(one) for name, one in estimates.items()}
+
+
+def _index(seen: IndexSample) -> IndexSample:
+    return replace(seen, top_share=_exact(seen.top_share), sparse=_exact(seen.sparse))

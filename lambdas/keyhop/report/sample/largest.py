@@ -1,0 +1,129 @@
+"""The largest collections that a sample has met, and the largest keys of indexes. Pure.
+
+Collections drawn uniformly seldom are the largest. The entries of an index of an unrelated key,
+from random segments of it, meet a key of the table as often as it has items; where the index has
+few keys itself, its segments are no such draws: most are empty, and one holds what counts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import Collection, IndexSample
+from keyhop.report.sample.observed import Observed
+from keyhop.report.sample.population import Population
+from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow
+from keyhop.report.statistics.shares import Item, weighted_share
+from keyhop.report.statistics.top import top
+
+MOST = 10
+
+OF_INDEX, SEGMENT = "GSI ", "random segment"
+"""What a collection was found by (Collection.by)."""
+
+LEAST_MET = 0.9
+"""Of the entries that an index has by its count, the segments read whole must account for so many:
+else many are in collections of the index that are too long for a draw, and so are never met."""
+
+
+def of_index(index: str) -> str:
+    """What says how a collection was found."""
+    return f"{OF_INDEX}{index}"
+
+
+def length_of(row: CollectionRow) -> Estimate:
+    """Items of a collection, as far as they are known."""
+    if row.length is not None:
+        return row.length
+    if row.whole:
+        return Estimate.exactly(float(row.items), row.items, "counted")
+    return Estimate.at_least(float(row.items), row.items, "at least")
+
+
+def mean_of(items: Iterable[Item]) -> float:
+    """Of their values; 0 of none."""
+    weighted = [(item.weight, item.value) for item in items]
+    whole = sum(weight for weight, _ in weighted)
+    return sum(weight * value for weight, value in weighted) / whole if whole else 0.0
+
+
+def usable(draws: Sequence[DrawRow], entries: Mapping[str, int]) -> dict[str, list[DrawRow]]:
+    """By index, the rows that are size-biased draws. entries: of each index, as it reports them."""
+    found = {}
+    for index, count in entries.items():
+        rows = [row for row in draws if row.index == index]
+        whole = [row for row in rows if row.whole]
+        met = sum(row.items for row in whole)
+        if met and met * rows[0].segments >= LEAST_MET * count * len(rows):
+            found[index] = whole
+    return found
+
+
+def largest(
+    segments: Sequence[SegmentRow],
+    draws: Sequence[DrawRow],
+    population: Population,
+    mean_bytes: float,
+) -> tuple[Collection, ...]:
+    """The largest that were met, whoever has found them; one that several have, by the draws."""
+    found: dict[str, Collection] = {}
+    for row in segments:
+        for one in row.collections:
+            length = length_of(one)
+            found[one.key] = Collection(
+                one.key,
+                length,
+                _bytes(length, mean_of(_sizes(one)) or mean_bytes),
+                (row.number + 0.5) / population.segments,
+                SEGMENT,
+            )
+    for index, rows in usable(draws, population.indexes).items():
+        clusters = [[key for key, hits in row.keys.items() for _ in range(hits)] for row in rows]
+        count = population.indexes[index] or sum(map(len, clusters))
+        for ranked in top(clusters, MOST, of_index(index)):
+            items = ranked.share.scaled(float(count))
+            met = found.get(ranked.key)
+            if met is None or met.items.level < 1.0:
+                place = None if met is None else met.place
+                found[ranked.key] = Collection(
+                    ranked.key, items, _bytes(items, mean_bytes), place, of_index(index)
+                )
+    return by_size(found.values())
+
+
+def by_size(collections: Iterable[Collection]) -> tuple[Collection, ...]:
+    """The MOST largest, the largest first."""
+    return tuple(sorted(collections, key=lambda one: -one.items.value)[:MOST])
+
+
+def index_sample(name: str, observed: Observed, draws: Sequence[DrawRow]) -> IndexSample:
+    """The index's largest key is looked for among the table's items, which are drawn without regard
+    to it; if all of the index was read, it is known.
+    """
+    rows = [row for row in draws if row.index == name]
+    read = sum(row.items for row in rows)
+    sparse = observed.share(lambda one: name in one.entries)
+    holders: defaultdict[str, float] = defaultdict(float)
+    if rows and len(rows) == rows[0].segments and all(row.whole for row in rows) and read:
+        for row in rows:
+            for key, hits in row.entries.items():
+                holders[key] += hits
+        key = max(holders, key=lambda one: holders[one])
+        share = Estimate.exactly(holders[key] / read, read, "complete count")
+        return IndexSample(read, share, key, sparse)
+    inside = [(at, one) for at, _, one in observed.all if name in one.entries]
+    for _, one in inside:
+        holders[one.entries[name]] += one.weight
+    key = max(holders, key=lambda one: holders[one], default="")
+    top_share = weighted_share(
+        [Item(at, one.weight, float(one.entries[name] == key)) for at, one in inside]
+    )
+    return IndexSample(read + len(inside), top_share, key, sparse)
+
+
+def _sizes(row: CollectionRow) -> list[Item]:
+    return [Item(0, one.weight, float(one.bytes)) for one in row.observations]
+
+
+def _bytes(items: Estimate, mean: float) -> Estimate | None:
+    return items.scaled(mean) if mean else None

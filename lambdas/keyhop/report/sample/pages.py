@@ -1,0 +1,167 @@
+"""A sample's reads as the pages of a run: each of its segments is a drawn one, and leaves one row.
+
+A segment is worked in memory, an ask at a time, and hands its row over at its end: so no checkpoint
+ever holds a key. Whoever goes on in another process begins it anew.
+
+What is drawn last may remain unread, if what it might cost is not left. That is judged before a
+segment is begun, by what others have cost, as if it were the dearest: to leave out those that turn
+out dear would bias the sample.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Event, Lock
+
+from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.values import Key
+from keyhop.errors import BudgetSpent
+from keyhop.jobs.pages import Learnt
+from keyhop.report.sample.asks import Ask, Asks
+from keyhop.report.sample.drawing import USUAL_UNITS, Drawing, Kind
+from keyhop.report.sample.reading import Asker
+from keyhop.report.sample.rows import Row, to_key
+from keyhop.scan.skip_scan import Position, Step
+
+ASKS = "asks"
+
+LONGEST_WAIT, MOST_WAITS = 1.0, 100
+"""Seconds for which no segment ends, and how often; then one that waits remains unread: it may hold
+the very thread that others need."""
+
+DEARER, FEW, MOST_AT_ONCE = 1.25, 4, 8
+"""Of segments; the latter while little is known."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """A segment that is being worked. ask: not sent yet. units: that it has cost."""
+
+    asks: Asks[Row]
+    ask: Ask
+    units: float = 0.0
+    sent: int = 0
+
+
+class SamplePages:
+    """What a sample reads (jobs/pages.Pages). examine: what to ask for a segment of the run."""
+
+    def __init__(self, asker: Asker, drawing: Drawing, examine: Callable[[int], Asks[Row]]) -> None:
+        self.usage = asker.reader.usage
+        self.stop = asker.reader.stop
+        self.in_flight = asker.reader.in_flight
+        self._asker = asker
+        self._drawing = drawing
+        self._examine = examine
+        self._spent: defaultdict[str, float] = defaultdict(float)
+        self._running: Counter[str] = Counter()
+        self._dearest: dict[Kind, float] = {}
+        self._read: Counter[str] = Counter()
+        self._done: defaultdict[str, float] = defaultdict(float)
+        self._open: dict[int, _Work] = {}
+        self._lock = Lock()
+        self._changed = Condition(self._lock)
+
+    def go_on(self, learnt: Learnt | None) -> None:
+        if learnt is not None:
+            self._spent = defaultdict(float, learnt["spent"])
+            self._read = Counter(learnt["read"])
+            self._done = defaultdict(float, learnt["done"])
+            self._dearest = {**self._dearest, **learnt["dearest"]}
+
+    def learnt(self) -> Learnt:
+        with self._lock:
+            return {
+                "spent": dict(self._spent),
+                "read": dict(self._read),
+                "done": dict(self._done),
+                "dearest": dict(self._dearest),
+            }
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        """Pages.step; a position counts asks, and says nothing to another process."""
+        work = self._open.get(segment) or self._begin(segment, over)
+        if work is None:
+            return Step((), None)
+        try:
+            answer = self._asker.send(work.ask, over)
+        except BudgetSpent:
+            self._end(segment, work)
+            return Step((), None)
+        work.units += answer.units
+        work.sent += 1
+        with self._lock:
+            self._spent[self._drawing.kind(segment)] += answer.units
+        try:
+            work.ask = work.asks.send(answer)
+        except StopIteration as end:
+            self._end(segment, work)
+            return Step(_rows(end.value), None)
+        return Step((), Position({ASKS: {"N": str(work.sent)}}))
+
+    def _begin(self, segment: int, over: Event) -> _Work | None:
+        """None if it might cost more than its kind may; what others leave over is waited for."""
+        kind = self._drawing.kind(segment)
+        with self._changed:
+            for _ in range(MOST_WAITS):
+                if self._is_affordable(kind, self._running[kind]):
+                    break
+                is_known = self._read[kind] > 0
+                if is_known and not self._is_affordable(kind, 0):
+                    return None
+                if over.is_set() or self.stop.is_set():
+                    raise Stopped
+                if not self._changed.wait(LONGEST_WAIT) and is_known:
+                    return None
+            else:
+                return None
+            self._running[kind] += 1
+        asks = self._examine(segment)
+        work = self._open[segment] = _Work(asks, next(asks))
+        return work
+
+    def _is_affordable(self, kind: Kind, others: int) -> bool:
+        """One more segment of a kind, beside others that are being worked.
+
+        Each is reckoned to become as dear as the dearest, and a little more: those that end first
+        are the cheapest, and what the budget cuts off would be those with most keys.
+        """
+        running = [
+            work.units for number, work in self._open.items() if self._drawing.kind(number) == kind
+        ]
+        if not self._running[kind] and not self._read[kind]:
+            return True
+        dearest = max(self._mean(kind), self._dearest.get(kind, 0.0), *running, 0.0)
+        worst = DEARER * dearest
+        ahead = sum(worst - units for units in running) if others else 0.0
+        return self._spent[kind] + ahead + worst <= self._allowed(kind)
+
+    def _end(self, segment: int, work: _Work) -> None:
+        kind = self._drawing.kind(segment)
+        with self._changed:
+            self._open.pop(segment, None)
+            self._running[kind] -= 1
+            self._read[kind] += 1
+            self._done[kind] += work.units
+            self._dearest[kind] = max(self._dearest.get(kind, 0.0), work.units)
+            self._changed.notify_all()
+
+    def _mean(self, kind: Kind) -> float:
+        """Of a segment, by those that ended; while they are few, what is usual at least."""
+        read, item = self._read[kind], self._asker.item_units
+        known = self._done[kind] / read if read else 0.0
+        usual = min(USUAL_UNITS[kind] * item / UNITS_PER_BLOCK, self._allowed(kind) / MOST_AT_ONCE)
+        return max(item, known, usual if read < FEW else 0.0)
+
+    def _allowed(self, kind: Kind) -> float:
+        """Read units for segments of a kind, what was spent on them included."""
+        budget, shares = self._asker.reader.budget, self._drawing.shares
+        if shares is None or budget.max_units is None:
+            return math.inf
+        return shares[kind] * (budget.max_units - budget.spent + sum(self._spent.values()))
+
+
+def _rows(row: Row) -> tuple[Key, ...]:
+    return (to_key(row),)

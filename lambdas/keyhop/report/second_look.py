@@ -1,0 +1,176 @@
+"""The largest collections of a finished sample, looked at again: how long each is, and where.
+
+A run's files hold digests alone. So a key that an index has told is found again where it was met:
+in that very segment of the index. Keys that the stream or Contributor Insights have told are handed
+in, by whoever holds them in memory.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+from keyhop.dynamodb.capacity import BLOCK_BYTES
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key
+from keyhop.errors import BrokenPromise, BudgetSpent
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import Part, RunPlan
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import Collection, SampleFacts
+from keyhop.report.facts_json import sample_of
+from keyhop.report.sample.examine import Examination
+from keyhop.report.sample.largest import OF_INDEX, SEGMENT, by_size
+from keyhop.report.sample.lengths import place, probe
+from keyhop.report.sample.reading import Asker
+from keyhop.report.sample.rows import DrawRow
+from keyhop.report.statistics.place import BITS
+from keyhop.report.statistics.window import BUDGET
+from keyhop.report.task import SAMPLE, examination, rows_of
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+
+FEWEST_UNITS = 2.0
+"""That are left for a look at one more collection."""
+
+
+def look_again(
+    connection: Connection,
+    journal: Journal,
+    candidates: Mapping[str, Sequence[Key]] = {},
+    *,
+    max_read_rate: float | None = None,
+    stop: Event | None = None,
+    usage: Usage | None = None,
+) -> SampleFacts:
+    """The facts of a finished run of the task `report`, with its largest collections measured.
+
+    candidates: partition keys of the table that may be large, by who says so, as "stream". Reads
+    what the run has left of its units. usage: gets that. Raises what reading can raise, and
+    Stopped.
+    """
+    plan, manifest = journal.plan(), journal.manifest()
+    if plan is None or manifest is None:
+        raise BrokenPromise("The sample is not finished, so there is nothing to look at again.")
+    facts = sample_of(manifest[SAMPLE])
+    table = look_up(connection, plan.table)
+    source = table.source()
+    if source.identity != plan.identity:
+        raise BrokenPromise(f"{plan.title} is not the table that was sampled: start a new report.")
+    units = plan.options["units"]
+    budget = Budget(max_read_rate, None if units is None else max(0.0, units - facts.rru))
+    reader = PageReader(connection, source, budget, stop=stop or Event())
+    try:
+        return _looked_again(reader, journal, plan, manifest, facts, candidates)
+    finally:
+        if usage is not None:
+            usage.add(reader.usage)
+
+
+def _looked_again(
+    reader: PageReader,
+    journal: Journal,
+    plan: RunPlan,
+    manifest: Mapping[str, Any],
+    facts: SampleFacts,
+    candidates: Mapping[str, Sequence[Key]],
+) -> SampleFacts:
+    look = _Look(Asker(reader, plan.options["means"]), examination(plan), plan, _mean(facts))
+    draws = _draws(journal, plan, manifest["parts"])
+    found = {one.key: one for one in facts.top}
+    biased = list(facts.biased)
+    most = int(plan.options["report"]["confirm"])
+    for by, keys in candidates.items():
+        biased.append(by)
+        for key in keys[:most]:
+            name = look.shown(key)
+            if name not in found or found[name].by == SEGMENT:
+                found[name] = look.measured(found.get(name) or _unknown(name, by), key)
+    for one in by_size(found.values())[:most]:
+        if one.by.startswith(OF_INDEX):
+            found[one.key] = look.measured(one, look.find(one.key, draws))
+    return replace(
+        facts,
+        top=by_size(found.values()),
+        biased=tuple(dict.fromkeys(biased)),
+        rru=facts.rru + reader.usage.read_units,
+        items_read=facts.items_read + reader.usage.items,
+    )
+
+
+class _Look:
+    """mean: bytes of the table's items."""
+
+    def __init__(self, asker: Asker, looked: Examination, plan: RunPlan, mean: float) -> None:
+        self._asker = asker
+        self._looked = looked
+        self._chance = random.Random(plan.options["seed"])
+        self._mean = mean
+        self.shown = looked.looking.shower.shown
+
+    def find(self, shown: str, draws: Sequence[DrawRow]) -> Key | None:
+        """The key that is shown so, where an index has told of it; None if it is gone by now."""
+        row = next((row for row in draws if shown in row.keys), None)
+        if row is None or self._is_spent:
+            return None
+        space = self._looked.space
+        try:
+            items = self._asker.run(self._looked.entries(row.index, row.number, row.segments))
+        except BudgetSpent:
+            return None
+        keys = map(space.partition_of, items)
+        return next((key for key in keys if self.shown(key) == shown), None)
+
+    def measured(self, one: Collection, key: Key | None) -> Collection:
+        """With its length and its place, as far as there are units for them."""
+        if key is None or self._is_spent:
+            return one
+        space, ours = self._looked.space, self._looked.ours
+        try:
+            if space.sort is not None and one.items.level < 1.0:
+                found = self._asker.run(probe(space, key, self._mean, ours, BUDGET, self._chance))
+                items = better(one.items, found.length)
+                size = items.scaled(found.mean_bytes) if found.mean_bytes else one.bytes
+                one = replace(one, items=items, bytes=size)
+            if one.place is None:
+                one = replace(one, place=self._asker.run(place(space, key, BITS)))
+        except BudgetSpent:
+            return one
+        return one
+
+    @property
+    def _is_spent(self) -> bool:
+        return self._asker.reader.budget.left < FEWEST_UNITS
+
+
+def better(one: Estimate, other: Estimate) -> Estimate:
+    """The one with the narrower interval, as a part of its value."""
+
+    def width(estimate: Estimate) -> float:
+        return (estimate.high - estimate.low) / max(1.0, estimate.value)
+
+    return other if width(other) < width(one) else one
+
+
+def _mean(facts: SampleFacts) -> float:
+    middle = facts.item_bytes.get(0.5)
+    return BLOCK_BYTES if middle is None else middle.value
+
+
+def _unknown(shown: str, by: str) -> Collection:
+    return Collection(shown, Estimate.at_least(0.0, 0, by), None, None, by)
+
+
+def _draws(journal: Journal, plan: RunPlan, parts: Sequence[Mapping[str, object]]) -> list[DrawRow]:
+    named = {str(part["name"]) for part in parts}
+    counted: list[Part] = [
+        part
+        for group in range(plan.groups)
+        for commit in journal.commits(group)
+        for part in commit.parts
+        if part.name in named
+    ]
+    return [row for row in rows_of(journal, plan, counted) if isinstance(row, DrawRow)]

@@ -1,0 +1,53 @@
+"""How a report writes keys: as digests, unless it is told otherwise. Pure.
+
+A digest is keyed by the table's identity: the same key has the same digest in each report of the
+table, so that reports can be compared, and another one in another table. Who knows the identity and
+guesses a key can see that it is there; that is what digests of short keys cannot hide.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+from keyhop.dynamodb.values import Key, canonical, distinct_bytes, plain
+from keyhop.report.facts import Shown
+from keyhop.report.forms import tag_of
+
+ShowKeys = Literal["digest", "prefix", "full"]
+SHOW_KEYS: tuple[ShowKeys, ...] = ("digest", "prefix", "full")
+
+DIGEST_BYTES = 6
+"""2 ** 48: of a million keys hardly two are shown alike."""
+
+PREFIX = 4
+"""Characters of a key without a type tag that a prefix shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shower:
+    """Writes the keys of one table, and of its indexes. identity: see Table.identity."""
+
+    identity: str
+    how: ShowKeys = "digest"
+
+    def digest(self, key: Key) -> str:
+        """Of the key's values, in the order of their names; equal numbers are equal."""
+        secret = hashlib.sha256(self.identity.encode()).digest()
+        digest = hashlib.blake2b(digest_size=DIGEST_BYTES, key=secret)
+        for name in sorted(key):
+            digest.update(distinct_bytes(key[name]))
+        return digest.hexdigest()
+
+    def shown(self, key: Key) -> Shown:
+        """A key as the report may show it."""
+        if self.how == "digest":
+            return self.digest(key)
+        if self.how == "full":
+            return " ".join(str(plain(key[name])) for name in sorted(key))
+        return f"{self._prefix(key)}…{self.digest(key)}"
+
+    def _prefix(self, key: Key) -> str:
+        type_, content = canonical(key[min(key)])
+        text = content if isinstance(content, str) else content.hex()
+        tag = tag_of(text) if type_ == "S" else ""
+        return text[: len(tag) + 1] if tag else text[:PREFIX]

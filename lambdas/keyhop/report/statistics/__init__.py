@@ -1,0 +1,1 @@
+"""What samples say of the whole, with intervals. Pure; chance comes in as a random.Random."""

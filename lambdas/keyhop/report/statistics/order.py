@@ -1,0 +1,114 @@
+"""Whether one thing grows with another: rank correlations; and how dense numbers are. Pure."""
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+
+from keyhop.report.estimate import Estimate
+from keyhop.scan.distributions import Z
+
+FEWEST = 5
+
+
+def kendall(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
+    """Kendall's tau-b of pairs, with Fieller's interval (1957); None of fewer than 5, or if one
+    does not vary.
+    """
+    n = len(xs)
+    if n < FEWEST:
+        return None
+    pairs = n * (n - 1) / 2
+    tied_x, tied_y = _tied(xs), _tied(ys)
+    both = _tied(list(zip(xs, ys, strict=True)))
+    room = math.sqrt((pairs - tied_x) * (pairs - tied_y))
+    if not room:
+        return None
+    concordant = pairs - tied_x - tied_y + both - 2 * _discordant(xs, ys)
+    return _correlation(concordant / room, n, math.sqrt(0.437 / (n - 4)), "Kendall's tau")
+
+
+def spearman(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
+    """Spearman's rho, with the interval of Bonett and Wright (2000); None as above."""
+    n = len(xs)
+    if n < FEWEST:
+        return None
+    rho = _pearson(_ranks(xs), _ranks(ys))
+    if rho is None:
+        return None
+    return _correlation(rho, n, math.sqrt((1 + rho**2 / 2) / (n - 3)), "Spearman's rho")
+
+
+def density(numbers: Sequence[int], keys: Estimate) -> Estimate | None:
+    """keys / (greatest - least + 1) of numeric keys: 1 where each number is used, more where each
+    is used by several keys, as the days of a month or the numbers of shards are.
+
+    numbers: of a random sample of the keys, `keys` how many of them there are. The range is a
+    little more than the sample's: by one gap on each side. None of fewer than 5.
+    """
+    n = len(numbers)
+    if n < FEWEST:
+        return None
+    seen = max(numbers) - min(numbers)
+    whole = max(1.0, keys.value)
+    missing = 2 * seen / (n - 1) * max(0.0, 1 - n / whole)
+    span = seen + missing + 1
+    return Estimate(
+        value=keys.value / span,
+        low=keys.low / (span + 2 * missing),
+        high=keys.high / (seen + 1),
+        n=n,
+        method="numbers of sampled keys",
+    )
+
+
+def _correlation(value: float, n: int, error: float, method: str) -> Estimate:
+    """By Fisher's transformation."""
+    middle = math.atanh(min(1 - 1e-9, max(-1 + 1e-9, value)))
+    low, high = math.tanh(middle - Z * error), math.tanh(middle + Z * error)
+    return Estimate(value, min(low, value), max(high, value), n, method)
+
+
+def _discordant(xs: Sequence[float], ys: Sequence[float]) -> int:
+    """Pairs in which x grows and y falls."""
+    before: list[float] = []
+    count = 0
+    for _, y in sorted(zip(xs, ys, strict=True)):
+        count += len(before) - _right(before, y)
+        insort(before, y)
+    return count
+
+
+def _right(ordered: Sequence[float], y: float) -> int:
+    at = bisect_left(ordered, y)
+    while at < len(ordered) and ordered[at] == y:
+        at += 1
+    return at
+
+
+def _tied(values: Sequence[object]) -> float:
+    counts: dict[object, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return sum(count * (count - 1) / 2 for count in counts.values())
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and values[order[end]] == values[order[start]]:
+            end += 1
+        for at in order[start:end]:
+            ranks[at] = (start + end - 1) / 2
+        start = end
+    return ranks
+
+
+def _pearson(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    n = len(xs)
+    mean_x, mean_y = sum(xs) / n, sum(ys) / n
+    product = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    room = math.sqrt(sum((x - mean_x) ** 2 for x in xs) * sum((y - mean_y) ** 2 for y in ys))
+    return product / room if room else None

@@ -1,0 +1,285 @@
+"""Sort keys as numbers: where an item stands in its collection, and the key of a place. Pure.
+
+A sort key of kind S is read as tag, core, separator and tail: ORDER# 2026-11-22T10:00:00Z # a81f.
+The core is a time, an integer, a ULID, a KSUID, a UUID of version 7 or another hexadecimal number;
+the tail decides among equal cores. All keys of one form have cores of one shape, so that the order
+of their numbers is the order in which the service keeps them. Other keys, as paths, have none.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
+from itertools import pairwise
+from typing import Literal
+
+SortKey = str | int | Decimal
+"""Of an attribute of type S or N."""
+
+Kind = Literal["number", "time", "integer", "ulid", "ksuid", "uuid7", "hex"]
+
+FINE = 1 << 48
+"""Parts into which the tail, or a fraction, divides the step between two cores."""
+
+TAIL_CHARACTERS = 12
+
+UPPER = "A"
+"""Ends the shape of hexadecimal numbers in capitals."""
+
+_KINDS: tuple[tuple[Kind, str], ...] = (
+    (
+        "time",
+        r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d{1,9})?)?)?)?(?:Z|[+-]\d\d:?\d\d)?"
+        r"|\d{8}T\d{6}Z?",
+    ),
+    ("uuid7", r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"),
+    ("hex", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+    ("ulid", r"[0-7][0-9A-HJKMNP-TV-Z]{25}"),
+    ("ksuid", r"[0-9A-Za-z]{27}"),
+    ("integer", r"\d{1,38}"),
+    ("hex", r"[0-9a-f]{8,64}|[0-9A-F]{8,64}"),
+)
+_TAG = r"(?P<tag>(?:[A-Za-z_][\w.\-]{0,40}[#|:/~]){0,2}(?:[A-Za-z]{1,16}[_\-])?)"
+_SHAPES = tuple(
+    (
+        kind,
+        re.compile(
+            rf"{_TAG}(?P<core>{core})(?P<separator>(?![0-9A-Za-z])[^0-9A-Za-z]*)(?P<tail>.*)",
+            re.DOTALL,
+        ),
+    )
+    for kind, core in _KINDS
+)
+_DIGITS: dict[Kind, str] = {
+    "integer": "0123456789",
+    "ulid": "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+    "ksuid": "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+    "hex": "0123456789abcdef",
+    "uuid7": "0123456789abcdef",
+}
+_EPOCH = datetime(1, 1, 1)
+_ZONE = re.compile(r"(?:Z|(?<=\d\d:\d\d)[+-]\d\d:?\d\d|(?<=\d)[+-]\d\d:\d\d)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The parts of a key. shape: of its core, with 9 for each digit where digits alone vary."""
+
+    kind: Kind
+    tag: str
+    core: str
+    separator: str
+    tail: str
+    shape: str
+
+
+def parse(key: SortKey, kind: Kind | None = None) -> Parsed | None:
+    """None if no number can be read from it; as `kind` alone, if that is given."""
+    if not isinstance(key, str):
+        return Parsed("number", "", str(key), "", "", "")
+    for one, pattern in _SHAPES:
+        found = pattern.fullmatch(key) if kind in (None, one) else None
+        if found is None:
+            continue
+        core = found["core"]
+        parsed = Parsed(
+            one, found["tag"], core, found["separator"], found["tail"], _shape(one, core)
+        )
+        if one != "time" or _since(core, parsed.shape) is not None:
+            return parsed
+    return None
+
+
+def tag_of(key: SortKey) -> str | None:
+    """The type tag with its separator, as ORDER#; "" without one; None if it is not parsed."""
+    parsed = parse(key)
+    return parsed.tag if parsed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the keys of one stratum (one tag) are written.
+
+    alphabet: characters of the tails that were seen, in order.
+    """
+
+    kind: Kind
+    tag: str
+    shape: str
+    separator: str
+    alphabet: str
+
+    def number(self, key: SortKey) -> int | None:
+        """None for a key of another form. Strictly monotone in the keys, but for tails that differ
+        after 12 characters, or in characters that were not seen.
+        """
+        if self.kind == "number":
+            return None if isinstance(key, str) else int(Decimal(key) * FINE)
+        parsed = parse(key, self.kind)
+        if parsed is None or parsed.tag != self.tag:
+            return None
+        if parsed.shape.rstrip(UPPER) != self.shape.rstrip(UPPER):
+            return None
+        whole, step = _core_number(self.kind, parsed.core, self.shape)
+        return whole * FINE + step * self._fraction(parsed.tail)
+
+    def key(self, number: int) -> SortKey:
+        """At which a Query can start: its number is this one, or less by as little as can be."""
+        if self.kind == "number":
+            return (Decimal(number) / FINE).quantize(Decimal("1e-9"), ROUND_FLOOR).normalize()
+        number = max(0, number)
+        core, left, step = _core_text(self.kind, number // FINE, self.shape)
+        rest = (left * FINE + number % FINE) // step
+        return self.tag + core + self.separator + self._tail(rest)
+
+    def _fraction(self, tail: str) -> int:
+        """Of FINE; 0 of no tail."""
+        base, fraction, part = len(self.alphabet) + 1, 0, FINE
+        for character in tail[:TAIL_CHARACTERS]:
+            at = bisect_right(self.alphabet, character)
+            fraction += part * at // base
+            part //= base
+        return min(FINE - 1, fraction)
+
+    def _tail(self, fraction: int) -> str:
+        base, part, tail = len(self.alphabet) + 1, FINE, ""
+        while self.alphabet and part >= base and len(tail) < TAIL_CHARACTERS:
+            at = min(base - 1, fraction * base // part)
+            if at == 0:
+                break
+            tail += self.alphabet[at - 1]
+            fraction -= part * at // base
+            part //= base
+        return tail
+
+
+def form_of(keys: Sequence[SortKey]) -> Form | None:
+    """The form that all of these keys (of one tag, in order) have; None if there is none, or if
+    their numbers do not grow as they do.
+    """
+    kinds: tuple[Kind, ...] = ("number", *dict(_KINDS))
+    return next((form for kind in kinds if (form := _form_as(kind, keys)) is not None), None)
+
+
+def _form_as(kind: Kind, keys: Sequence[SortKey]) -> Form | None:
+    parts = [one for key in keys if (one := parse(key, kind)) is not None and one.kind == kind]
+    if not parts or len(parts) < len(keys):
+        return None
+    first = max(parts, key=lambda one: one.shape)
+    tails = {character for one in parts for character in one.tail[:TAIL_CHARACTERS]}
+    form = Form(kind, first.tag, first.shape, first.separator, "".join(sorted(tails)))
+    numbers = [form.number(key) for key in keys]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(keys) or any(a >= b for a, b in pairwise(known)):
+        return None
+    return form
+
+
+def _shape(kind: Kind, core: str) -> str:
+    if kind == "time":
+        zone = _ZONE.search(core)
+        bare = core[: zone.start()] if zone else core
+        return re.sub(r"\d", "9", bare) + (zone[0] if zone else "")
+    dashes = "-" if "-" in core else ""
+    return f"{len(core)}{dashes}{UPPER if kind == 'hex' and core != core.lower() else ''}"
+
+
+def _core_number(kind: Kind, core: str, shape: str) -> tuple[int, int]:
+    """The core as a number, and the step between two of them."""
+    if kind == "time":
+        return _since(core, shape) or 0, _step(shape)
+    number = _whole(_DIGITS[kind], _undashed(kind, core))
+    return (_without_version(number) if kind == "uuid7" else number), 1
+
+
+def _core_text(kind: Kind, number: int, shape: str) -> tuple[str, int, int]:
+    """The core, what of the number is left, and the step."""
+    if kind == "time":
+        return _time_text(number, shape)
+    digits, width = _DIGITS[kind], int(re.match(r"\d+", shape)[0])  # type: ignore[index]
+    if kind == "uuid7":
+        return _dashed(_written(digits, _with_version(number), 32)), 0, 1
+    if "-" in shape:
+        return _dashed(_written(digits, number, 32)), 0, 1
+    text = _written(digits, number, width)
+    return (text.upper() if shape.endswith(UPPER) else text), 0, 1
+
+
+def _undashed(kind: Kind, core: str) -> str:
+    text = core.replace("-", "") if "-" in core else core
+    return text.lower() if kind in ("hex", "uuid7") else text
+
+
+def _dashed(text: str) -> str:
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def _without_version(number: int) -> int:
+    """The 122 bits of a UUID that vary: without version, before bit 76, and variant, before 62."""
+    return (number >> 80) << 74 | (number >> 64 & 0xFFF) << 62 | number & (1 << 62) - 1
+
+
+def _with_version(number: int) -> int:
+    number = min(number, (1 << 122) - 1)
+    time, middle, end = number >> 74, number >> 62 & 0xFFF, number & (1 << 62) - 1
+    return time << 80 | 7 << 76 | middle << 64 | 2 << 62 | end
+
+
+def _whole(digits: str, text: str) -> int:
+    number = 0
+    for character in text:
+        number = number * len(digits) + digits.index(character)
+    return number
+
+
+def _written(digits: str, number: int, width: int) -> str:
+    number = min(number, len(digits) ** width - 1)
+    text = ""
+    for _ in range(width):
+        number, at = divmod(number, len(digits))
+        text = digits[at] + text
+    return text
+
+
+def _zone_of(shape: str) -> str:
+    found = _ZONE.search(shape)
+    return found[0] if found else ""
+
+
+def _since(core: str, shape: str) -> int | None:
+    """Nanoseconds since the year 1, local time; None of no date."""
+    zone = _zone_of(shape)
+    digits = re.sub(r"\D", "", core[: len(core) - len(zone)])
+    fields = (digits[:4], digits[4:6], digits[6:8], digits[8:10], digits[10:12], digits[12:14])
+    year, month, day, hour, minute, second = (int(field or 0) for field in fields)
+    try:
+        at = datetime(year, month, day, hour, minute, second)
+    except ValueError:
+        return None
+    since = at - _EPOCH
+    seconds = since.days * 86_400 + since.seconds
+    return seconds * 10**9 + int(digits[14:].ljust(9, "0"))
+
+
+def _step(shape: str) -> int:
+    """Nanoseconds of the last digit."""
+    bare = shape[: len(shape) - len(_zone_of(shape))]
+    digits = bare.count("9")
+    steps = {8: 86_400 * 10**9, 10: 3_600 * 10**9, 12: 60 * 10**9}
+    return steps.get(digits) or int(10 ** (23 - digits))
+
+
+def _time_text(number: int, shape: str) -> tuple[str, int, int]:
+    step, zone = _step(shape), _zone_of(shape)
+    left = number % step
+    seconds, fraction = divmod(number - left, 10**9)
+    try:
+        at = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        at = datetime.max
+    text = f"{at:%Y%m%d%H%M%S}".rjust(14, "0") + f"{fraction:09d}"
+    digits = iter(text)
+    bare = shape[: len(shape) - len(zone)]
+    return "".join(next(digits) if one == "9" else one for one in bare) + zone, left, step

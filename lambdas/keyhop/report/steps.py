@@ -1,0 +1,286 @@
+"""A report by a state machine: what ExamineTable does for each state of ReportKeys.
+
+A step leaves what it has seen in the files of the report's run, and hands on names only; so each
+may be taken twice. The sample is a run of its own, of the job SampleKeys.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.usage import Usage
+from keyhop.errors import RunConflict
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.request import table_name
+from keyhop.jobs.runs import Execution
+from keyhop.report.assemble import assemble
+from keyhop.report.candidates.evaluate import evaluated
+from keyhop.report.candidates.streamed import Listener, Streamed, listening
+from keyhop.report.candidates.template import Candidate, candidate
+from keyhop.report.facts import (
+    Absent,
+    Facts,
+    InsightFacts,
+    MetricFacts,
+    SampleFacts,
+    StreamFacts,
+    TableFacts,
+)
+from keyhop.report.findings import Report, Severity, Spent
+from keyhop.report.latest import PAGE, REPORT, WIDGETS, Latest
+from keyhop.report.looks import Looks, total
+from keyhop.report.outcome import by_severity, new_high, outcome, why_failed
+from keyhop.report.pages.baseline import differences, status_of
+from keyhop.report.pages.document import to_json
+from keyhop.report.pages.page import page
+from keyhop.report.pages.widget import widget
+from keyhop.report.request import ReportInput
+from keyhop.report.second_look import look_again
+from keyhop.report.shown import Shower
+from keyhop.report.sources import guard
+from keyhop.report.sources.changes import write_units
+from keyhop.report.sources.traffic import moment_of
+from keyhop.report.wire import seen, told
+
+T = TypeVar("T")
+SOURCES = ("table", "metrics", "insights", "stream", "sample")
+Step = Literal["plan", "insights", "stream", "probe", "advise", "render"]
+STEPS: tuple[Step, ...] = ("plan", "insights", "stream", "probe", "advise", "render")
+State = dict[str, Any]
+
+OF_THE_REPORT = {"scheduled", "failOn", "strict", "baseline"}
+"""Fields of the input that the job SampleKeys is not given."""
+NO_OPTIONS = {"table", "baseline", "resume", "scheduled", "plan_only"}
+"""What was asked for that changes nothing of what the report says."""
+
+HEARD = "facts/heard.json"
+"""Of each candidate key what the stream has said of it, if it has."""
+ADVICE = "advice.json"
+"""The report between the steps that make it and that write it down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Of one execution. asked: its input. given: the same as it was. table: as requests name it.
+    journal: of the report's run, named like the execution. journal_of: of the sample's, by its
+    name. tell: gets findings by severity, and how many are new of severity high. clock: epoch
+    seconds.
+    """
+
+    asked: ReportInput
+    given: Mapping[str, Any]
+    table: str
+    execution: Execution
+    connection: Connection
+    journal: Journal
+    journal_of: Callable[[str], Journal]
+    latest: Latest
+    tell: Callable[[Mapping[Severity, int], int], None]
+    clock: Callable[[], float]
+
+    def take(self, step: Step, state: State) -> State:
+        """The next state. Raises what looking at the table, or sampling it, can raise."""
+        return {
+            "plan": lambda state: self.plan(),
+            "insights": self.insights,
+            "stream": self.stream,
+            "probe": self.probe,
+            "advise": self.advise,
+            "render": self.render,
+        }[step](state)
+
+    def plan(self) -> State:
+        """The table's settings and its metrics, which so have nothing of the sample in them."""
+        if self.journal.plan() is not None:
+            raise RunConflict(
+                f"There is a run named {self.execution.name!r} already: start with another name."
+            )
+        if self.asked.baseline is not None:
+            self._baseline(self.asked.baseline)
+        looks = self._looks()
+        table = looks.begin()
+        if self.asked.plan_only:
+            return {"planOnly": True, "estimate": self._estimate(table)}
+        self._keep("table", table, looks)
+        metrics = looks.metrics()
+        self._keep("metrics", metrics, looks)
+        state: State = {"planOnly": False, "at": looks.at, "identity": looks.table.identity}
+        why_not = guard.why_not(metrics, looks.at, self.asked.anyway)
+        if self.asked.control_plane_only:
+            units = self.asked.max_read_units
+            why_not = Absent("the data was not read", "without controlPlaneOnly", units)
+        if why_not is None:
+            sample = {name: one for name, one in self.given.items() if name not in OF_THE_REPORT}
+            return {**state, "sample": sample}
+        self._keep("sample", why_not, looks)
+        return state
+
+    def insights(self, state: State) -> State:
+        """Contributor Insights, if they were asked for."""
+        looks = self._looks(state)
+        self._keep("insights", looks.insights(), looks)
+        return {}
+
+    def stream(self, state: State) -> State:
+        """What the stream still has, if it was asked for; of candidate keys, how it would be."""
+        looks = self._looks(state)
+        heard = [Listener(one) for one in self._candidates()]
+        listeners = [listening(heard, moment_of, write_units)] if heard else []
+        self._keep("stream", looks.stream(listeners), looks)
+        self.journal.keep(HEARD, [_heard(one) for one in heard])
+        return {}
+
+    def probe(self, state: State) -> State:
+        """The largest collections of the sample once more; by Insights and the stream they are
+        known as digests only, as no key of theirs is kept in a file.
+        """
+        if (run := state["sampled"]["run"]) is None:
+            return state
+        usage = Usage()
+        facts = look_again(
+            self.connection,
+            self.journal_of(run),
+            max_read_rate=self.asked.max_read_rate,
+            usage=usage,
+        )
+        looks = self._looks(state)
+        dollars = self.connection.prices.dollars(usage.read_units)
+        looks.spent.append(Spent(usage.read_units, usage.requests, dollars, 0.0))
+        self._keep("sample", facts, looks)
+        return state
+
+    def advise(self, state: State) -> State:
+        """Judge what has been seen: without any request to the table."""
+        candidates = self._candidates()
+        read = [None if one is None else seen(Streamed, one) for one in self.journal.load(HEARD)]
+        heard = [one if isinstance(one, Streamed) else None for one in read]
+        facts = self._facts(state)
+        facts = replace(facts, candidates=evaluated(candidates, heard, facts))
+        report = assemble(facts, self._spent(state), self.asked.show_keys, self._as_asked())
+        self.journal.keep(ADVICE, told(report))
+        return state
+
+    def render(self, state: State) -> State:
+        """Write the report down, count its findings, put it in the place of the latest."""
+        report = seen(Report, self.journal.load(ADVICE))
+        assert isinstance(report, Report)
+        files = {
+            REPORT: json.dumps(to_json(report), allow_nan=False),
+            PAGE: page(report),
+            WIDGETS["light"]: widget(report, "light"),
+            WIDGETS["dark"]: widget(report, "dark"),
+        }
+        for name, content in files.items():
+            self.journal.store.replace(name, content.encode())
+        before = _read(self.latest.report())
+        if before is None or before["at"] < report.at:
+            # Told before it is kept: an attempt that ends in between tells it twice, and not never.
+            self.tell(by_severity(report.findings), len(new_high(report, before)))
+            self.latest.keep(files)
+        baseline = None if self.asked.baseline is None else self._baseline(self.asked.baseline)
+        changed = None if baseline is None else differences(baseline, report)
+        status = status_of(report, self.asked.fail_on, self.asked.strict, changed)
+        result = {
+            "table": self.table,
+            **outcome(report, new_high(report, before if baseline is None else baseline)),
+            "run": self.execution.name,
+            "page": self.journal.store.url(PAGE),
+            "report": self.journal.store.url(REPORT),
+        }
+        why = why_failed(report, self.asked.fail_on, status, result["page"])
+        return {"result": result, **({"why": why} if why else {})}
+
+    def _baseline(self, run: str) -> Mapping[str, Any]:
+        before = _read(self.journal_of(run).store.read(REPORT))
+        if before is None:
+            raise RunConflict(f"There is no report in the run {run!r} to compare with.")
+        if before["table"]["name"] != table_name(self.table):
+            raise RunConflict(f"The report in the run {run!r} is on another table.")
+        return before
+
+    def _estimate(self, table: TableFacts) -> State:
+        """What it would cost at most."""
+        prices = self.connection.prices
+        units = self.asked.read_units
+        if self.asked.control_plane_only:
+            units = 0.0
+        return {
+            "table": self.table,
+            "read_units": units,
+            "dollars": None if units is None else prices.dollars(units, 0.0),
+            "items": table.items,
+            "bytes": table.bytes,
+        }
+
+    def _looks(self, state: State | None = None) -> Looks:
+        """state: of a step after Plan, which goes on with what that has seen."""
+        asked = replace(self.asked, table=self.table)
+        if state is None:
+            return Looks(self.connection, asked, self.clock())
+        looks = Looks(self.connection, asked, state["at"])
+        looks.facts = self._table()
+        looks.shower = Shower(state["identity"], asked.show_keys)
+        return looks
+
+    def _facts(self, state: State) -> Facts:
+        return Facts(
+            at=state["at"],
+            table=self._table(),
+            metrics=self._kept("metrics", MetricFacts),
+            insights=self._kept("insights", InsightFacts),
+            stream=self._kept("stream", StreamFacts),
+            sample=self._kept("sample", SampleFacts),
+            code=Absent("a deployment has no code to read", "keyhop report TABLE --code DIR"),
+            requests=Absent(
+                "a deployment has no file of the request sampler",
+                "keyhop report TABLE --requests FILE",
+            ),
+            peak_writes=self.asked.peak_writes,
+        )
+
+    def _candidates(self) -> tuple[Candidate, ...]:
+        return tuple(map(candidate, self.asked.candidates))
+
+    def _spent(self, state: State) -> Spent:
+        """Of all sources, and of the run that has read the sample."""
+        files = [self.journal.load(_name(source)) for source in SOURCES]
+        told = [Spent(**file["spent"]) for file in files if file is not None]
+        if (run := state["sampled"]["run"]) is not None:
+            manifest = self.journal_of(run).manifest() or {}
+            units = manifest["read_units"]
+            dollars = self.connection.prices.dollars(units)
+            told.append(Spent(units, manifest["requests"], dollars, 0.0))
+        return replace(total(told), seconds=self.clock() - state["at"])
+
+    def _as_asked(self) -> dict[str, Any]:
+        asked = {name: one for name, one in asdict(self.asked).items() if name not in NO_OPTIONS}
+        return {name: one for name, one in sorted(asked.items()) if one not in (None, ())}
+
+    def _table(self) -> TableFacts:
+        table = self._kept("table", TableFacts)
+        assert isinstance(table, TableFacts), "Plan has kept it"
+        return table
+
+    def _kept(self, source: str, shape: type[T]) -> T | Absent:
+        return seen(shape, self.journal.load(_name(source)))
+
+    def _keep(self, source: str, facts: Any, looks: Looks) -> None:
+        """With what has been spent since something was kept."""
+        spent = asdict(total(looks.spent))
+        looks.spent.clear()
+        self.journal.keep(_name(source), {**told(facts), "spent": spent})
+
+
+def _heard(listener: Listener) -> dict[str, Any] | None:
+    return told(listener.facts()) if listener.seen or listener.writes else None
+
+
+def _name(source: str) -> str:
+    return f"facts/{source}.json"
+
+
+def _read(content: bytes | None) -> Mapping[str, Any] | None:
+    """A report as JSON."""
+    return None if content is None else dict(json.loads(content))

@@ -1,0 +1,240 @@
+"""Requests about single items of one table, for a job: repeated, counted, and writes held back.
+
+All calls are retried while that can help. Reads are strongly consistent.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.client import Connection, is_transient, may_have_been_served
+from keyhop.dynamodb.items import size_of
+from keyhop.dynamodb.requester import Requester, error_code, units_of
+from keyhop.dynamodb.throttling import is_throttling
+from keyhop.dynamodb.transactions import cancellations, is_refused
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key
+from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS, FIRST_SECONDS
+from keyhop.scan.gate import Gate
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import pause
+
+LONGEST_BACKOFF_SECONDS = 5.0
+MOST_KEYS_AT_ONCE = 100
+"""Of one BatchGetItem (AWS documentation)."""
+WRITE_UNIT_BYTES = 1024
+_REFUSED_ITEM = {
+    "ValidationException",
+    "ValidationError",
+    "ItemCollectionSizeLimitExceededException",
+    "ItemCollectionSizeLimitExceeded",
+}
+"""What the service says of an item that it does not take, and not of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write came to. refused: the error of a condition that failed, which tells what stands
+    there instead; None if it was written. unsure: an answer was lost before, so what stands there
+    may have been written by this very call. units: what it has cost.
+    """
+
+    refused: ClientError | None = None
+    unsure: bool = False
+    units: float = 0.0
+
+    @property
+    def old(self) -> Key | None:
+        """The item that a single write was refused for; None if there is none."""
+        return None if self.refused is None else self.refused.response.get("Item")
+
+
+class Unanswered(Exception):
+    """A write had no answer, so it may have taken effect, or may take effect yet."""
+
+
+class ItemCalls:
+    """For any number of threads at once.
+
+    writes: limits write units a second, and in all. patience: seconds
+    of nothing but failures, until GaveUp. ends_at: a moment of the connection's clock after which
+    no call is begun (GaveUp). over: set when the slice that the calls belong to is over; then no
+    call is begun (Stopped). check: called before each call; what it raises ends it.
+    slows: whether a throttle slows all writes down, and not only the one.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        table: str,
+        *,
+        writes: Budget | None = None,
+        patience: float = DEFAULT_PATIENCE_SECONDS,
+        ends_at: float | None = None,
+        stop: Event | None = None,
+        check: Callable[[], None] = lambda: None,
+        slows: bool = True,
+        usage: Usage | None = None,
+    ) -> None:
+        self.usage = usage or Usage()
+        self.stop = stop or Event()
+        self.over: Event | None = None
+        self._check = check
+        self._ends_at = ends_at
+        self._table = table
+        self._clock = connection.clock
+        budget = writes or Budget()
+        budget.sized = True  # what a write costs is known before the first one
+        self._writes = Gate(budget, self._clock)
+        self._requester = Requester(
+            connection.client,
+            table,
+            usage=self.usage,
+            endpoint=connection.endpoint,
+            patience=patience,
+            longest_wait=LONGEST_BACKOFF_SECONDS,
+            pause=self.pause,
+            on_throttle=self._writes.throttled if slows else lambda: None,
+            clock=self._clock,
+        )
+
+    def end_at(self, moment: float) -> None:
+        """From now on, begin no call after this moment of the clock."""
+        self._ends_at = moment
+
+    def limit_writes(self, max_rate: float) -> None:
+        """From now on, hold the writes under `max_rate` write units a second."""
+        self._writes.limit_rate(max_rate)
+
+    def allow_writes(self, units: float | None) -> None:
+        """From now on, spend no more than so many write units; None: any number."""
+        self._writes.allow_more(units)
+
+    def pause(self, seconds: float) -> None:
+        """Wait before a call; raises Stopped as soon as the run is to stop, or the slice is over,
+        GaveUp if there is no time left, and what `check` raises.
+        """
+        if self._ends_at is not None and self._clock() + seconds >= self._ends_at:
+            raise GaveUp("There was no time left.")
+        pause(self.stop, self.over, seconds)
+        self._check()
+
+    def _read(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        self.pause(0)
+        # A strongly consistent read costs one unit at least.
+        return self._requester.call(
+            operation,
+            1.0,
+            TableName=self._table,
+            ConsistentRead=True,
+            ReturnConsumedCapacity="TOTAL",
+            **parameters,
+        )
+
+    def _read_batch(self, keys: Sequence[Key], projection: Mapping[str, Any]) -> list[Key]:
+        """Those items, of MOST_KEYS_AT_ONCE at most, that are there; in no order."""
+        found: list[Key] = []
+        asked = {"Keys": keys, "ConsistentRead": True, **projection}
+        waiting: dict[str, Any] = {self._table: asked}
+        pauses = 0
+        began = self._clock()
+        while waiting:
+            self.pause(0)
+            answer = self._requester.call(
+                "batch_get_item", RequestItems=waiting, ReturnConsumedCapacity="TOTAL"
+            )
+            left = answer.get("UnprocessedKeys") or {}
+            # DynamoDB Local charges nothing for an item that is not there; the service does.
+            least = _count_keys(waiting) - _count_keys(left)
+            self.usage.count(read_units=max(0.0, least - units_of(answer)))
+            for items in answer["Responses"].values():
+                found += items
+            waiting = left
+            if waiting:  # the service's other way to throttle
+                self.usage.count(retries=1)
+                self.pause(min(LONGEST_BACKOFF_SECONDS, FIRST_SECONDS * 2**pauses))
+                pauses += 1
+                if self._clock() - began > self._requester.patience:
+                    raise GaveUp(f"Table {self._table!r} has no room for reads.")
+        return found
+
+    def _write(
+        self,
+        operation: str,
+        units: float,
+        refused_units: float | None = None,
+        once: bool = False,
+        **parameters: Any,
+    ) -> Written:
+        """A conditional write that should cost `units`; of one item, or of a transaction.
+
+        refused_units: what it costs if a condition fails; None: as much as the item that stands in
+        its way (AWS documentation), which the answer brings. once: raises Unanswered where it would
+        be sent again although it may have been served.
+        """
+        try:
+            turn = self._writes.enter(units, lambda: self.pause(0))
+        except BudgetSpent as error:
+            spent = self._writes.budget.spent
+            raise BudgetSpent(
+                f"Of {self._writes.budget.max_units:g} write units {spent:g} are spent, and the "
+                "next write may cost more than what is left."
+            ) from error
+        spent = 0.0
+        unsure = False
+
+        def attempt() -> float:
+            nonlocal unsure
+            try:
+                return self._requester.once(
+                    operation, ReturnConsumedCapacity="TOTAL", **parameters
+                )[1]
+            except (BotoCoreError, ClientError) as error:
+                unsure = unsure or _may_have_been_written(error)
+                if once and unsure:
+                    raise Unanswered from error
+                raise
+
+        try:
+            spent = self._requester.patiently(attempt)
+            return Written(None, unsure, spent)
+        except ClientError as error:
+            if not is_refused(error):
+                raise
+            spent = refused_units or _units_of_item(error.response.get("Item"))
+            self.usage.count(requests=1, write_units=spent)
+            return Written(error, unsure, spent)
+        finally:
+            self._writes.leave(turn, spent)
+
+
+def write_units(item_bytes: float) -> float:
+    """Of writing an item of that size into a table without indexes."""
+    return float(max(1, math.ceil(item_bytes / WRITE_UNIT_BYTES)))
+
+
+def is_of_the_item(error: KeyhopError) -> bool:
+    """Whether the service does not take this item; it may well take others."""
+    cause = error.__cause__
+    codes = {error_code(cause), *cancellations(cause)} if isinstance(cause, ClientError) else set()
+    return bool(codes & _REFUSED_ITEM)
+
+
+def _units_of_item(item: Key | None) -> float:
+    return write_units(0 if item is None else size_of(item))
+
+
+def _may_have_been_written(error: Exception) -> bool:
+    """Whether a write that ended so may have taken effect."""
+    if isinstance(error, ClientError):
+        return is_transient(error) and not is_throttling(error.response)
+    return isinstance(error, BotoCoreError) and may_have_been_served(error)
+
+
+def _count_keys(requested: Mapping[str, Any]) -> int:
+    return sum(len(table["Keys"]) for table in requested.values())

@@ -1,0 +1,349 @@
+"""A table whose keys are divided by time: a month, a day or an hour of each is a key of its own.
+
+    log = CalendarTable(ShardedTable("Log", metadata="Log-shards"), bucket="day")
+    log.put_item(Item={"sensor": "7", "at": "2026-11-21T09:00:00Z", "celsius": 21})
+    newest = log.query("7", between=("2026-11-01", "2026-11-22"), descending=True, limit=50)
+
+In the sharded table the item's key is "7#2026-11-21", and its shards come as any key's do
+(docs/sharding-patterns.md).
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import islice
+from typing import Any, Unpack
+
+from botocore.exceptions import ClientError
+
+from keyhop.dynamodb.values import to_json
+from keyhop.errors import CannotStart, KeyhopError
+from keyhop.sharding.io.batch import BatchResult
+from keyhop.sharding.io.items import typed
+from keyhop.sharding.io.words import Conditional, Got
+from keyhop.sharding.key.buckets import (
+    LENGTHS,
+    SEPARATOR,
+    Bucket,
+    Calendar,
+    Unit,
+    beginning_of,
+    hint,
+    latest_of,
+    moment_of,
+)
+from keyhop.sharding.manage import look_at_shard
+from keyhop.sharding.store.calendar import NOTICE_SECONDS, CalendarStore
+from keyhop.sharding.store.traffic import traffic_of
+from keyhop.sharding.table import Page, ShardedTable
+
+AHEAD_SECONDS = 24 * 3600.0
+BUCKETS_OF_A_PAGE = 100
+"""A page ends after so many, whatever it has found in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What is read of a key: items of times between two, both included."""
+
+    key: Any
+    between: tuple[Any, Any]
+    descending: bool
+    consistent: bool
+
+    @property
+    def digest(self) -> str:
+        ends = [to_json({"v": typed(value)}) for value in (self.key, *self.between)]
+        whole = json.dumps([*ends, self.descending])
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+class CalendarTable:
+    """Items of a sharded table, by key and time; for any number of threads. It never scans.
+
+    bucket: how much of a key is together, in a table that has no calendar yet; what holds is in the
+    metadata. time: the attribute that has an item's time, in UTC, as ISO-8601 text or as a number;
+    the sort key, if it is not given. It belongs to an item's key: what is put with another time is
+    another item, if that lies in another bucket. time_unit: of numbers, "s" or "ms" since 1970.
+    ahead: by how many seconds an item's time may lie ahead of now.
+    """
+
+    def __init__(
+        self,
+        table: ShardedTable,
+        *,
+        bucket: Bucket,
+        time: str | None = None,
+        time_unit: Unit = "s",
+        ahead: float = AHEAD_SECONDS,
+    ) -> None:
+        if bucket not in LENGTHS:
+            raise CannotStart(f"bucket is {bucket!r}; it must be 'month', 'day' or 'hour'.")
+        if time_unit not in ("s", "ms"):
+            raise CannotStart(f"time_unit is {time_unit!r}; it must be 's' or 'ms'.")
+        if ahead < 0:
+            raise CannotStart(f"ahead is {ahead:g}; it must not be negative.")
+        self.table = table
+        self._first = bucket
+        self._time = time
+        self._unit = time_unit
+        self._ahead = ahead
+        self._opened: CalendarStore | None = None
+
+    def put_item(self, *, Item: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
+        """As ShardedTable.put_item; the item has its time."""
+        return self._written("put_item", Item, Item=self._placed(Item), **more)
+
+    def get_item(self, *, Key: Mapping[str, Any], **more: Unpack[Got]) -> dict[str, Any]:
+        """As ShardedTable.get_item; the Key has the time besides, if the sort key is another."""
+        answer = self.table.get_item(Key=self._placed(Key, is_key=True), **more)
+        return self._shown(answer, self._key_of(Key))
+
+    def delete_item(self, *, Key: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
+        """As ShardedTable.delete_item; the Key as for get_item."""
+        placed = self._placed(Key, is_key=True)
+        return self._written("delete_item", Key, Key=placed, **more)
+
+    def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
+        """As ShardedTable.batch_write."""
+        given, placed, places = [*items], [], []
+        failed: list[tuple[int, Mapping[str, Any], Exception]] = []
+        for place, item in enumerate(given):
+            try:
+                placed.append(self._placed(item))
+                places.append(place)
+            except (KeyhopError, TypeError, ValueError, ArithmeticError) as error:
+                failed.append((place, item, error))
+        result = self.table.batch_write(placed)
+        failed += [(places[n], given[places[n]], error) for n, _, error in result.failed]
+        result.failed = sorted(failed, key=lambda one: one[0])
+        return result
+
+    def query(
+        self,
+        key: Any,
+        *,
+        between: tuple[Any, Any],
+        descending: bool = False,
+        limit: int | None = None,
+        consistent: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """The items of a key between two times, both included, bucket by bucket; lazily.
+
+        The times are as the items have them. Where the time is the sort key, that is the order; if
+        not, buckets are in the order of time, and the items of each by their sort key.
+        """
+        of = self._range(key, between, descending, consistent, limit)
+        found = (item for bucket in self._buckets(of) for item in self._of(of, bucket, limit))
+        return islice(found, limit)
+
+    def query_page(
+        self,
+        key: Any,
+        *,
+        between: tuple[Any, Any],
+        descending: bool = False,
+        limit: int = 100,
+        consistent: bool = False,
+        page_token: str | None = None,
+    ) -> Page:
+        """Up to `limit` items of a query, of up to 100 buckets, and a token for the rest.
+
+        There may be none in it. The token holds the last sort key, readable.
+        """
+        of = self._range(key, between, descending, consistent, limit)
+        first, inner = (None, None) if page_token is None else self._place_of(of, page_token)
+        items: list[dict[str, Any]] = []
+        for number, bucket in enumerate(self._buckets(of, first)):
+            if number == BUCKETS_OF_A_PAGE or len(items) == limit:
+                return Page(items, self._token(of, bucket, None))
+            for item in self._of(of, bucket, limit - len(items) + 1, inner):
+                if len(items) == limit:
+                    last = items[-1][self.table.schema.sort.name]
+                    name, ends = self._named(key, bucket), self._ends(of)
+                    token = self.table.page_token(name, last, between=ends, descending=descending)
+                    return Page(items, self._token(of, bucket, token))
+                items.append(item)
+            inner = None
+        return Page(items, None)
+
+    def calendar(self) -> Calendar:
+        """How fine buckets are, from which day on."""
+        return self._store.get()
+
+    def change_bucket(self, bucket: Bucket, since: date) -> Calendar:
+        """Make buckets finer or coarser from a day on. Nothing is moved.
+
+        Raises CannotStart if that is not far enough ahead; the sentence tells the first day.
+        """
+        if bucket not in LENGTHS:
+            raise CannotStart(f"bucket is {bucket!r}; it must be 'month', 'day' or 'hour'.")
+        return self._store.change(bucket, since)
+
+    def hint(self, key: Any, at: Any) -> str | None:
+        """What speaks for other buckets, by the one of a key that holds a time; a whole one.
+
+        It reads the first page of each shard, and what writers have reported.
+        """
+        moment, table = moment_of(at, self._unit), self.table
+        calendar = self._store.get()
+        logical = typed(self._named(key, calendar.bucket_of(moment)))
+        shards = table.metadata.of(logical).shards
+        looks = [look_at_shard(table, logical, n) for n in range(1, shards.readable + 1)]
+        stored = table.requests.call(
+            "get_item", TableName=table.metadata.table, Key={table.schema.partition.name: logical}
+        )
+        minutes = traffic_of(stored.get("Item", {})) or {}
+        busiest = max(minutes.values()) / 60 if minutes else None
+        size = sum(look.size for look in looks)
+        return hint(calendar.at(moment), size, busiest, shards.number)
+
+    @property
+    def _store(self) -> CalendarStore:
+        """Of this process: a fork has a table anew."""
+        opened, metadata = self._opened, self.table.metadata
+        if opened is None or opened.metadata is not metadata:
+            if self.table.schema.sort.type == "B" and self._time is None:
+                raise CannotStart("A binary sort key has no time: name an attribute that has it.")
+            name = self._time_name
+            unit, ahead = self._unit, self._ahead
+            agreed = f"{name} {unit} {ahead:g}"
+            opened = self._opened = CalendarStore(metadata, self._first, agreed, ahead)
+        return opened
+
+    @property
+    def _time_name(self) -> str:
+        return self._time or self.table.schema.sort.name
+
+    @property
+    def _is_sorted(self) -> bool:
+        return self._time_name == self.table.schema.sort.name
+
+    def _key_of(self, item: Mapping[str, Any]) -> Any:
+        return item[self.table.schema.partition.name]
+
+    def _placed(self, item: Mapping[str, Any], is_key: bool = False) -> dict[str, Any]:
+        """An item, or a Key, as the sharded table has it."""
+        partition, name = self.table.schema.partition.name, self._time_name
+        store = self._store
+        for needed in (partition, name):
+            if needed not in item:
+                raise CannotStart(f"The item, or the key, has no {needed}, which tells its place.")
+        calendar = store.get(register=not is_key)
+        moment = moment_of(item[name], self._unit)
+        exact = moment_of(item[name], self._unit, calendar.at(moment))
+        if not is_key and exact > store.latest():
+            raise CannotStart(
+                f"{item[name]!r} lies more than {self._ahead:g} s ahead: `ahead` says how far it "
+                "may, as buckets can change from later days on."
+            )
+        bucketed = self._named(item[partition], calendar.bucket_of(exact))
+        if not is_key:
+            self._begin(item[partition], bucketed, calendar.before(exact))
+        placed = {**item, partition: bucketed}
+        if is_key and not self._is_sorted:
+            del placed[name]
+        return placed
+
+    def _begin(self, key: Any, name: Any, before: str | None) -> None:
+        """A bucket that is new gets as many shards as the one before: it will be as hot."""
+        metadata, logical = self.table.metadata, typed(name)
+        if before is None or metadata.of(logical).registered:
+            return
+        number = metadata.of(typed(self._named(key, before))).shards.number
+        number = max(metadata.first_count(name), min(number, self.table.policy.most))
+        replace(metadata, first_count=lambda _: number).of(logical, register=True)
+
+    def _named(self, key: Any, bucket: str) -> Any:
+        suffix = SEPARATOR + bucket
+        if isinstance(key, str):
+            return key + suffix
+        if isinstance(key, bytes | bytearray):
+            return bytes(key) + suffix.encode()
+        raise CannotStart("A key of a calendar must be a text or bytes, as its table's key is.")
+
+    def _written(self, call: str, given: Mapping[str, Any], **words: Any) -> dict[str, Any]:
+        key = self._key_of(given)
+        try:
+            return self._shown(getattr(self.table, call)(**words), key)
+        except ClientError as error:
+            if "Item" in error.response:
+                error.response["Item"][self.table.schema.partition.name] = typed(key)
+            raise
+
+    def _shown(self, answer: dict[str, Any], key: Any) -> dict[str, Any]:
+        partition = self.table.schema.partition.name
+        for name in ("Item", "Attributes"):
+            if partition in answer.get(name, ()):
+                answer[name][partition] = key
+        return answer
+
+    def _range(
+        self, key: Any, between: Any, descending: bool, consistent: bool, limit: int | None
+    ) -> _Range:
+        if not isinstance(between, tuple | list) or len(between) != 2 or None in between:
+            raise CannotStart(
+                "between must be (earliest, latest) time: a calendar has no first and last bucket."
+            )
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise CannotStart(f"limit is {limit}; it must be a whole number of at least 1.")
+        if isinstance(between[0], str) is not isinstance(between[1], str):
+            raise CannotStart("The two times must both be texts, or both numbers.")
+        if between[1] < between[0]:
+            raise CannotStart("between must have the earlier time first, also for descending.")
+        return _Range(key, (between[0], between[1]), descending, consistent)
+
+    def _buckets(self, of: _Range, first: str | None = None) -> Iterator[str]:
+        """Those that may hold such times; first: where to go on."""
+        store = self._store
+        low = moment_of(of.between[0], self._unit)
+        high = min(latest_of(of.between[1], self._unit), store.latest(NOTICE_SECONDS))
+        if first is not None:
+            start = beginning_of(first)
+            low, high = (low, start) if of.descending else (start, high)
+        return store.get().between(low, high, of.descending)
+
+    def _ends(self, of: _Range) -> tuple[Any, Any] | None:
+        return of.between if self._is_sorted else None
+
+    def _of(
+        self, of: _Range, bucket: str, limit: int | None, page_token: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The items of one bucket."""
+        partition, name = self.table.schema.partition.name, self._time_name
+        low, high = of.between
+        found = self.table.query(
+            self._named(of.key, bucket),
+            limit=limit if self._is_sorted else None,
+            between=self._ends(of),
+            descending=of.descending,
+            consistent=of.consistent,
+            page_token=page_token,
+        )
+        for item in found:
+            if self._is_sorted or low <= item[name] <= high:
+                item[partition] = of.key
+                yield item
+
+    def _token(self, of: _Range, bucket: str, inner: str | None) -> str:
+        token = {"bucket": bucket, "inner": inner, "of": of.digest}
+        return base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
+
+    def _place_of(self, of: _Range, token: str) -> tuple[str, str | None]:
+        try:
+            content = json.loads(base64.urlsafe_b64decode(token.encode()))
+            bucket, inner, same = content["bucket"], content["inner"], content["of"] == of.digest
+            is_ours = self._store.get().bucket_of(beginning_of(bucket)) == bucket
+        except (ValueError, KeyError, TypeError, AttributeError):
+            is_ours, same = False, True
+        if not is_ours:
+            raise CannotStart("The page token is damaged: begin the query again without it.")
+        if not same:
+            raise CannotStart(
+                "The page token belongs to another query: key, between and descending must be the "
+                "same."
+            )
+        return bucket, inner

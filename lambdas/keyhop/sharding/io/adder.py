@@ -1,0 +1,209 @@
+"""Adds to counters that are spread over shards (key/counting.py); with a token, each once."""
+
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.requester import units_of
+from keyhop.dynamodb.throttling import TRANSACTION_THROTTLED
+from keyhop.dynamodb.transactions import CHECK_FAILED, cancellations, is_conflict
+from keyhop.dynamodb.values import TypedValue
+from keyhop.errors import CannotStart, GaveUp
+from keyhop.sharding.io.items import Clause, find_copies
+from keyhop.sharding.io.writer import DELETE, Act, Part, Write, Writer
+from keyhop.sharding.key.counting import (
+    COUNT,
+    counter_key,
+    is_stranded,
+    marker_key,
+    shards_to_add,
+)
+from keyhop.sharding.key.schema import ItemKey
+from keyhop.sharding.store.metadata import KeyMetadata
+from keyhop.sharding.store.requests import Overtaken, is_ambiguous
+
+EXPIRES = "keyhop_expires"
+"""Of a marker: epoch seconds, as DynamoDB's time to live wants them."""
+
+_ADD = Act("Update", expression="ADD #kh_c :kh_n")
+_NAMES = {"#kh_c": COUNT}
+_HOT = {"reason": "TableWriteKeyRangeThroughputExceeded"}
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of an add. counted: by this call; False: its token was counted before.
+
+    at_most: how often it may have been counted, at least once: more often only without a token, if
+    answers were lost.
+    """
+
+    counted: bool = True
+    at_most: int = 1
+
+
+@dataclass(slots=True)
+class _Add(Write):
+    """marker: of a token. unanswered: attempts that may have been counted all the same."""
+
+    marker: Mapping[str, TypedValue] = field(default_factory=dict)
+    amount: int = 0
+    unanswered: int = 0
+    is_repeated: bool = False
+
+
+def folded(item: Mapping[str, TypedValue], source: int, target: int) -> tuple[Part, Part]:
+    """The transaction that takes a counter's part away, as it was read, and adds it to another."""
+    clause = Clause("", _NAMES, {":kh_n": item[COUNT]})
+    unchanged = Clause("#kh_c = :kh_n", _NAMES, {":kh_n": item[COUNT]})
+    return (target, _ADD, clause), (source, DELETE, unchanged)
+
+
+class Adder(Writer):
+    """Adds; for any number of threads."""
+
+    def add(self, logical: TypedValue, amount: int, token: str | None, lifetime: float) -> Added:
+        """Add, and repeat that while it can help. lifetime: seconds, of the token.
+
+        Raises as Writer.write; with a note if it may have been counted all the same.
+        """
+        values = {":kh_n": {"N": str(amount)}}
+        key = counter_key(self.schema, logical)
+        add = _Add(key, _ADD, Clause("", _NAMES, values), None, amount=amount)
+        if token is not None:
+            expires = math.ceil(self.requests.clock.time() + lifetime)
+            add.marker = {
+                **marker_key(self.schema, logical, token),
+                "keyhop_added": values[":kh_n"],
+                "keyhop_call": {"S": uuid.uuid4().hex},
+                EXPIRES: {"N": str(expires)},
+            }
+        try:
+            self.requests.patiently(lambda: self._attempt(add))
+        except Overtaken:
+            raise GaveUp(
+                "The shard metadata expires before an add can be sent: the connection is too slow "
+                "for its settle_seconds."
+            ) from None
+        except (ClientError, BotoCoreError) as error:
+            if add.unanswered:
+                often = "once: repeat it with its token" if add.marker else f"{add.unanswered}x"
+                error.add_note(f"The add may have been counted up to {often}.")
+            raise
+        if add.marker:
+            return Added(not add.is_repeated)
+        return Added(at_most=1 + add.unanswered)
+
+    def _send(self, write: Write, known: KeyMetadata) -> dict[str, Any]:
+        assert isinstance(write, _Add)
+        self._check_fresh(known)
+        shard = self.requests.chance.choice(shards_to_add(known.shards))
+        write.physical = self.schema.physical(write.key, shard)
+        try:
+            if write.marker:
+                return self._add_once(write, shard, known)
+            return self._single(write, shard)
+        except (ClientError, BotoCoreError) as error:
+            write.unanswered += is_ambiguous(error)
+            if is_conflict(error):
+                # Transactions that meet in a part fail, and are not throttled: it is as hot.
+                told = self.requests.refusal(
+                    "ThrottlingException", "conflict", "UpdateItem", throttlingReasons=[_HOT]
+                )
+                first = write.attempts == 1
+                logical = write.key.logical
+                self.throttle_tracker.throttled(logical, known, write.physical, told, first)
+            raise
+
+    def _add_once(self, write: _Add, shard: int, known: KeyMetadata) -> dict[str, Any]:
+        """The add and its marker, in one transaction: twice the units, of two items."""
+        table = {
+            "TableName": self.schema.table,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        put = {
+            "Item": {**write.marker, "keyhop_shard": {"N": str(shard)}},
+            "ConditionExpression": "attribute_not_exists(#kh_p)",
+            "ExpressionAttributeNames": {"#kh_p": self.schema.partition.name},
+        }
+        update = self._request(write.act, write.physical, write.clause)
+        try:
+            answer = self.requests.once(
+                "transact_write_items",
+                TransactItems=[{"Put": table | put}, {"Update": table | update}],
+                ClientRequestToken=uuid.uuid4().hex,
+            )
+        except ClientError as error:
+            codes = cancellations(error)
+            if codes[:1] == [CHECK_FAILED]:
+                found = error.response["CancellationReasons"][0].get("Item", {})
+                self._was_counted(write, found, known)
+                return {}
+            if (
+                codes
+                and codes[0] in TRANSACTION_THROTTLED
+                and codes[1] not in TRANSACTION_THROTTLED
+            ):
+                write.physical = {}  # more shards do not help the markers
+            raise
+        return {"ConsumedCapacity": {"CapacityUnits": units_of(answer) / 2}}
+
+    def _was_counted(
+        self, write: _Add, found: Mapping[str, TypedValue], known: KeyMetadata
+    ) -> None:
+        added = found.get("keyhop_added", {}).get("N")
+        if added is not None and int(Decimal(added)) != write.amount:
+            raise CannotStart(
+                f"The token was used before, to add {added} and not {write.amount}: each add needs "
+                "a token of its own."
+            )
+        write.is_repeated = found.get("keyhop_call") != write.marker["keyhop_call"]
+        if "keyhop_shard" in found:
+            self._reunite(write.key, int(found["keyhop_shard"]["N"]), known)
+
+    def stands(
+        self,
+        key: ItemKey,
+        physical: dict[str, TypedValue],
+        known: KeyMetadata,
+        is_update: bool = False,
+    ) -> bool:
+        """An add that succeeded counts; one that nobody would see is folded. Raises GaveUp."""
+        if self.requests.clock.monotonic() <= known.effective_until or not physical:
+            return True
+        parsed = self.schema.names.parsed(physical[self.schema.partition.name])
+        assert parsed is not None
+        shard = parsed[1]
+
+        def attempt() -> None:
+            self._reunite(key, shard, self.metadata.of(key.logical, fresh=True))
+
+        try:
+            self.requests.patiently(attempt)
+        except (ClientError, BotoCoreError, Overtaken) as error:
+            raise GaveUp(
+                "The answer to an add came so late that its shard may have been drained before: "
+                "look whether the add was counted."
+            ) from error
+        return True
+
+    def _reunite(self, key: ItemKey, shard: int, now: KeyMetadata) -> None:
+        """Fold what came into a shard too late to be folded with the others."""
+        if not is_stranded(now.shards, shard):
+            return
+        found = find_copies(self.requests, self.schema, key, [shard])
+        if shard not in found:
+            return
+        self._check_fresh(now)
+        target = self.requests.chance.choice(shards_to_add(now.shards))
+        try:
+            self.together(key, folded(found[shard], shard, target))
+        except ClientError as error:
+            if CHECK_FAILED in cancellations(error):
+                raise Overtaken from error  # somebody has folded it, or added to it
+            raise

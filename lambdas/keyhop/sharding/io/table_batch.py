@@ -1,0 +1,92 @@
+"""Many items in the words of boto3: `Table.batch_writer`, and the resource's batch_get_item."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from keyhop.errors import CannotStart
+from keyhop.sharding.io.batch import BatchResult
+from keyhop.sharding.io.items import MOST_KEYS_AT_ONCE, logical_item, projected
+from keyhop.sharding.io.reader import Reader
+from keyhop.sharding.io.table_items import exact_key
+from keyhop.sharding.io.words import BatchGot, check_words
+
+MOST_BUFFERED = 25
+"""As boto3's batch_writer."""
+
+
+class TableBatch:
+    """As boto3's batch_writer: writes are sent by 25, and what is left at the end.
+
+    Of two writes of the same key the later one counts. Raises the first error of those that failed.
+    """
+
+    def __init__(
+        self, write: Callable[[Sequence[Mapping[str, Any]], set[int]], BatchResult]
+    ) -> None:
+        """write: items, and the places of those that are keys to delete."""
+        self._write = write
+        self._items: list[Mapping[str, Any]] = []
+        self._deletes: set[int] = set()
+
+    def put_item(self, Item: Mapping[str, Any]) -> None:
+        self._items.append(Item)
+        self._flush(MOST_BUFFERED)
+
+    def delete_item(self, Key: Mapping[str, Any]) -> None:
+        self._deletes.add(len(self._items))
+        self._items.append(Key)
+        self._flush(MOST_BUFFERED)
+
+    def __enter__(self) -> "TableBatch":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """As boto3's: what is there is written, whatever has happened."""
+        self._flush(1)
+
+    def _flush(self, least: int) -> None:
+        if len(self._items) < least:
+            return
+        items, deletes = self._items, self._deletes
+        self._items, self._deletes = [], set()
+        failed = self._write(items, deletes).failed
+        if failed:
+            error = failed[0][2]
+            error.add_note(f"{len(failed)} of {len(items)} writes of a batch failed.")
+            raise error
+
+
+def batch_get(reader: Reader, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Responses and UnprocessedKeys, which is empty: what is throttled is asked for again."""
+    schema = reader.schema
+    if list(asked) != [schema.table]:
+        raise CannotStart(f"RequestItems has one table only here: {schema.table}.")
+    words = asked[schema.table]
+    check_words(words, BatchGot)
+    operation = "BatchGetItem"
+    keys = [exact_key(reader.requests, schema, key, operation) for key in words["Keys"]]
+    message = None
+    if not 1 <= len(keys) <= MOST_KEYS_AT_ONCE:
+        message = f"Keys must be 1 to {MOST_KEYS_AT_ONCE}"
+    elif len({schema.name_of(schema.physical(key, 1)) for key in keys}) < len(keys):
+        message = "Provided list of item keys contains duplicates"
+    if message is not None:
+        raise reader.requests.refusal("ValidationException", message, operation)
+    projection, ours = projected(
+        words.get("ProjectionExpression"),
+        words.get("ExpressionAttributeNames"),
+        [schema.partition.name, schema.sort.name],
+    )
+    found = reader.find_all(keys, words.get("ConsistentRead", False), projection)
+    items = []
+    for key, stored in zip(keys, found, strict=True):
+        if stored is not None:
+            item = logical_item(schema, stored, key.logical)
+            items.append({name: value for name, value in item.items() if name not in ours})
+    return {"Responses": {schema.table: items}, "UnprocessedKeys": {}}

@@ -1,0 +1,224 @@
+"""`query` in the words of boto3's Table: read, sent to the shards, and answered as one."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from keyhop.dynamodb.values import TypedValue, same_value
+from keyhop.errors import CannotStart
+from keyhop.sharding.io.index_merge import IndexMerge, Position
+from keyhop.sharding.io.items import (
+    check_expressions,
+    clause_of,
+    logical_item,
+    projected,
+    typed_item,
+    untyped,
+)
+from keyhop.sharding.io.key_condition import KeyCondition, key_condition
+from keyhop.sharding.io.merge import Merge
+from keyhop.sharding.io.reader import Query, Reader
+from keyhop.sharding.io.words import Queried
+from keyhop.sharding.key.indexes import Index
+from keyhop.sharding.key.schema import Schema
+
+_WORD = re.compile(r"[#:]\w+")
+
+
+def table_query(reader: Reader, words: Queried, index: Index | None) -> dict[str, Any]:
+    """The answer, but for what it tells of its requests. index: that is to be queried."""
+    limit = words.get("Limit")
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise CannotStart(f"Limit is {limit}; it must be a whole number of at least 1.")
+    if index is not None and not index.carries_shard(reader.schema):
+        return _unsharded(reader, words, index)
+    sort = reader.schema.sort if index is None else index.sort[0]
+    clause = clause_of(
+        words.get("KeyConditionExpression"),
+        words.get("ExpressionAttributeNames"),
+        words.get("ExpressionAttributeValues"),
+        is_key=True,
+    )
+    condition = key_condition(clause, reader.schema.partition.name, sort.name, sort.type)
+    needed = list(dict.fromkeys((sort.name, reader.schema.sort.name)))
+    more, ours = _more(reader.schema, words, condition.used, needed)
+    query = Query(
+        condition.partition,
+        (condition.range.low, condition.range.high),
+        not words.get("ScanIndexForward", True),
+        words.get("ConsistentRead", False),
+        limit=limit,
+        index=None if index is None else index.name,
+        more=more,
+    )
+    if index is None or sort == reader.schema.sort:
+        answer = _of_table(reader, words, query, condition)
+    else:
+        answer = _of_index(reader, words, replace(query, sort=sort.name), condition)
+    for item in answer["Items"]:
+        for name in ours:
+            del item[name]
+    return _counted(answer, words)
+
+
+def _of_table(
+    reader: Reader, words: Queried, query: Query, condition: KeyCondition
+) -> dict[str, Any]:
+    """By the table's sort key, which no two items of a key share."""
+    schema, within = reader.schema, condition.range
+    start = _start_key(reader, words, query.logical, {schema.sort.name})
+    after = None if start is None else start[schema.sort.name]
+    near = within.high if query.descending else within.low
+    if within.excludes and near is not None:
+        after = after or near  # what begins behind it
+    query = replace(query, after=after, excludes=within.excludes and near is None)
+    merge = Merge(reader, query)
+    items, last = merge.page(query.limit, "FilterExpression" in query.more)
+    answer = _answer(schema, query, items, merge.scanned)
+    if last is not None:
+        answer["LastEvaluatedKey"] = _shown(schema, query, {schema.sort.name: last})
+    return answer
+
+
+def _of_index(
+    reader: Reader, words: Queried, query: Query, condition: KeyCondition
+) -> dict[str, Any]:
+    """By an index's sort key, which many may share."""
+    schema, within = reader.schema, condition.range
+    if query.consistent:
+        raise CannotStart(
+            f"The index {query.index!r} cannot be read with ConsistentRead: while items are moved "
+            "it would show them twice, or not at all. The table can."
+        )
+    assert query.sort is not None
+    names = {query.sort}, {query.sort, schema.sort.name}
+    start = _start_key(reader, words, query.logical, *names)
+    after: Position | None = None
+    if start is not None:
+        after = start[query.sort], start.get(schema.sort.name)
+    excluded = (within.low or within.high) if within.excludes else None
+    merge = IndexMerge(reader, query, after, excluded)
+    items, last = merge.page(query.limit, "FilterExpression" in query.more)
+    answer = _answer(schema, query, items, merge.scanned)
+    if last is not None:
+        keys = {query.sort: last[0]} | ({} if last[1] is None else {schema.sort.name: last[1]})
+        answer["LastEvaluatedKey"] = _shown(schema, query, keys)
+    return answer
+
+
+def _unsharded(reader: Reader, words: Queried, index: Index) -> dict[str, Any]:
+    """An index whose partition key does not carry the shard: one query, as it is.
+
+    Its LastEvaluatedKey has the physical key, which it must begin at again.
+    """
+    schema = reader.schema
+    clause = clause_of(
+        words.get("KeyConditionExpression"),
+        words.get("ExpressionAttributeNames"),
+        words.get("ExpressionAttributeValues"),
+        is_key=True,
+    )
+    check_expressions(schema, clause, "")
+    used = frozenset(_WORD.findall(clause.condition))
+    more, _ = _more(schema, words, used, [])
+    request = {
+        **more,
+        "TableName": schema.table,
+        "IndexName": index.name,
+        "KeyConditionExpression": clause.condition,
+        "ScanIndexForward": words.get("ScanIndexForward", True),
+        "ConsistentRead": words.get("ConsistentRead", False),
+    }
+    for kind, own in (("Names", clause.names), ("Values", clause.values)):
+        name = f"ExpressionAttribute{kind}"
+        both = {**{word: own[word] for word in used if word in own}, **more.get(name, {})}
+        request |= {name: both} if both else {}
+    if words.get("Select") == "COUNT":
+        request["Select"] = "COUNT"
+    if words.get("Limit") is not None:
+        request["Limit"] = words["Limit"]
+    start = words.get("ExclusiveStartKey")
+    if start is not None:
+        request["ExclusiveStartKey"] = typed_item(start)
+    found = reader.requests.call("query", **request)
+    answer = {name: found[name] for name in ("Count", "ScannedCount")}
+    if "LastEvaluatedKey" in found:
+        last = found["LastEvaluatedKey"]
+        answer["LastEvaluatedKey"] = {name: untyped(value) for name, value in last.items()}
+    return {"Items": [_logical(schema, item) for item in found.get("Items", ())], **answer}
+
+
+def _logical(schema: Schema, item: Mapping[str, TypedValue]) -> dict[str, Any]:
+    """An item whose own key tells the logical one."""
+    physical = item.get(schema.partition.name, {})
+    parsed = schema.names.parsed(physical)
+    return logical_item(schema, item, physical if parsed is None else parsed[0])
+
+
+def _more(
+    schema: Schema, words: Queried, used: frozenset[str], needed: list[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Parameters of each request but for the key condition, and attributes that only we want.
+
+    used: names and values of the key condition; those that nothing else has go with it.
+    """
+    clause = clause_of(
+        words.get("FilterExpression"),
+        words.get("ExpressionAttributeNames"),
+        words.get("ExpressionAttributeValues"),
+    )
+    check_expressions(schema, clause, "")
+    projection, select = words.get("ProjectionExpression"), words.get("Select")
+    if select == "COUNT" and projection is not None:
+        raise CannotStart("Select COUNT has no ProjectionExpression: it returns no attributes.")
+    if select == "COUNT" and needed:
+        projection = ""
+    gone = used.difference(_WORD.findall(f"{clause.condition} {projection}"))
+    names = {name: path for name, path in clause.names.items() if name not in gone}
+    values = {name: value for name, value in clause.values.items() if name not in gone}
+    shape, ours = projected(projection, names, needed)
+    more = {
+        "FilterExpression": clause.condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+        "Select": None if select == "COUNT" else select,
+        **shape,
+    }
+    return {name: value for name, value in more.items() if value}, ours
+
+
+def _start_key(
+    reader: Reader, words: Queried, logical: TypedValue, *sorts: set[str]
+) -> dict[str, TypedValue] | None:
+    """The ExclusiveStartKey; besides the partition key it has one of these sets of attributes."""
+    given = words.get("ExclusiveStartKey")
+    if given is None:
+        return None
+    key, partition = typed_item(given), reader.schema.partition.name
+    is_ours = partition in key and same_value(key[partition], logical)
+    if not is_ours or key.keys() - {partition} not in sorts:
+        message = "The provided starting key is invalid"
+        raise reader.requests.refusal("ValidationException", message, "Query")
+    return key
+
+
+def _answer(
+    schema: Schema, query: Query, items: list[dict[str, Any]], scanned: int
+) -> dict[str, Any]:
+    is_filtered = "FilterExpression" in query.more
+    return {
+        "Items": [logical_item(schema, item, query.logical) for item in items],
+        "Count": len(items),
+        "ScannedCount": scanned if is_filtered else len(items),
+    }
+
+
+def _counted(answer: dict[str, Any], words: Queried) -> dict[str, Any]:
+    if words.get("Select") == "COUNT":
+        del answer["Items"]
+    return answer
+
+
+def _shown(schema: Schema, query: Query, keys: dict[str, TypedValue]) -> dict[str, Any]:
+    return logical_item(schema, {schema.partition.name: query.logical, **keys}, query.logical)

@@ -1,0 +1,175 @@
+"""The first items of an index whose partition key is spread over shards: the top k of a key.
+
+    best = ReadSharded(ShardedTable("Scores", metadata="Scores-shards"), index="by-score")
+    best.top("level-7", 10)
+
+Or of any table, whose application writes "level-7_1" to "level-7_8" into the index's key itself:
+
+    best = ReadSharded("Players", index="by-score", shards=8)
+
+Why it is exact: an item of the first k of all is among the first k of its shard. Shards are read in
+the index's order, each on from where it was left, until the one that was read least far has passed
+the k-th item of all that was read. What nobody has read comes after that.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, cast
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained
+from keyhop.dynamodb.schema import keyspace_of
+from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import TypedValue
+from keyhop.errors import CannotStart
+from keyhop.sharding.io.index_merge import IndexMerge
+from keyhop.sharding.io.items import logical_item, typed, untyped
+from keyhop.sharding.io.reader import Query, Reader
+from keyhop.sharding.key.indexes import Index, indexes_by_name
+from keyhop.sharding.key.names import DEFAULT_SEPARATOR, MOST_SHARDS, Names
+from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.schema import Schema
+from keyhop.sharding.key.shards import SETTLE_SECONDS, Shards
+from keyhop.sharding.store.metadata import KeyMetadata
+from keyhop.sharding.store.requests import Requests
+from keyhop.sharding.table import CONNECTIONS, READING_THREADS, ShardedTable
+
+
+class ReadSharded:
+    """One index; for any number of threads. It reads only, eventually consistent.
+
+    table: a sharded one, whose metadata tells the shards, of an index with its partition key; or
+    any table's name, with `shards`, the number of suffixes, from 1 on. separator, endpoint, client:
+    of the latter, as ShardedTable has them; a fork of the process needs one of its own.
+    """
+
+    def __init__(
+        self,
+        table: ShardedTable | str,
+        *,
+        index: str,
+        shards: int | None = None,
+        separator: str = DEFAULT_SEPARATOR,
+        endpoint: Endpoint | None = None,
+        client: Any = None,
+    ) -> None:
+        if isinstance(table, str) is (shards is None):
+            raise CannotStart(
+                "shards must be given for the name of a table, and not for a ShardedTable, whose "
+                "metadata tells them."
+            )
+        if shards is not None and not 1 <= shards <= MOST_SHARDS:
+            raise CannotStart(f"shards is {shards}; it must be 1 to {MOST_SHARDS}.")
+        self._table = table if isinstance(table, ShardedTable) else None
+        self._name = table if isinstance(table, str) else table.name
+        self._index = index
+        self._shards = shards or 0
+        self._separator = separator
+        self._endpoint = endpoint or Endpoint()
+        self._client = client
+        self._making = Lock()
+        self._opened: _Source | None = None
+
+    def top(self, key: Any, k: int, *, least: bool = False) -> list[dict[str, Any]]:
+        """The k items of a key with the greatest sort keys of the index, or the least; in order.
+
+        If others have a sort key equal to the last one's, which of them are returned is not
+        promised: DynamoDB promises no order among them either.
+        """
+        if not isinstance(k, int) or k < 1:
+            raise CannotStart(f"k is {k}; it must be a whole number of at least 1.")
+        source = self._source()
+        logical = typed(key)
+        query = Query(
+            logical,
+            descending=not least,
+            limit=k,
+            index=self._index,
+            sort=source.sort,
+        )
+        merge = IndexMerge(source.reader, query, own=source.own, any_equal=True)
+        items, _ = merge.page(k, is_filtered=False)
+        return [source.shown(item, logical) for item in items]
+
+    @property
+    def usage(self) -> Usage:
+        """What it has cost; with a ShardedTable, that of the table."""
+        return self._source().reader.requests.usage
+
+    def close(self) -> None:
+        """End the reading threads; those of a ShardedTable are its own."""
+        opened, self._opened = self._opened, None
+        if opened is not None and self._table is None:
+            opened.reader.executor.shutdown()
+
+    def _source(self) -> "_Source":
+        if self._table is not None:
+            return self._of_sharded(self._table)
+        with self._making:
+            if self._opened is None:
+                self._opened = self._of_plain()
+            return self._opened
+
+    def _of_sharded(self, table: ShardedTable) -> "_Source":
+        found, schema = table._index(self._index), table.schema
+        if not found.carries_shard(schema):
+            raise CannotStart(
+                f"The partition key of the index {self._index!r} is not that of the table: its "
+                "items are together, and a query of it has them in order."
+            )
+        return _Source(table.reader, found.sort[0].name, (schema.sort.name,), schema)
+
+    def _of_plain(self) -> "_Source":
+        requests = Requests(self._client or dynamodb_client(self._endpoint, CONNECTIONS))
+        try:
+            description = requests.call("describe_table", TableName=self._name)["Table"]
+        except (ClientError, BotoCoreError) as error:
+            raise explained(error, self._endpoint, self._name) from error
+        found: Index | None = indexes_by_name(description).get(self._index)
+        if found is None or len(found.partition) != 1 or len(found.sort) != 1:
+            raise CannotStart(
+                f"{self._name} has no index {self._index!r} with one partition key and one sort "
+                "key."
+            )
+        space = keyspace_of(description)
+        names = Names(found.partition[0].type, self._separator)
+        schema = Schema(self._name, found.partition[0], found.sort[0], names)
+        own = tuple(one.name for one in (*space.partition, space.sort) if one is not None)
+        threads = ThreadPoolExecutor(READING_THREADS, "keyhop-top")
+        metadata = cast(Any, _FixedShards(requests, schema, self._shards))
+        return _Source(Reader(metadata, threads, ()), found.sort[0].name, own, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What to read from. own: attributes by which items differ. schema: of a sharded table."""
+
+    reader: Reader
+    sort: str
+    own: tuple[str, ...]
+    schema: Schema | None
+
+    def shown(self, item: Mapping[str, TypedValue], logical: TypedValue) -> dict[str, Any]:
+        if self.schema is not None:
+            return logical_item(self.schema, item, logical)
+        return {name: untyped(value) for name, value in item.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _FixedShards:
+    """In the place of metadata: each key has the same shards, always."""
+
+    requests: Requests
+    schema: Schema
+    shards: int
+
+    @property
+    def placement(self) -> Placement:
+        return Placement(calculated=False)
+
+    def of(self, logical: TypedValue) -> KeyMetadata:
+        shards = Shards.registered(0.0, SETTLE_SECONDS, None, self.shards)
+        return KeyMetadata(shards, "", 0.0, 0.0, float("inf"))

@@ -1,0 +1,27 @@
+"""How figures and wrong names are told, wherever a person reads them. Pure."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def counted(count: float, noun: str, nouns: str = "") -> str:
+    """1 key, 1,234 keys. nouns: where that is not the noun with an s."""
+    return f"{count:,.0f} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time span as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 2 * 86_400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86_400:,.0f} days"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """What to add to a sentence about an unknown name: the nearest ones, or nothing."""
+    known = {one.casefold(): one for one in sorted(names)}
+    near = [repr(known[one]) for one in difflib.get_close_matches(name.casefold(), known)]
+    return f" Did you mean {' or '.join(near)}?" if near else ""

@@ -1,0 +1,305 @@
+"""Every interleaving of builds, audits, removals, users, the keeper, a deploy and a crash.
+
+The code that is explored is `LifeCycle` itself and `why_not`. A world is a value: the table, its
+stream, the keeper's mapping, the registry's entry, and how far each actor is. An actor's step is
+run anew for each call that it makes: with the answers that it has had so far, up to its next call,
+which is made on the world; so an actor between two calls is the answers that it has had.
+
+Time is not in it. What rests on time is stated as order: a wait for what others may still be doing
+ends when they do not any more.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keyhop.dynamodb.client import Connection
+from keyhop.errors import KeyhopError
+from keyhop.key_index.belief import Evidence, why_not
+from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.registry import Lease, Registry
+from keyhop.key_index.request import Order
+from keyhop.streams.event_source import Follower
+
+from testing.life_cycle_fakes import Calls, Client, Journal, Keeper, Pause, Store
+from testing.life_cycle_world import (
+    BEFORE,
+    COLLECTIONS,
+    IDENTITY,
+    MOMENT,
+    NOW,
+    SENTINEL,
+    TABLE,
+    Actor,
+    Operation,
+    Reader,
+    World,
+    arn_of,
+    followers_of,
+    mapped,
+    streamed,
+    told_of,
+    written,
+)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is explored; others than the defaults are mutants, to show what each part is for.
+
+    why_not: of belief. fences: walkers see whether the lease is theirs. waits: for what a dead
+    holder, or the keeper, may still be doing. checks_again: a reader, at its end. life_cycle: the
+    class that is explored. steps: what is known of them already.
+    """
+
+    life_cycle: type[LifeCycle] = LifeCycle
+    why_not: Callable[[Evidence], str | None] = lambda seen: why_not(seen, NOW)
+    fences: bool = True
+    waits: bool = True
+    checks_again: bool = True
+    compares_begun: bool = True
+    steps: dict[Any, Any] = field(default_factory=dict)
+
+    def explore(self, world: World, most: int = 5_000_000) -> int:
+        """How many worlds can come of it; raises AssertionError with the first that is wrong."""
+        seen = {world}
+        waiting = [world]
+        while waiting:
+            for there in self.nexts(waiting.pop()):
+                if there not in seen:
+                    seen.add(there)
+                    waiting.append(there)
+            assert len(seen) <= most
+        return len(seen)
+
+    def nexts(self, world: World) -> Iterator[World]:
+        """All worlds that are one call away; each is looked at."""
+        for number, actor in enumerate(world.actors):
+            if actor.step == "over":
+                continue
+            if actor.alive or actor.is_walking:
+                there = self._acted(world, number, actor)
+                if there is not None:
+                    yield there
+            if actor.alive and world.crashes:
+                dead = replace(actor, alive=False, answers=actor.answers * actor.is_walking)
+                yield replace(_with(world, number, dead), crashes=world.crashes - 1)
+            if not actor.alive and world.redrives:
+                left = COLLECTIONS if actor.is_walking else ()
+                again = _with(world, number, replace(actor, alive=True, answers=left))
+                yield replace(again, redrives=world.redrives - 1)
+        for number, operation in enumerate(world.users):
+            rest = (*world.users[:number], *world.users[number + 1 :])
+            yield self._used(replace(world, users=rest), operation)
+        yield from self._kept(world)
+        for write in world.late:
+            yield written(replace(world, late=world.late - {write}), *write[1:])
+        if world.reader is not None and not world.reader.over:
+            yield self._read(world, world.reader)
+
+    def _acted(self, world: World, number: int, actor: Actor) -> World | None:
+        """One call of an actor; None: it has to wait."""
+        if actor.is_walking:
+            return self._walked(world, number, actor)
+        state = json.loads(actor.state)
+        if actor.step == "settle":
+            if self.waits and (world.busy or world.late):
+                return None
+            return _with(world, number, _walking(actor, "walk"))
+        waits_for_others = "heir" in state and not actor.answers
+        if waits_for_others and self.waits and world.late:
+            return None
+        if not world.listed and not actor.answers:
+            return _with(world, number, replace(actor, step="over", alive=False, error="unlisted"))
+        following = self._following(actor)
+        if not isinstance(following, Pause):
+            return self._stepped(world, number, actor, state, following)
+        world, answer = following.call(world)
+        actor = replace(actor, answers=(*actor.answers, json.dumps(answer)))
+        following = self._following(actor)
+        if isinstance(following, Pause):
+            return _with(world, number, actor)
+        return self._stepped(world, number, actor, state, following)
+
+    def _following(self, actor: Actor) -> Pause | dict[str, Any] | KeyhopError:
+        """An actor's next call, or what its step came to: that follows from its answers alone."""
+        known = (actor.name, actor.action, actor.step, actor.state, actor.answers)
+        if known not in self.steps:
+            try:
+                life_cycle = self._life_cycle(Calls(actor.answers), actor)
+                self.steps[known] = life_cycle.step(actor.step, json.loads(actor.state))
+            except (Pause, KeyhopError) as outcome:
+                self.steps[known] = outcome
+        return self.steps[known]
+
+    def _life_cycle(self, calls: Calls, actor: Actor) -> LifeCycle:
+        def is_alive(lease: Lease, age: float) -> bool:
+            alive = calls.make(
+                lambda world: (world, [a.alive for a in world.actors if a.name == lease.holder])
+            )
+            return any(alive)
+
+        return self.life_cycle(
+            Order.parse(actor.action, {"table": TABLE, "graceSeconds": 0}),  # type: ignore[arg-type]
+            Connection(Client(calls)),  # type: ignore[arg-type]
+            BEFORE,
+            lambda table: SENTINEL,
+            Registry(Store(calls), IDENTITY, lambda: MOMENT),  # type: ignore[arg-type]
+            Keeper(calls),  # type: ignore[arg-type]
+            Journal,  # type: ignore[arg-type]
+            actor.name,
+            is_alive,
+            settle_seconds=1,
+        )
+
+    def _stepped(
+        self,
+        world: World,
+        number: int,
+        actor: Actor,
+        state: dict[str, Any],
+        outcome: dict[str, Any] | KeyhopError,
+    ) -> World:
+        if isinstance(outcome, KeyhopError):
+            error = str(outcome)
+            over = replace(actor, step="over", answers=(), alive=False, error=error)
+            return _with(world, number, over)
+        state = {**state, **outcome}
+        actor = replace(actor, answers=(), state=json.dumps(state))
+        following = state["next"]
+        if following == "wait":
+            pass
+        elif following == "walk":
+            first = "walk" if "walk" in state else "audit"
+            if first == "walk" and state["walk"]["walk"]["kind"] == "check":  # it only reads
+                state["walked"] = {"run": json.dumps({})}
+                return _with(world, number, replace(actor, step="finish", state=json.dumps(state)))
+            is_removal = actor.action == "remove"
+            actor = replace(actor, step="settle") if is_removal else _walking(actor, first)
+        elif following == "finish":
+            actor = replace(actor, step="finish")
+        else:
+            actor = replace(actor, step="over", alive=False)
+            if actor.action == "remove" and "skipped" not in state["result"]:
+                assert not world.sentinels, f"sentinels are left: {world}"
+                assert not world.index, f"the index is left: {world}"
+                assert world.mapping is None, f"the keeper is left: {world}"
+        return _with(world, number, actor)
+
+    def _walked(self, world: World, number: int, actor: Actor) -> World | None:
+        """A collection is looked at, and a write begun that the look leads to; None: one is not
+        done yet. A walker that is killed before that leaves it behind. It looks again afterwards.
+        """
+        if not actor.answers or any(write[0] == actor.name for write in world.late):
+            return None
+        lease = world.registry_entry().lease
+        if self.fences and (lease is None or lease.holder != actor.name):
+            over = replace(actor, step="over", answers=(), alive=False, error="fenced")
+            return _with(world, number, over)
+        name, *rest = actor.answers
+        removes = actor.action == "remove"
+        wrong = name in world.sentinels if removes else name in world.items ^ world.sentinels
+        state = json.loads(actor.state)
+        counted = state.setdefault("counted", {}).setdefault(actor.step, {})
+        if wrong:
+            kind = "missing" if name in world.items else "surplus"
+            counted[kind] = 1
+            call = "delete" if removes or kind == "surplus" else "put"
+            late = world.late | {(actor.name, call, name)}
+            there = replace(actor, state=json.dumps(state))
+            return _with(replace(world, late=late), number, there)
+        actor = replace(actor, answers=tuple(rest), state=json.dumps(state))
+        return _with(world, number, actor if rest else self._walk_ended(actor, state))
+
+    def _walk_ended(self, actor: Actor, state: dict[str, Any]) -> Actor:
+        if not actor.alive:
+            return replace(actor, answers=())
+        run = json.dumps(state["counted"][actor.step])
+        done = {"walk": "walked", "audit": "audited"}[actor.step]
+        state = {**state, done: {"run": run}}
+        if actor.step == "walk" and "audit" in state:
+            return _walking(replace(actor, state=json.dumps(state)), "audit")
+        state.pop("counted")
+        return replace(actor, step="finish", answers=(), state=json.dumps(state))
+
+    def _used(self, world: World, operation: Operation) -> World:
+        what, *name = operation
+        if what == "insert":
+            return told_of(replace(world, items=world.items | set(name)), name[0])
+        if what == "delete":
+            return told_of(replace(world, items=world.items - set(name)), name[0])
+        if what == "unlist":
+            return replace(mapped(world, False), listed=False)
+        if what == "disable" and world.mapping is not None:
+            changes = world.changes + 1
+            mapping = (world.mapping[0], changes, False)
+            return replace(world, mapping=mapping, changes=changes)
+        if what == "enable" and world.mapping is not None:
+            changes = world.changes + 1
+            mapping = (world.mapping[0], changes, True)
+            # A day later: the stream has forgotten what it told meanwhile.
+            return replace(world, mapping=mapping, changes=changes, records=frozenset())
+        if what == "forget":
+            return replace(world, records=frozenset())
+        if what == "attach" and world.stream:
+            return mapped(world, True)
+        if what == "stream":
+            return streamed(world, name[0] == "on")
+        return world
+
+    def _kept(self, world: World) -> Iterator[World]:
+        """The keeper takes a record, and acts upon what it has seen."""
+        if world.mapping is not None and world.mapping[2] and world.mapping[0] == world.stream:
+            for name in world.records:
+                taken = replace(world, records=world.records - {name})
+                yield replace(taken, busy=taken.busy | {(name, name in world.items)})
+        for name, has_items in world.busy:
+            done = replace(world, busy=world.busy - {(name, has_items)})
+            yield written(done, "put" if has_items else "delete", name)
+
+    def evidence(self, world: World) -> Evidence:
+        """What a reader sees, all at one moment."""
+        stream = arn_of(world.stream) if world.stream else None
+        return Evidence(
+            "ACTIVE" if world.index else None,
+            world.registry_entry(),
+            SENTINEL.to_json(),
+            world.listed,
+            stream,
+            tuple(Follower(**one) for one in followers_of(world, stream)),
+            0.0,
+            0,
+        )
+
+    def _read(self, world: World, reader: Reader) -> World:
+        if reader.begun is None:
+            seen = self.evidence(world)
+            if self.why_not(seen) is not None:
+                return replace(world, reader=replace(reader, over=True))
+            # What nobody has looked at yet may be listed or not.
+            waiting = world.records | {name for name, _ in world.busy}
+            sure = world.items - waiting
+            reader = replace(reader, begun=seen.entry.begun, sure=sure)
+        elif reader.left:
+            name, *rest = reader.left
+            found = reader.found | ({name} & world.sentinels if world.index else frozenset())
+            reader = replace(reader, left=tuple(rest), found=found)
+        else:
+            seen = self.evidence(world)
+            doubts = self.checks_again and self.why_not(seen) is not None
+            differs = self.compares_begun and seen.entry.begun != reader.begun
+            reader = replace(reader, over=True)
+            if not doubts and not differs:
+                lacking = (reader.sure & world.items) - reader.found
+                assert not lacking, f"a partial list: {sorted(lacking)} of {world}"
+        return replace(world, reader=reader)
+
+
+def _walking(actor: Actor, step: str) -> Actor:
+    return replace(actor, step=step, answers=COLLECTIONS)
+
+
+def _with(world: World, number: int, actor: Actor) -> World:
+    actors = (*world.actors[:number], actor, *world.actors[number + 1 :])
+    return replace(world, actors=actors)

@@ -1,0 +1,273 @@
+"""What the rules of re-keying would be without one of their parts, and where that shows.
+
+Each is a subclass of the protocol, of the control item or of an explorer, or another effect of a
+request. `MUTANTS` has of each a scenario whose exploration finds a world that is wrong.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keyhop.rekey.control import Control, Direction, Share, Standing
+from keyhop.rekey.protocol import Call, Kind, Protocol, Work
+
+from testing import rekey_cutover_explorer as cutover
+from testing.rekey_cutover_explorer import CutoverExplorer
+from testing.rekey_explorer import Explorer, Scenario, effect, place_of
+from testing.rekey_scenarios import ONE
+
+# --- the worker ---
+
+
+class NoSecondLook(Protocol):
+    def seen(self, work: Work, image: Hashable) -> Work:
+        return super().seen(work, image) if work.first else replace(work, step=None)
+
+
+class NoClaims(Protocol):
+    def seen_owner(self, work: Work, image: Hashable) -> Work:
+        then = super().seen_owner(work, image)
+        return self._at(then, then.at + 1) if then.step is Kind.CLAIM else then
+
+
+class ClaimApart(Protocol):
+    """Claims for the owner in a request of its own, before the takeover."""
+
+    def seen_owner(self, work: Work, image: Hashable) -> Work:
+        then = super().seen_owner(work, image)
+        if then.step is not Kind.TAKE_OVER:
+            return then
+        return replace(then, step=Kind.CLAIM, owner=work.owner)
+
+    def call(self, work: Work) -> Call | None:
+        call = super().call(work)
+        if call and call.kind is Kind.CLAIM and work.owner is not None:
+            return replace(call, source=work.owner)
+        return call
+
+    def answered(self, work: Work, answer: Hashable) -> Work:
+        if work.step is Kind.CLAIM and work.owner is not None:
+            return replace(work, step=Kind.TAKE_OVER)
+        return super().answered(work, answer)
+
+
+class OtherPlaces(Protocol):
+    """Writes where the image lies, also if that is none of the record's places."""
+
+    def seen(self, work: Work, image: Hashable) -> Work:
+        then = super().seen(work, image)
+        place = None if image is None else self.place_of(image)
+        if then.step is None or place is None or place in then.places:
+            return then
+        return self._at(replace(then, places=(*then.places, place)), 0)
+
+
+class NoWait(Protocol):
+    def begin(self, *of: Any, waits: bool = False) -> Work:
+        return super().begin(*of, waits=False)
+
+
+class NoWaitUnanswered(Protocol):
+    def unanswered(self, work: Work) -> Work:
+        return replace(super().unanswered(work), waits=False)
+
+
+class WaitsForTheLook(Protocol):
+    """Waits before its second look, and not before it writes."""
+
+    def call(self, work: Work) -> Call | None:
+        if work.waits and work.step is Kind.LOOK and not work.first:
+            return Call(Kind.WAIT, work.source)
+        return super().call(replace(work, waits=False))
+
+    def answered(self, work: Work, answer: Hashable) -> Work:
+        if work.waits and work.step is Kind.LOOK and not work.first:
+            return replace(work, waits=False)
+        return replace(super().answered(replace(work, waits=False), answer), waits=work.waits)
+
+
+def whoever_has_it(step: Any, source: Any, there: Any, claims: Any) -> Any:
+    """A write without the owner condition."""
+    kind, key, place, image, *_ = step
+    if kind is not Kind.WRITE:
+        return effect(step, source, there, claims)
+    return (*there[:place], (key, image), *there[place + 1 :]), claims, None
+
+
+def takeover_alone(step: Any, source: Any, there: Any, claims: Any) -> Any:
+    """A takeover that does not claim."""
+    now, claimed, answer = effect(step, source, there, claims)
+    return now, claims if step[0] is Kind.TAKE_OVER else claimed, answer
+
+
+def unfenced(step: Any, source: Any, there: Any, claims: Any) -> Any:
+    """Who settles a claim writes whether or not it is his."""
+    return effect((*step[:5], None), source, there, claims)
+
+
+class VerifiesAtOnce(Explorer):
+    """While a write of the backfill may still take effect."""
+
+    def may_verify(self, late: tuple[int, ...]) -> bool:
+        return True
+
+
+# --- a change of the table that serves ---
+
+
+@dataclass(frozen=True)
+class WritesGoOn(Control):
+    """No freeze."""
+
+    @property
+    def takes_writes(self) -> bool:
+        return self.stage != "turned"
+
+
+class NoTurned(Control):
+    def turned(self) -> Control:
+        return replace(super().turned(), stage="open")
+
+
+class NoSettle(Control):
+    """Nobody lets leases pass."""
+
+    @property
+    def settle(self) -> float:
+        return 0.0
+
+
+class NoFence(Control):
+    """Batches write until it is turned; their notes are looked for before."""
+
+    @property
+    def direction(self) -> Direction | None:
+        return None if self.stage == "turned" else self._serving_direction
+
+
+class NotesAfterTheTurn(NoFence):
+    """And looked for once more before it is opened."""
+
+    def following(self, standing: Standing) -> tuple[Control | None, str]:
+        if self.stage == "turned" and standing.open_batches:
+            return None, "batches"
+        return super().following(standing)
+
+
+class BothDirections(Control):
+    def share_of(self, direction: Direction) -> Share:
+        return "work"
+
+
+class Drops(Control):
+    """A batch that comes to a fence drops its records."""
+
+    def share_of(self, direction: Direction) -> Share:
+        share = super().share_of(direction)
+        return "pass" if share == "later" else share
+
+
+class NoDrain(CutoverExplorer):
+    def standing(self, world: Any) -> tuple[float, bool, int]:
+        seen_for, _, notes = super().standing(world)
+        return seen_for, True, notes
+
+
+class NoNotes(CutoverExplorer):
+    """Nobody looks for notes behind the fence."""
+
+    def standing(self, world: Any) -> tuple[float, bool, int]:
+        return (*super().standing(world)[:2], 0)
+
+
+class ReadsThenNotes(CutoverExplorer):
+    note_first = False
+
+
+class ForgetsItsNote(CutoverExplorer):
+    keeps_note = False
+
+
+class AbortsTheTurned(CutoverExplorer):
+    """Goes back to where the change began, though readers have turned."""
+
+    def may_abort(self, control: Control) -> bool:
+        return control.stage != "open"
+
+    def aborted(self, number: int) -> int:
+        control: Control = self.controls.values[number]
+        if control.stage != "turned":
+            return super().aborted(number)
+        return self.number_of(replace(control, stage="open", serving=control.other))
+
+
+# --- where it shows ---
+
+Wrong = Callable[[], tuple[int, object]]
+A, B, AGAIN = (0, 1), (0, 2), (0, 3)
+ELSEWHERE = (1, 1)
+
+TWICE = Scenario(((0, A), (0, B)))
+CONTENDED = Scenario(((0, A), (1, B)))
+LEFT = Scenario(((0, ELSEWHERE), (1, B), (0, AGAIN)), before=ONE)
+"""The owner leaves, another comes, the owner comes back."""
+SWEPT_TWICE = Scenario(((1, A), (0, None), (1, B)), before=ONE, workers=1, sweepers=1, crashes=1)
+LATE = replace(TWICE, crashes=1)
+BACK = Scenario(((0, A), (0, (1, 2)), (0, AGAIN)), crashes=1)
+FILLED = Scenario(((0, B),), before=(A, None), backfill=True, loses=True, verify=True)
+FILLED_LATE = replace(FILLED, script=((0, None),), workers=1, crashes=1)
+
+CHANGED = cutover.Scenario((1, 2))
+COPIED = replace(CHANGED, copies=1)
+KILLED = replace(COPIED, crashes=1, clients=1)
+CALLED_OFF = replace(CHANGED, turns=2, aborts=1)
+BYPASSED = replace(CHANGED, clients=0, aborts=1, bypassed=True)
+
+
+def worker(scenario: Scenario, protocol: type[Protocol] = Protocol, of: Any = effect) -> Wrong:
+    return lambda: Explorer(scenario, protocol(place_of), of).explore()
+
+
+def change(
+    scenario: cutover.Scenario,
+    control: type[Control] = Control,
+    explorer: type[CutoverExplorer] = CutoverExplorer,
+) -> Wrong:
+    return lambda: explorer(replace(scenario, control=control(replicating=True))).explore()
+
+
+MUTANTS: dict[str, Wrong] = {
+    "no second look": worker(TWICE, NoSecondLook),
+    "no owner condition": worker(CONTENDED, of=whoever_has_it),
+    "no claims": worker(CONTENDED, NoClaims),
+    "no claim for the owner": worker(LEFT, of=takeover_alone),
+    "a claim ahead, as a request of its own": worker(
+        replace(LEFT, sweepers=1), ClaimApart, takeover_alone
+    ),
+    "claims without tokens": worker(SWEPT_TWICE, of=unfenced),
+    "other places too": worker(BACK, OtherPlaces),
+    "no wait of who comes again": worker(LATE, NoWait),
+    "no wait after no answer": worker(LATE, NoWaitUnanswered),
+    "a wait before the look only": worker(LATE, WaitsForTheLook),
+    "no verify": worker(replace(FILLED, verify=False)),
+    "a verify too early": lambda: VerifiesAtOnce(FILLED_LATE).explore(),
+    "no freeze": change(CHANGED, WritesGoOn),
+    "no turned": change(CHANGED, NoTurned),
+    "leases do not pass": change(CHANGED, NoSettle),
+    "no drain": change(CHANGED, explorer=NoDrain),
+    "no fence": change(COPIED, NoFence),
+    "no fence, and notes looked for after the turn": change(COPIED, NotesAfterTheTurn),
+    "no look for notes": change(COPIED, explorer=NoNotes),
+    "control read before the note": change(COPIED, explorer=ReadsThenNotes),
+    "both directions": change(CHANGED, BothDirections),
+    "a note forgotten at the fence": change(KILLED, explorer=ForgetsItsNote),
+    "records dropped at the fence": change(BYPASSED, Drops),
+    "an abort after the turn": change(CALLED_OFF, explorer=AbortsTheTurned),
+}
+
+RIGHT: dict[str, Wrong] = {
+    **{str(n): worker(s) for n, s in enumerate((TWICE, CONTENDED, LEFT, SWEPT_TWICE))},
+    **{str(n): worker(s) for n, s in enumerate((LATE, BACK, FILLED, FILLED_LATE), 4)},
+    **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED), 8)},
+}
+"""The same scenarios by the rules as they are."""

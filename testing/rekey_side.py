@@ -1,0 +1,77 @@
+"""The side table in memory: for tests of who goes by it, without a database."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from keyhop.rekey.control import Control, Direction
+from keyhop.rekey.side_table import Batch, Claim
+
+
+@dataclass
+class SideInMemory:
+    """before: called before each request, with its name; it may sleep or raise."""
+
+    item: Control = field(default_factory=lambda: Control(replicating=True))
+    before: Callable[[str], None] = lambda request: None
+    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
+    noted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+    batches: list[Batch] = field(default_factory=list)
+    claimed: list[Claim] = field(default_factory=list)
+    history: list[Control] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
+
+    def control(self) -> Control:
+        self.before("control")
+        return self.item
+
+    def swap(self, old: Control | None, new: Control) -> bool:
+        self.before("swap")
+        with self._lock:
+            if old is None or self.item.revision != old.revision:
+                return False
+            self.item = new
+            self.history.append(new)
+            return True
+
+    def report_client(self, client: str, told: Mapping[str, Any]) -> None:
+        self.before("report_client")
+        self.reports[client] = dict(told)
+
+    def clients(self) -> dict[str, dict[str, Any]]:
+        return dict(self.reports)
+
+    def open_batches(self, direction: Direction) -> list[Batch]:
+        self.before("open_batches")
+        return [batch for batch in self.batches if batch.direction == direction]
+
+    def claims(self, direction: Direction, most: int | None = None) -> list[Claim]:
+        self.before("claims")
+        return [claim for claim in self.claimed if claim.direction == direction][:most]
+
+    def put_marker(self, marker: str, told: Mapping[str, Any]) -> None:
+        self.before("put_marker")
+        self.noted[marker] = dict(told)
+
+    def see_marker(self, marker: str, told: Mapping[str, Any]) -> None:
+        if marker in self.noted:
+            self.noted[marker] |= {"seen": dict(told)}
+
+    def markers(self) -> dict[str, dict[str, Any]]:
+        self.before("markers")
+        return {name: dict(told) for name, told in self.noted.items()}
+
+    def drop_marker(self, marker: str) -> None:
+        self.before("drop_marker")
+        self.noted.pop(marker, None)
+
+    def tell(self, name: str, told: Any) -> None:
+        self.figures[name] = told
+
+    def told(self, name: str) -> Any:
+        return self.figures.get(name)
+
+    def all_told(self, prefix: str = "") -> dict[str, Any]:
+        return {name: told for name, told in self.figures.items() if name.startswith(prefix)}

@@ -1,0 +1,59 @@
+"""Runs the report on each table of the corpus, and prints the confusion matrix.
+
+python -m testing.report_corpus [--write] [--only TEXT]
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from testing.report_corpus.published import page, wrong
+from testing.report_corpus.run import Result, run
+from testing.report_corpus.tables.all import every
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+JSON, PAGE = DOCS / "report-corpus.json", DOCS / "report-corpus.md"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} and {JSON.name}")
+    parser.add_argument("--only", default="", help="tables whose name contains this")
+    asked = parser.parse_args()
+    cases = [case for case in every() if asked.only in case.name]
+    began = time.monotonic()
+    result = run(cases)
+    print(told(result))
+    print(f"{len(cases)} tables in {time.monotonic() - began:.0f} s")
+    if asked.write:
+        figures = result.matrix.to_json() | {
+            "kinds": dict(sorted(Counter(case.kind for case in cases).items()))
+        }
+        JSON.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        PAGE.write_text(page(figures, wrong(result.verdicts)), encoding="utf-8")
+    return 1 if result.failures else 0
+
+
+def told(result: Result) -> str:
+    """What went wrong, and the sums."""
+    lines = [str(one) for one in result.verdicts if one.outcome not in ("found", "allowed")]
+    lines += [f"failed  {name}: {error!r}" for name, error in result.failures.items()]
+    lines.append(f"{'rule':6} planted found missed unknown false allowed")
+    for rule, row in result.matrix.to_json()["rules"].items():
+        lines.append(
+            f"{rule:6} {row['planted']:7} {row['found']:5} {row['missed']:6} {row['unknown']:7} "
+            f"{row['false']:5} {row['allowed']:7}"
+        )
+    matrix = result.matrix
+    lines.append(
+        f"recall {matrix.recall:.3f}, precision {matrix.precision:.3f}, "
+        f"{len(matrix.loud)} loud on clean tables"
+    )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""The report of one table of the corpus, by all of its sources."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import boto3
+from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.tables import Table
+from keyhop.report.facts import Absent, Facts, RequestFacts, SampleFacts, StreamFacts, TableFacts
+from keyhop.report.findings import Finding
+from keyhop.report.request import ReportInput, report_request
+from keyhop.report.rules.judge import judge
+from keyhop.report.sampler import attach
+from keyhop.report.sampling import sample
+from keyhop.report.shown import Shower
+from keyhop.report.sources import control_plane, guard, insights, metrics, stream
+from keyhop.report.sources.code import read_code
+from keyhop.report.sources.requests import requests_of
+
+from testing.report_corpus.case import DAY, Case, Item, item_json, typed
+from testing.report_corpus.loading import create, create_virtual, items_of, typed_name
+from testing.report_corpus.planted import PlantedStream, cloudwatch_of, described
+from testing.servers import LOCAL_CREDENTIALS, local_client
+from testing.standin.engine import Service
+
+UNITS = 3_000
+SINCE = 14 * DAY
+STREAM_SECONDS = 900.0
+NOT_ASKED = Absent("it was not asked for", "a flag")
+
+
+@dataclass(slots=True)
+class World:
+    """Where tables are: DynamoDB Local, and the stand-in for those that nobody loads."""
+
+    local: str
+    stand_in: str
+    service: Service
+    now: float = field(default_factory=time.time)
+
+    def url(self, case: Case) -> str:
+        return self.local if case.virtual is None else self.stand_in
+
+
+def table_name(case: Case) -> str:
+    """A name that tables may have, from the case's."""
+    return "".join(one if one.isalnum() else "-" for one in case.name.title())[:80].strip("-")
+
+
+def findings_of(case: Case, world: World) -> list[Finding]:
+    """Makes the table, looks at it, takes it away, and judges."""
+    return judge(facts_of(case, world))
+
+
+def facts_of(case: Case, world: World) -> Facts:
+    table = table_name(case)
+    plain = local_client(world.url(case), attempts=3)
+    items = items_of(case, world.now)
+    if case.virtual is not None:
+        create_virtual(world.service, table, case, world.now)
+    else:
+        create(plain, table, case, items)
+    try:
+        return _looked(case, world, table, plain, items)
+    finally:
+        plain.delete_table(TableName=table)
+
+
+def _looked(case: Case, world: World, table: str, plain: Any, items: list[Item]) -> Facts:
+    now = world.now
+    requests = _watched(case, world, table)
+    cloudwatch = cloudwatch_of(case, table, now)
+    connection = connect(Endpoint(url=world.url(case), region="us-east-1"))
+    client: Any = described(connection.client, case, table, cloudwatch, now)
+    connection = replace(connection, client=client)
+    told, _, looked_up = control_plane.look(connection, table)
+    measured = metrics.look(cloudwatch if case.metrics else NOT_ASKED, told, now, SINCE).facts
+    shower = Shower(looked_up.identity)
+    watch = cloudwatch if case.insights else NOT_ASKED
+    contributors = insights.look(watch, connection, told, now, shower.shown).facts
+    held = guard.why_not(measured, now, bool(case.options.get("anyway")))
+    return Facts(
+        at=now,
+        table=told,
+        metrics=measured,
+        insights=contributors,
+        stream=_streamed(case, told, _in_scan_order(case, plain, table, items), now, shower),
+        sample=held or _sampled(connection, looked_up, case),
+        code=read_code(_files(case, table)) if case.code else NOT_ASKED,
+        requests=requests,
+        peak_writes=case.options.get("peak_writes"),
+    )
+
+
+def _streamed(
+    case: Case, table: TableFacts, items: list[Item], now: float, shower: Shower
+) -> StreamFacts | Absent:
+    """What a look at the stream says, at once: its clock goes by as often as it waits.
+
+    items: as a scan meets them, so that their hash places are known.
+    """
+    if case.stream is None:
+        return NOT_ASKED
+    client: Any = PlantedStream(case, case.stream(case.chance(), now, items), now)
+    name, _ = typed_name(case.schema.partition)
+    keys = dict.fromkeys(json.dumps(typed(one[name])) for one in items)
+    places = {key: number / len(keys) for number, key in enumerate(keys)}
+    waited = [0.0]
+
+    def pause(seconds: float) -> None:
+        waited[0] += seconds
+
+    return stream.look(
+        client,
+        table,
+        now,
+        STREAM_SECONDS,
+        shower.shown,
+        place=lambda key: places.get(json.dumps(key[name])),
+        clock=lambda: waited[0],
+        pause=pause,
+    ).facts
+
+
+def _sampled(connection: Connection, table: Table, case: Case) -> SampleFacts:
+    asked = ReportInput(table.name, max_read_units=case.options.get("units", UNITS))
+    request = report_request(asked, str)
+    options = {**request.options, "seed": case.name}
+    return sample(connection, table, replace(request, options=options))
+
+
+def _watched(case: Case, world: World, table: str) -> RequestFacts | Absent:
+    """What the request sampler says of the case's application, which works here and now."""
+    if case.application is None:
+        return NOT_ASKED
+    lines: list[str] = []
+    session = boto3.Session()
+    sampler = attach(session, lines.append, share=1.0)
+    client = session.client("dynamodb", endpoint_url=world.url(case), **LOCAL_CREDENTIALS)
+    try:
+        case.application(client, table, case.chance())
+    finally:
+        sampler.flush()
+        sampler.detach()
+        client.close()
+    return requests_of(lines, table, "requests")
+
+
+def _files(case: Case, table: str) -> Iterator[tuple[str, str]]:
+    """The code, in which "TABLE" is this table."""
+    return ((name, text.replace("TABLE", table)) for name, text in case.code.items())
+
+
+def _in_scan_order(case: Case, client: Any, table: str, items: list[Item]) -> list[Item]:
+    """A copy by a scan meets items in this order."""
+    if case.stream is None:
+        return []
+    names = [typed_name(one)[0] for one in (case.schema.partition, case.schema.sort) if one]
+    by_key = {json.dumps(item_json({n: one[n] for n in names})): one for one in items}
+    pages = client.get_paginator("scan").paginate(
+        TableName=table,
+        ProjectionExpression=",".join(f"#{number}" for number in range(len(names))),
+        ExpressionAttributeNames={f"#{number}": name for number, name in enumerate(names)},
+    )
+    keys = (json.dumps({n: one[n] for n in names}) for page in pages for one in page["Items"])
+    return [by_key[key] for key in keys]

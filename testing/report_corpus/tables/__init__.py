@@ -1,0 +1,1 @@
+"""The tables, by what is looked at; importing a module declares its own."""

@@ -1,0 +1,159 @@
+"""Large tables, of which a report reads a small part: what a sample can find, and must not.
+
+The stand-in makes their items as they are read. Each has some 20,000 keys or more, and from half a
+gigabyte on; 800 read units read 6 MB of it.
+"""
+
+from random import Random
+
+from testing.report_corpus.case import DAY, Item, Schema, case
+from testing.report_corpus.tables.clean import ONE_ENTITY
+from testing.report_corpus.virtual import Collections
+from testing.report_corpus.words import day, iso, text
+
+KB = 1024
+YEAR = (365 * DAY, 0.0)
+BODY = text(Random(7), 220 * KB)
+START = 1_600_000_000.0
+SK = Schema(sort="sk")
+
+
+def plain(key: str, number: int, at: float) -> Item:
+    return {"Type": "Event", "body": BODY[:900]}
+
+
+def two_kinds(typed: bool):
+    """A head and its lines, under tags."""
+
+    def item(key: str, number: int, at: float) -> Item:
+        kind = "HEAD" if number == 0 else "LINE"
+        row: Item = {"body": BODY[:700]}
+        return row | ({"Type": kind.title()} if typed else {})
+
+    return item
+
+
+def large_share(share: int, size: int):
+    """One item in `share` has `size` bytes."""
+
+    def item(key: str, number: int, at: float) -> Item:
+        is_large = (number + len(key) + int(at)) % share == 0
+        return {"Type": "Doc", "body": BODY[: size if is_large else 900]}
+
+    return item
+
+
+def untagged(key: str, number: int, at: float) -> Item:
+    """A customer first, and her orders."""
+    if number == 0:
+        return {"name": "Ada", "email": "a@b", "body": BODY[:500]}
+    return {"cents": number, "status": "open", "memo": BODY[:700]}
+
+
+def page(key: str, number: int, at: float) -> Item:
+    return {"Type": "Page", "body": BODY[:900]}
+
+
+def tagged_sort(key: str, number: int, at: float) -> str:
+    return "HEAD#" if number == 0 else f"LINE#{iso(at)}"
+
+
+NUMBERS = sorted(f"PAGE#{one}" for one in range(1, 200))
+
+case(
+    "half a million invoices by number",
+    "planted",
+    SK,
+    options={"units": 800},
+    virtual=Collections(40_000, 12, plain, YEAR, key=lambda n, c: f"INV-{n + 1:07}"),
+    found=["A1"],
+    allowed=ONE_ENTITY,
+)
+case(
+    "polls of ten shards each",
+    "clean",
+    SK,
+    options={"units": 800},
+    virtual=Collections(
+        40_000, 12, plain, YEAR, key=lambda n, c: f"POLL#{n // 10 * 7919:x}#{n % 10}"
+    ),
+    allowed=ONE_ENTITY,
+    traps={"A1": "ten numbers for all polls"},
+)
+case(
+    "devices by day",
+    "clean",
+    SK,
+    options={"units": 800},
+    virtual=Collections(
+        40_000,
+        12,
+        plain,
+        YEAR,
+        key=lambda n, c: f"DEVICE#{n // 40 * 104_729:x}#{day(START + n % 40 * DAY)}",
+    ),
+    allowed=ONE_ENTITY,
+    traps={"A1": "days of a month", "A3": "the day comes after the device"},
+)
+case(
+    "four years of log lines by day",
+    "planted",
+    SK,
+    options={"units": 800},
+    virtual=Collections(1_400, 900, plain, YEAR, key=lambda n, c: day(START + n * DAY)),
+    found=["A3"],
+    allowed=ONE_ENTITY,
+)
+case(
+    "heads and lines without a type",
+    "planted",
+    SK,
+    options={"units": 800},
+    virtual=Collections(40_000, 15, two_kinds(False), YEAR, sort=tagged_sort),
+    found=["A18"],
+)
+case(
+    "heads and lines with their type",
+    "clean",
+    SK,
+    options={"units": 800},
+    virtual=Collections(40_000, 15, two_kinds(True), YEAR, sort=tagged_sort),
+)
+case(
+    "one document in fifty of 150 KB",
+    "planted",
+    SK,
+    options={"units": 800},
+    virtual=Collections(30_000, 8, large_share(50, 150 * KB), YEAR),
+    found=["A13"],
+    allowed=ONE_ENTITY,
+)
+case(
+    "one document in ten of 40 KB",
+    "decoy",
+    SK,
+    options={"units": 800},
+    virtual=Collections(30_000, 8, large_share(10, 40 * KB), YEAR),
+    allowed=ONE_ENTITY,
+    traps={"A13": "40 KB are below 100"},
+)
+case(
+    "customers and orders in half a gigabyte, without tags",
+    "planted",
+    SK,
+    options={"units": 800},
+    virtual=Collections(40_000, 15, untagged, YEAR, key=lambda n, c: f"{c:016x}{n:x}"),
+    found=["A2"],
+    traps={"A1": "the ends of random texts"},
+)
+case(
+    "pages of many books, without zeros",
+    "planted",
+    SK,
+    options={"units": 800},
+    virtual=Collections(
+        9_000, 120, page, YEAR, sort=lambda k, n, at: NUMBERS[n], key=lambda n, c: f"BOOK#{c:016x}"
+    ),
+    found=["E1"],
+    allowed=ONE_ENTITY,
+)

@@ -1,0 +1,366 @@
+"""What goes on at the same time: users of a table, and what changes the shards of its keys."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.errors import CannotStart, GaveUp, MetadataLost
+from keyhop.sharding.drain import Drain, Next
+from keyhop.sharding.key.shards import Phase
+from keyhop.sharding.manage import TooEarly, add_shards
+from keyhop.sharding.store.metadata import MetadataChanged
+from keyhop.sharding.store.requests import Overtaken
+from keyhop.sharding.table import ShardedTable
+
+from testing.sharding_simulator import linearizable
+from testing.sharding_simulator.linearizable import Content, Effect, Operation
+from testing.sharding_simulator.network import Call
+from testing.sharding_simulator.schedule import Pool, Process
+from testing.sharding_simulator.world import PARTITION, SETTLE, SORT, World
+
+FAILED = (GaveUp, ClientError, BotoCoreError, Overtaken, MetadataChanged)
+ADD_ONE = {"UpdateExpression": "ADD n :one"}
+IF_NEW = {"ConditionExpression": f"attribute_not_exists({SORT})"}
+
+
+def content_of(item: dict[str, Any] | None) -> Content:
+    return None if not item else (item.get("v"), int(item.get("n", 0)))
+
+
+def name_of(key: str, at: str) -> str:
+    return f"{key} {at}"
+
+
+class User:
+    """Does one thing after the other with the items of a table, and records it.
+
+    items: (key, at) of those that all share. log: whether items are appended only.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        table: ShardedTable,
+        process: Process,
+        items: list[tuple[str, str]],
+        log: bool,
+        name: str,
+    ) -> None:
+        self.world = world
+        self.table = table
+        self.process = process
+        self.items = items
+        self.log = log
+        self.name = name
+        self.chance = random.Random(world.chance.random())
+        self.count = 0
+        self.seen: dict[str, str | None] = {}
+
+    def run(self, until: float, pause: float) -> None:
+        """As long as that, with such pauses in the mean."""
+        schedule = self.world.schedule
+        acts = self._acts()
+        weights = [weight for weight, _ in acts]
+        while schedule.now < until:
+            # Most of what can go wrong, goes wrong just after a change.
+            is_new = schedule.now - self.world.network.changed < 2 * SETTLE
+            schedule.sleep(self.chance.expovariate((3 if is_new else 0.7) / pause))
+            self.chance.choices(acts, weights)[0][1]()
+
+    def _acts(self) -> list[tuple[int, Callable[[], None]]]:
+        if self.log:
+            return [(12, self.append), (2, self.append_batch), (3, self.get), (3, self.query)]
+        return [
+            *((6, self.put), (3, self.create), (6, self.add), (2, self.add_if), (3, self.delete)),
+            *((4, self.get), (3, self.query), (1, self.batch), (1, self.get_batch)),
+        ]
+
+    def _key(self) -> dict[str, str]:
+        """Most of the time that which all others take at the moment."""
+        second = int(self.world.schedule.now / 3)
+        is_usual = self.chance.random() < 0.7
+        key, at = (
+            self.items[second % len(self.items)] if is_usual else self.chance.choice(self.items)
+        )
+        return {PARTITION: key, SORT: at}
+
+    def _value(self) -> str:
+        self.count += 1
+        return f"{self.name}{self.count}"
+
+    def _write(
+        self,
+        what: str,
+        key: dict[str, str],
+        effect: Effect,
+        send: Callable[[], dict[str, Any]],
+        **told: Callable[[dict[str, Any]], Any],
+    ) -> None:
+        """told: what is told, from the answer's Attributes."""
+        name = name_of(key[PARTITION], key[SORT])
+        self._writes(what, [(name, effect)], send, told)
+
+    def _writes(
+        self,
+        what: str,
+        effects: list[tuple[str, Effect]],
+        send: Callable[[], Any],
+        told: dict[str, Callable[[dict[str, Any]], Any]],
+        failed: Callable[[Any], set[int]] = lambda answer: set(),
+    ) -> None:
+        """failed: of the answer, which of the effects are not known."""
+        world = self.world
+        began = [(world.begun(name, f"{self.name} {what}", effect)) for name, effect in effects]
+        call = Call()
+        world.schedule.running.call = call
+        try:
+            answer = send()
+        except FAILED as error:
+            if error_code(error) == CONDITION_FAILED and len(began) == 1:
+                world.ended(began[0], refused=True)
+        else:
+            unknown = failed(answer)
+            for number, operation in enumerate(began):
+                if number not in unknown:
+                    shown = {
+                        word: read(answer.get("Attributes", {})) for word, read in told.items()
+                    }
+                    world.ended(operation, **({"refused": False} | shown))
+        finally:
+            world.schedule.running.call = None
+            for (name, _), operation in zip(effects, began, strict=True):
+                world.repeated(name, operation, call.repeats)
+
+    def put(self, only_new: bool = False) -> None:
+        key, value = self._key(), self._value()
+        item = {**key, "v": value, "n": 0}
+        more: dict[str, Any] = dict(IF_NEW) if only_new else {}
+        told = {}
+        if self.chance.random() < 0.4:
+            more["ReturnValues"], told["old"] = "ALL_OLD", content_of
+        self._write(
+            f"{'creates' if only_new else 'puts'} {value}{' ALL_OLD' if told else ''}",
+            key,
+            linearizable.put(value, only_new),
+            lambda: self.table.put_item(Item=item, **more),
+            **told,
+        )
+        self.seen[name_of(key[PARTITION], key[SORT])] = value
+
+    def create(self) -> None:
+        self.put(only_new=True)
+
+    def add(self, only_of: str | None = None) -> None:
+        key = self._key()
+        values: dict[str, Any] = {":one": 1}
+        more: dict[str, Any] = {}
+        if only_of is not None:
+            values[":v"], more["ConditionExpression"] = only_of, "v = :v"
+        told: dict[str, Any] = {}
+        returns = self.chance.choice([None, "ALL_OLD", "ALL_NEW", "UPDATED_NEW"])
+        if returns is not None:
+            more["ReturnValues"] = returns
+            told = {
+                "ALL_OLD": {"old": content_of},
+                "ALL_NEW": {"new": content_of},
+                "UPDATED_NEW": {"count": lambda item: int(item["n"])},
+            }[returns]
+        self._write(
+            f"adds {only_of or ''} {returns}",
+            key,
+            linearizable.add(only_of),
+            lambda: self.table.update_item(
+                Key=key, ExpressionAttributeValues=values, **ADD_ONE, **more
+            ),
+            **told,
+        )
+
+    def add_if(self) -> None:
+        values = [value for value in self.seen.values() if value]
+        self.add(self.chance.choice(values) if values else "nobody's")
+
+    def delete(self) -> None:
+        key = self._key()
+        more: dict[str, Any] = {}
+        told = {}
+        if self.chance.random() < 0.5:
+            more, told = {"ReturnValues": "ALL_OLD"}, {"old": content_of}
+        self._write(
+            f"deletes {'ALL_OLD' if told else ''}",
+            key,
+            linearizable.delete,
+            lambda: self.table.delete_item(Key=key, **more),
+            **told,
+        )
+
+    def batch(self) -> None:
+        chosen = self.chance.sample(self.items, min(2, len(self.items)))
+        items = [{PARTITION: key, SORT: at, "v": self._value(), "n": 0} for key, at in chosen]
+        self._batch(items)
+
+    def append(self) -> None:
+        item = self._new_item()
+        self._write(
+            "appends",
+            {PARTITION: item[PARTITION], SORT: item[SORT]},
+            linearizable.put(item["v"]),
+            lambda: self.table.put_item(Item=item),
+        )
+
+    def append_batch(self) -> None:
+        self._batch([self._new_item() for _ in range(3)])
+
+    def _new_item(self) -> dict[str, Any]:
+        value = self._value()
+        key = self.chance.choice(self.items)[0]
+        self.items.append((key, value))
+        return {PARTITION: key, SORT: value, "v": value, "n": 0}
+
+    def _batch(self, items: list[dict[str, Any]]) -> None:
+        effects = [
+            (name_of(item[PARTITION], item[SORT]), linearizable.put(item["v"])) for item in items
+        ]
+        self._writes(
+            "puts in a batch",
+            effects,
+            lambda: self.table.batch_write(items),
+            {},
+            lambda result: {place for place, _, _ in result.failed},
+        )
+
+    def get(self) -> None:
+        self._read([self._key()], lambda keys: [self._got(keys[0])])
+
+    def _got(self, key: dict[str, str]) -> dict[str, Any] | None:
+        return self.table.get_item(Key=key, ConsistentRead=True).get("Item")
+
+    def get_batch(self) -> None:
+        chosen = self.chance.sample(self.items, min(2, len(self.items)))
+        keys = [{PARTITION: key, SORT: at} for key, at in chosen]
+
+        def got(keys: list[dict[str, str]]) -> list[dict[str, Any] | None]:
+            asked = {self.table.name: {"Keys": keys, "ConsistentRead": True}}
+            answer = self.table.batch_get_item(RequestItems=asked)
+            of = {item[SORT]: item for item in answer["Responses"][self.table.name]}
+            return [of.get(key[SORT]) for key in keys]
+
+        if len({key[SORT] for key in keys}) == len(keys):
+            self._read(keys, got)
+
+    def query(self) -> None:
+        """All items of a key: by an iterator, or page by page; both ways, with and without end."""
+        key = self.chance.choice(self.items)[0]
+        how: dict[str, Any] = {"descending": self.chance.random() < 0.5, "consistent": True}
+        limit = self.chance.choice([None, None, 1, 2])
+
+        def got(keys: list[dict[str, str]]) -> list[dict[str, Any] | None]:
+            if limit is None:
+                items = list(self.table.query(key, **how))
+            else:
+                items = self._pages(key, limit, how)
+            order = [item[SORT] for item in items]
+            if order != sorted(set(order), reverse=how["descending"]):
+                self.world.wrong.append(f"a query's order: {order}")
+            of = {item[SORT]: item for item in items}
+            return [of.get(key[SORT]) for key in keys]
+
+        mine = sorted({at for other, at in self.items if other == key})
+        self._read([{PARTITION: key, SORT: at} for at in mine], got)
+
+    def _pages(self, key: str, limit: int, how: dict[str, Any]) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        token: str | None = None
+        while True:
+            page = self.table.query_page(key, limit=limit, page_token=token, **how)
+            if len(page.items) > limit or (page.token and len(page.items) < limit):
+                self.world.wrong.append(f"a page of {limit}: {page.items}, {page.token}")
+            items += page.items
+            token = page.token
+            if token is None:
+                return items
+
+    def _read(
+        self,
+        keys: list[dict[str, str]],
+        get: Callable[[list[dict[str, str]]], list[dict[str, Any] | None]],
+    ) -> None:
+        """Items that are looked for; each is a read of its own, as nothing here is a snapshot."""
+        world = self.world
+        began = world.moment()
+        try:
+            found = get(keys)
+        except FAILED:
+            return
+        ended = world.moment()
+        for key, item in zip(keys, found, strict=True):
+            name = name_of(key[PARTITION], key[SORT])
+            content = {"content": content_of(item)}
+            read = Operation(
+                f"{self.name} reads", linearizable.read, began, ended, content, is_certain=True
+            )
+            world.record.setdefault(name, []).append(read)
+            if item:
+                self.seen[name] = item.get("v")
+
+
+def grow(world: World, table: ShardedTable, key: str, until: float) -> None:
+    """Shards are added now and then."""
+    schedule, chance = world.schedule, world.chance
+    while schedule.now < until:
+        schedule.sleep(chance.uniform(0.5, 10.0))
+        try:
+            if chance.random() < 0.5:
+                add_shards(table, key, chance.choice([1, 1, 2]))
+            else:
+                _grow_urgently(table, key, chance.choice([1, 2, 3]))
+        except TooEarly as early:
+            schedule.sleep(early.seconds)
+        except (*FAILED, CannotStart, MetadataLost):
+            pass
+
+
+def _grow_urgently(table: ShardedTable, key: str, count: int) -> None:
+    """As a writer does that is throttled all the time."""
+    logical = {"S": key}
+    known = table.metadata.of(logical, register=True)
+    number = known.shards.number + count
+    is_possible = (
+        known.shards.phase in (Phase.STEADY, Phase.OPENED, Phase.WIDENED)
+        and number <= table.policy.most
+    )
+    if is_possible and not table.metadata.unsettled(known):
+        table.metadata.grow(logical, known, number, patiently=False, urgently=True)
+
+
+def drain(world: World, table: ShardedTable, key: str, until: float) -> None:
+    """Shards are taken away now and then; sometimes it is called off, or given up in between."""
+    schedule, chance = world.schedule, world.chance
+    drains = Drain(table, lambda *_: Pool(schedule))
+    begun, to, seen = False, 1, None
+    while schedule.now < until:
+        try:
+            if chance.random() < 0.03:
+                step = drains.call_off(key)
+            else:
+                step = drains.step(key, to, 5.0, begun=begun, seen=seen)
+        except (*FAILED, CannotStart, MetadataLost):
+            schedule.sleep(1.0)
+            continue
+        begun = step.begun
+        if step.action in (Next.DONE, Next.CALLED_OFF):
+            begun, to = False, chance.choice([1, 1, 2])
+            schedule.sleep(chance.uniform(0.0, 12.0))
+        else:
+            schedule.sleep(step.seconds)
+
+
+def heat(world: World, until: float) -> None:
+    """The keys become hot, and cool down."""
+    schedule, chance = world.schedule, world.chance
+    while schedule.now < until:
+        schedule.sleep(chance.uniform(1.0, 15.0))
+        world.network.is_hot = True
+        schedule.sleep(chance.uniform(0.5, 4.0))
+        world.network.is_hot = False

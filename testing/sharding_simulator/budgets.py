@@ -1,0 +1,37 @@
+"""A client whose requests are judged by the partition model, and done in memory, in no time."""
+
+from collections import Counter
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from testing.partitions import Partitions
+from testing.sharding_simulator.service import Service
+
+
+class Budgeted:
+    """A client of any number of processes. Batches are not limited.
+
+    writes: single ones, by table.
+    """
+
+    def __init__(self, service: Service, model: Partitions) -> None:
+        self.writes: Counter[str] = Counter()
+        self._service = service
+        self._model = model
+        for name, table in service.tables.items():
+            model.schemas[name] = (table.keys[0], f"arn:aws:dynamodb:::table/{name}")
+
+    def call(self, operation: str, **request: Any) -> dict[str, Any]:
+        if operation in ("put_item", "update_item", "delete_item"):
+            self.writes[request["TableName"]] += 1
+        name = "".join(word.capitalize() for word in operation.split("_"))
+        refusal = self._model.judge(name, request).body
+        if refusal is not None:
+            code = refusal["__type"].partition("#")[2]
+            error = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {}}
+            raise ClientError({**error, **refusal}, name)
+        answer: dict[str, Any] = {}
+        for piece in self._service.pieces(operation, request, answer):
+            piece()
+        return answer

@@ -1,0 +1,227 @@
+"""A run of the simulator: what is set up by a seed, and what was found wrong in the end."""
+
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest import mock
+
+from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.placement import place_of
+from keyhop.sharding.key.policy import OneMore, Policy
+from keyhop.sharding.key.shards import from_item
+from keyhop.sharding.table import ShardedTable
+
+from testing.sharding_simulator.actors import User, drain, grow, heat
+from testing.sharding_simulator.network import Trouble
+from testing.sharding_simulator.schedule import Process
+from testing.sharding_simulator.world import METADATA, PARTITION, SORT, TABLE, KernelsChance, World
+
+SECONDS = 45.0
+MOST_SHARDS = 6
+FORKED, DRAWN = "/forked", 12
+QUICK = Policy(
+    threshold=2,
+    lasting=0.0,
+    window=8.0,
+    cooldown=1.0,
+    most=MOST_SHARDS,
+    growth=OneMore(),
+    start_shards={FORKED: MOST_SHARDS},
+)
+PLACEMENTS: list[dict[str, Any]] = [
+    {"placement": "calculated"},
+    {"placement": "calculated", "hash": "modulo"},
+    {"placement": "random"},
+    {"placement": "random", "append_only": True},
+    {"placement": "calculated", "append_only": True},
+]
+SHARES = [12, 3, 3, 3, 2]
+
+
+@dataclass
+class Outcome:
+    """wrong: in words; empty if all is well."""
+
+    seed: int
+    wrong: list[str]
+    requests: int
+    operations: int
+
+
+def run(seed: int, seconds: float = SECONDS) -> Outcome:
+    """One run; the same for the same seed."""
+    state, switching = random.getstate(), sys.getswitchinterval()
+    random.seed(seed)  # tenacity's waits
+    sys.setswitchinterval(1.0)  # only one thread runs anyway
+    kernel = random.Random(f"kernel {seed}")
+    try:
+        with mock.patch.object(random, "SystemRandom", partial(_kernels, kernel)):
+            return _Run(seed, seconds).outcome()
+    finally:
+        random.setstate(state)
+        sys.setswitchinterval(switching)
+
+
+def _kernels(kernel: random.Random) -> KernelsChance:
+    return KernelsChance(kernel.random())
+
+
+class _Run:
+    def __init__(self, seed: int, seconds: float) -> None:
+        chance = random.Random(f"setting {seed}")
+        settings = dict(chance.choices(PLACEMENTS, SHARES)[0])
+        self.log = settings.get("append_only", False)
+        trouble = Trouble(
+            late=chance.choice([0.02, 0.15]),
+            told_late=chance.choice([0.01, 0.05]),
+            too_late=0.05 if self.log else 0.0,
+        )
+        settings |= {"policy": QUICK, "patience": 10.0}
+        self.seed, self.until, self.chance = seed, seconds, chance
+        self.world = World(seed, settings, trouble)
+        self.keys = ["/f", "/g"][: chance.choice([1, 1, 2])]
+        hash_ = settings.get("hash", "jump")
+        self.items = [] if self.log else self._items(hash_, chance.choice([2, 3]))
+        self.most_ahead = chance.choice([0.0, 4.0, 30.0, 120.0])
+        self.users: list[User] = []
+
+    def _items(self, hash_: Any, count: int) -> list[tuple[str, str]]:
+        """Such as are at different places by different counts."""
+        items = []
+        for key in self.keys:
+            names = [f"{n:02}" for n in range(60)]
+            self.chance.shuffle(names)
+
+            def places(at: str, key: str = key) -> int:
+                place = place_of({"S": key}, {"S": at}, hash_)
+                return len({place(number) for number in range(1, 5)})
+
+            names.sort(key=places, reverse=True)
+            items += [(key, at) for at in names[: count + 4]][:count]
+        return items
+
+    def outcome(self) -> Outcome:
+        world, schedule = self.world, self.world.schedule
+        if self.log:
+            self.items += [(key, "first") for key in self.keys]
+        for number in range(self.chance.choice([2, 3])):
+            self._supervise(lambda process, n=number: self._use(process, n))
+        self._supervise(lambda process: self._alter(process, grow))
+        self._supervise(lambda process: self._alter(process, drain))
+        schedule.spawn(lambda: heat(world, self.until), Process("heat"))
+        schedule.run()
+        world.network.is_calm = True
+        schedule.spawn(self._look_at_all, Process("judge"))
+        if self.log:
+            schedule.spawn(self._look_at_a_fork, Process("judge"))
+        schedule.run()
+        operations = sum(len(one) for one in world.record.values())
+        return Outcome(self.seed, world.judge(), world.network.requests, operations)
+
+    def _ahead(self) -> float:
+        return self.chance.uniform(-self.most_ahead, self.most_ahead)
+
+    def _supervise(self, start: Callable[[Process], None]) -> None:
+        """A process is started anew whenever it was killed."""
+        schedule = self.world.schedule
+
+        def watch() -> None:
+            process = Process("")
+            process.is_alive = False
+            while schedule.now < self.until:
+                if not process.is_alive:
+                    process = Process("")
+                    schedule.spawn(lambda process=process: start(process), process)
+                schedule.sleep(1.0)
+
+        schedule.spawn(watch, Process("supervisor"))
+
+    def _table(self) -> ShardedTable:
+        return self.world.table(self._ahead())
+
+    def _use(self, process: Process, number: int) -> None:
+        table = self._table()
+        schedule = self.world.schedule
+        if self.chance.random() < 0.5:  # a second thread
+            schedule.spawn(lambda: self._user(table, process, number), process)
+        if self.chance.random() < 0.3:
+            self._user(table, process, number, until=self.chance.uniform(0, self.until / 2))
+            child = self.world.forked(table)
+            other = Process("child")
+            schedule.spawn(lambda: self._user(child, other, number), other)
+        self._user(table, process, number)
+
+    def _user(
+        self, table: ShardedTable, process: Process, number: int, until: float | None = None
+    ) -> None:
+        name = f"u{number}.{len(self.users)}."
+        user = User(self.world, table, process, self.items, self.log, name)
+        self.users.append(user)
+        user.run(self.until if until is None else until, self.chance.choice([0.2, 0.6]))
+
+    def _alter(self, process: Process, alter: Callable[..., None], *more: Any) -> None:
+        table = self._table()
+        for key in self.keys[1:]:
+            self.world.schedule.spawn(
+                lambda key=key: alter(self.world, table, key, self.until, *more), process
+            )
+        alter(self.world, table, self.keys[0], self.until, *more)
+
+    def _look_at_all(self) -> None:
+        """By the promises, once all is calm; then where things lie in fact."""
+        world = self.world
+        world.schedule.sleep(60.0)
+        table = self._table()
+        user = User(world, table, Process("judge"), self.items, self.log, "judge")
+        for key, at in list(self.items)[:40]:
+            user._read([{PARTITION: key, SORT: at}], lambda keys: [user._got(keys[0])])
+        for key in self.keys:
+            mine = sorted({at for other, at in self.items if other == key})
+            items = list(table.query(key, consistent=True))
+            if [item[SORT] for item in items] != sorted({item[SORT] for item in items}):
+                world.wrong.append("the last query is in no order")
+            of = {item[SORT]: item for item in items}
+            keys = [{PARTITION: key, SORT: at} for at in mine]
+            user._read(keys, lambda keys, of=of: [of.get(key[SORT]) for key in keys])
+        self._look_at_copies()
+
+    def _look_at_a_fork(self) -> None:
+        """A parent and its child put items into shards that each has drawn."""
+        world = self.world
+        parent = self._table()
+        parent.put_item(Item={PARTITION: FORKED, SORT: "first"})
+        child = world.forked(parent)
+        for n in range(DRAWN):
+            parent.put_item(Item={PARTITION: FORKED, SORT: f"parent {n:02}"})
+            child.put_item(Item={PARTITION: FORKED, SORT: f"child {n:02}"})
+        lies = self._lies()
+        drawn = {
+            who: [lies[FORKED, f"{who} {n:02}"] for n in range(DRAWN)]
+            for who in ("parent", "child")
+        }
+        if parent.placement.is_random and drawn["parent"] == drawn["child"]:
+            world.wrong.append(f"a fork draws its parent's shards: {drawn['child']}")
+
+    def _lies(self) -> dict[tuple[str, str], list[int]]:
+        names = Names("S")
+        lies: dict[tuple[str, str], list[int]] = {}
+        for items in self.world.tables[TABLE].items.values():
+            for item in items.values():
+                parsed = names.parsed(item[PARTITION])
+                assert parsed is not None
+                key, shard = parsed
+                lies.setdefault((key["S"], item[SORT]["S"]), []).append(shard)
+        return lies
+
+    def _look_at_copies(self) -> None:
+        tables = self.world.tables
+        for (key, at), held in self._lies().items():
+            metadata = tables[METADATA].at({PARTITION: {"S": key}})
+            assert metadata is not None
+            readable = from_item(metadata).readable
+            # What came later than promised, and was never acknowledged, may lie where nobody reads.
+            if len(held) > 1 or (max(held) > readable and not self.log):
+                self.world.wrong.append(f"{key} {at} lies in {held}, {readable} are read")

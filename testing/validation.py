@@ -1,0 +1,21 @@
+"""botocore's own validator, which production leaves out, over what the short way sends."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import botocore.session
+from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
+
+
+def problems_of(operation: str, parameters: Mapping[str, Any]) -> str:
+    """What botocore finds wrong with a DynamoDB request, by the service model; else nothing."""
+    shape = _dynamodb().operation_model(operation).input_shape
+    report = ParamValidator().validate(parameters, shape)
+    return str(report.generate_report())
+
+
+@cache
+def _dynamodb() -> ServiceModel:
+    return botocore.session.get_session().get_service_model("dynamodb")

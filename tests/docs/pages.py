@@ -1,0 +1,32 @@
+"""The pages that people read: README.md and docs/*.md, as texts."""
+
+import re
+from pathlib import Path
+
+from testing.servers import ROOT
+
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+
+
+def name_of(page: Path) -> str:
+    """As shown by a test: docs/runs.md."""
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """Without fenced blocks."""
+    return _FENCE.sub("", page.read_text())
+
+
+def links(page: Path) -> list[str]:
+    return _LINK.findall(prose(page))
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings, as GitHub makes anchors of them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,0 +1,237 @@
+"""docs/permissions.md: policies made of recorded calls, and the functions' rights of the template.
+
+In the page, `<!-- policy: NAME -->` stands before the block that is made, `<!-- functions -->`
+before the table. Calls of commands and of the library are recorded while the documents' sessions
+are played (calls.json, `make sessions`); those of functions, end to end (tests/infra/calls.json).
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testing.iam.simulator import Call
+from testing.servers import ROOT
+from tests.infra import recorded
+from tests.infra.conftest import deployed, stack_of
+from tests.infra.template import ACCOUNT, REGION
+from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, elsewhere
+
+PAGE = ROOT / "docs" / "permissions.md"
+CALLS = ("calls.json", "calls_of_stacks.json")
+POLICY = re.compile(
+    r"(?s)(?<=<!-- policy: )(?P<name>[\w ]+)(?P<head> -->\n\n```json\n).*?(?=```\n)"
+)
+TABLE = re.compile(r"(?s)(?<=<!-- functions -->\n\n).*?(?=\n\n)")
+
+NAMES = (
+    (f"dynamodb:{REGION}:{ACCOUNT}:table/Kept", f"dynamodb:{REGION}:{ACCOUNT}:table/Orders"),
+    (f"table/{recorded.METADATA}", "table/Audit-shards"),
+    ("table/Sharded", "table/Audit"),
+    ("the-results", "BUCKET"),
+    ("TargetTracking-table/Kept/index/k-0ec5", "TargetTracking-table/Orders*"),
+    ("scalable-target/0ec5", "scalable-target/*"),
+    ("the-failures", "QUEUE"),
+    (":e1", ":*"),
+    ("stack/Keyhop/1", "stack/Keyhop/*"),
+    (REGION, "REGION"),
+    (ACCOUNT, "ACCOUNT"),
+)
+"""Names of the recorded calls, and those of the documents."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """Who does what. sessions: patterns of those whose calls were recorded.
+
+    functions: whose recorded calls it makes too, as it is the same code; only of these services.
+    """
+
+    sessions: str = ""
+    functions: tuple[str, ...] = ()
+    services: tuple[str, ...] = ("dynamodb",)
+
+
+SEEING_KEEPERS = ("lambda", "cloudwatch", "sqs")
+
+WAYS: Mapping[str, Way] = {
+    "keys": Way("keyhop keys( --index)?"),
+    "keys by a kept index": Way("", ("FinishRun",), SEEING_KEEPERS),
+    "logical keys": Way("keyhop keys --logical --metadata"),
+    "each": Way("keyhop each"),
+    "index": Way("keyhop index .*", ("WalkSegments",)),
+    "index that scales": Way("", ("ManageIndex",), ("application-autoscaling", "cloudwatch")),
+    "rekey": Way("keyhop rekey .*"),
+    "writer": Way("writer", ("WriteSharded",)),
+    "reader": Way("reader", ("QuerySharded",)),
+    "shards": Way("keyhop shards .*", ("MoveShards",)),
+    "deployment": Way("keyhop (run|runs|show|fetch)"),
+}
+
+
+def calls_of(way: Way) -> Iterator[tuple[str, str]]:
+    """Action and resource."""
+    for name in CALLS:
+        for caller, calls in json.loads(Path(__file__).with_name(name).read_text()).items():
+            if re.fullmatch(way.sessions, caller):
+                yield from ((action, resource) for action, resource in calls)
+    for call in [*recorded.read(), *(call for call, _ in elsewhere())]:
+        if call.caller in way.functions and call.action.partition(":")[0] in way.services:
+            yield call.action, call.resource
+
+
+def policy(calls: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """A statement for each set of actions, with the resources on which they are asked."""
+    by_resource: dict[str, set[str]] = {}
+    for action, resource in calls:
+        by_resource.setdefault(_named(resource), set()).add(action)
+    by_actions: dict[tuple[str, ...], list[str]] = {}
+    for resource, actions in sorted(by_resource.items()):
+        by_actions.setdefault(tuple(sorted(actions)), []).append(resource)
+    statements = [
+        {"Effect": "Allow", "Action": [*actions], "Resource": resources}
+        for actions, resources in by_actions.items()
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _named(resource: str) -> str:
+    for name, shown in NAMES:
+        resource = resource.replace(name, shown)
+    resource = re.sub(r"(?<=BUCKET/runs/).*", "*", resource)
+    return re.sub(r"(?<=/index/)[\w-]+$", "*", resource)
+
+
+def page(text: str) -> str:
+    """The page, with what is made of it made anew."""
+    text = POLICY.sub(lambda at: f"{at['name']}{at['head']}{_shown(WAYS[at['name']])}", text)
+    return TABLE.sub(lambda _: "\n".join(_table()), text)
+
+
+def _shown(way: Way) -> str:
+    return json.dumps(policy(calls_of(way)), indent=2) + "\n"
+
+
+# --- the functions of the stack
+
+CONTEXT = {
+    "tables": [
+        "Orders",
+        {"table": "Kept", "keyIndex": True},
+        {"table": "Sharded", "sharding": {"partitionKey": "path"}},
+        recorded.EACH,
+        recorded.REPORTED,
+    ],
+    "rekey": recorded.REKEY,
+    "startDrains": True,
+}
+TABLES_OF = (
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Keyhop-shards-Sharded$"), "metadata"),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Sharded(/index/.*)?$"), "sharded tables"),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Orders(/index/.*)?$"), "all tables"),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Each(/index/.*)?$"), "tables with `each`"),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Reported/stream/.*$"), "their streams"),
+    (
+        re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Reported(/index/.*)?$"),
+        "tables with `report`",
+    ),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Rekeyed\w*/stream/.*$"), "their streams"),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Rekeyed\w*\.rekey$"), "side tables"),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/RekeyedByTenant$"), "destinations of pairs"),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Rekeyed$"), "sources of pairs"),
+    (re.compile(r"^arn:aws:lambda:us-east-1:.*:function:on-keys$"), "the functions named there"),
+    (re.compile(r"^arn:aws:sqs:us-east-1:.*:keys$"), "the queues named there"),
+    (
+        re.compile(r"^arn:aws:states:us-east-1:.*:stateMachine:PerBatch$"),
+        "the machines named there",
+    ),
+    (re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Kept/stream/.*$"), "their streams"),
+    (
+        re.compile(r"^arn:aws:dynamodb:[^:]+:[^:]+:table/Kept(/index/.*)?$"),
+        "tables with `keyIndex`",
+    ),
+    (re.compile(r"^arn:aws:s3:::the-results$"), "the bucket"),
+    (re.compile(r"^arn:aws:s3:::the-results/(.*)$"), r"`\1`"),
+    (re.compile(r"^arn:aws:\w[\w-]*:[^:]*:[^:]*:(.*)$"), r"`\1`"),
+)
+"""How a resource is told of."""
+
+
+def _table() -> Iterator[str]:
+    """Which function may do what, on what, and why: the name of its statement."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    template = deployed(stack_of(CONTEXT))
+    for owner in (*ALL_FUNCTIONS, *MACHINES):
+        for statement in template.statements(owner):
+            if why := _words(statement.get("Sid", "")):
+                told = _where(statement["Resource"])
+                key = (_actions(statement["Action"]), told, why)
+                rows.setdefault(key, []).append(owner)
+    yield "| may | on | in order to | who |"
+    yield "|---|---|---|---|"
+    for (actions, where, why), owners in rows.items():
+        yield f"| {actions} | {where} | {why} | {', '.join(owners)} |"
+
+
+def _actions(actions: Iterable[str]) -> str:
+    services = {action.partition(":")[0] for action in actions}
+    (service,) = services
+    return f"`{service}:{' '.join(action.partition(':')[2] for action in actions)}`"
+
+
+def _words(sid: str) -> str:
+    """PutAndDeleteSentinels1 as words; nothing for logs, of which the page tells in a sentence."""
+    sid = re.sub(r"\d*(And\d+)?$", "", sid)
+    if sid == "WriteItsOwnLog":
+        return ""
+    words = " ".join(re.findall(f"{'|'.join(MACHINES)}|[A-Z][a-z]*", sid))
+    return re.sub(r"\b[A-Z][a-z]*\b", lambda word: word[0].lower(), words)
+
+
+def _where(resources: Iterable[str]) -> str:
+    told: list[str] = []
+    for resource in resources:
+        shown = resource
+        for pattern, text in TABLES_OF:
+            if pattern.match(resource):
+                shown = pattern.sub(text, resource)
+                break
+        if shown not in told:
+            told.append(shown)
+    if "all tables" in told:
+        told = ["all tables"]
+    return ", ".join("`*`" if one == "*" else one for one in told)
+
+
+def write() -> None:
+    PAGE.write_text(page(PAGE.read_text()))
+
+
+def to_json(calls: Iterable[Call]) -> str:
+    """Recorded calls by caller, one line each."""
+    told: dict[str, list[list[str]]] = {}
+    for call in sorted(calls):
+        one = [call.action, call.resource]
+        if one not in told.setdefault(call.caller, []):
+            told[call.caller].append(one)
+    text = ",\n".join(
+        f"{json.dumps(who)}: [\n" + ",\n".join(f"  {json.dumps(one)}" for one in ones) + "\n]"
+        for who, ones in told.items()
+    )
+    return f"{{\n{text}\n}}\n"
+
+
+def beyond(calls: Iterable[Call], name: str) -> list[Call]:
+    """The calls that are not in a record."""
+    told = json.loads(Path(__file__).with_name(name).read_text())
+    return [call for call in sorted(calls) if [call.action, call.resource] not in told[call.caller]]
+
+
+def write_calls(name: str, calls: Iterable[Call]) -> None:
+    Path(__file__).with_name(name).write_text(to_json(calls))
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,36 @@
+"""Every link of the documents leads somewhere, and every page is linked."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.docs.pages import PAGES, README, anchors, links, name_of
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    dead = []
+    for link in links(page):
+        parts = urlsplit(link)
+        if parts.scheme:
+            continue
+        target = (page.parent / parts.path).resolve() if parts.path else page
+        if not target.exists() or (parts.fragment and parts.fragment not in anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+def test_a_link_to_nothing_is_seen(tmp_path: Path) -> None:
+    """What this rests on: headings become anchors, and fenced blocks hold no headings."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `run`, resumed\n[x](#a-run-resumed) [y](no.md)\n```\n# no [z](q.md)\n```\n"
+    )
+    assert anchors(page) == {"a-run-resumed"}
+    assert links(page) == ["#a-run-resumed", "no.md"]
+
+
+def test_the_readme_links_every_page() -> None:
+    linked = {(README.parent / link.partition("#")[0]).resolve() for link in links(README)}
+    assert {page for page in PAGES if page != README} <= linked

@@ -1,0 +1,42 @@
+"""README.md is one screen or two, and its status is that of docs/claims.md."""
+
+import re
+from collections import Counter
+
+from testing.servers import ROOT
+from tests.docs.pages import PAGES, README, prose
+from tests.unit.test_claims import claims
+
+LONGEST = 150
+
+
+def test_it_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= LONGEST
+
+
+def test_its_status_counts_the_claims() -> None:
+    kinds = Counter(claim.known_by for claim in claims())
+    told = " ".join(README.read_text().replace("\n> ", " ").split())
+    for text in (
+        f"Of {kinds.total()} statements",
+        f"{kinds['documentation']} are from AWS's documentation",
+        f"{kinds['oracle']} are shown by programs other than ours",
+        f"{kinds['assumption']} are assumed",
+        f"and {kinds['live']} wait",
+    ):
+        assert text in told
+
+
+def test_every_target_of_make_is_one() -> None:
+    made = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        named = re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)
+        assert set(named) <= made, page
+
+
+def test_what_is_first_is_said_first() -> None:
+    """For whom, what the table needs, and that nothing ran on AWS, on the first screen."""
+    first = " ".join(prose(README).splitlines()[:20])
+    assert "For people with" in first
+    assert "needs a **sort key**" in first
+    assert "ever run on AWS" in first

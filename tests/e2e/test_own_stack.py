@@ -1,0 +1,102 @@
+"""The constructs in a stack of somebody's own, and the template without the CDK, both deployed.
+
+Their tables are in the emulator's own database: nothing in these stacks knows of a laptop.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import template
+from local.cloud import Cloud, laptop_cloud
+from testing.executions import Executions
+from testing.package import installed_in, wheel_in
+from testing.servers import ROOT
+
+CUSTOMERS = {f"customer-{number}" for number in range(30)}
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Cloud]:
+    """One of their own: the stack of the other tests has the same names of functions."""
+    with laptop_cloud() as cloud:
+        yield cloud
+
+
+def fill(dynamodb: Any, table: str) -> None:
+    """Three orders of each customer."""
+    for customer in sorted(CUSTOMERS):
+        for order in ("1", "2", "3"):
+            dynamodb.put_item(
+                TableName=table, Item={"customer": {"S": customer}, "order": {"S": order}}
+            )
+
+
+def listed(cloud: Cloud, outputs: dict[str, str], table: str) -> list[str]:
+    """The keys of the table, by an execution."""
+    executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
+    ended = executions.follow(executions.start({"table": table}), 100)
+    assert ended.status == "SUCCEEDED", ended
+    return [key["customer"]["S"] for key in executions.keys(ended.name)]
+
+
+@pytest.mark.prove
+def test_the_example_is_deployed_from_the_wheel_and_lists_the_keys_of_its_own_table(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = installed_in(tmp_path / "site", wheel_in(tmp_path))
+    project = tmp_path / "own_stack"
+    shutil.copytree(ROOT / "examples" / "own_stack", project)
+    (project / "cdk.json").write_text(json.dumps({"app": f"{sys.executable} app.py"}))
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    own = replace(cloud, folder=tmp_path, project=project, outputs={})
+    outputs = own.deploy([])
+    resources = cloud.client("cloudformation").describe_stack_resources(StackName="Shop")
+    (table,) = (
+        one["PhysicalResourceId"]
+        for one in resources["StackResources"]
+        if one["LogicalResourceId"].startswith("Orders")
+    )
+    fill(cloud.client("dynamodb"), table)
+    assert sorted(listed(cloud, outputs, table)) == sorted(CUSTOMERS)
+    own.destroy()
+
+
+@pytest.mark.prove
+def test_the_template_is_deployed_by_two_commands_and_lists_the_keys_of_a_table_by_parameter(
+    cloud: Cloud, tmp_path: Path
+) -> None:
+    template.write(tmp_path)
+    s3, dynamodb, stacks = (cloud.client(name) for name in ("s3", "dynamodb", "cloudformation"))
+    s3.create_bucket(Bucket="their-code")
+    for path in (tmp_path / "code").iterdir():
+        s3.upload_file(str(path), "their-code", f"keyhop/{path.name}")
+    s3.upload_file(str(tmp_path / "keyhop.template.json"), "their-code", "template")  # > 51,200
+    keys = (("customer", "HASH"), ("order", "RANGE"))
+    dynamodb.create_table(
+        TableName="Orders",
+        KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    fill(dynamodb, "Orders")
+    given = {"CodeBucket": "their-code", "Table1": "Orders"}
+    stacks.create_stack(
+        StackName="Templated",
+        TemplateURL=f"{cloud.url}/their-code/template",
+        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    stacks.get_waiter("stack_create_complete").wait(
+        StackName="Templated", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+    )
+    (stack,) = stacks.describe_stacks(StackName="Templated")["Stacks"]
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+    assert sorted(listed(cloud, outputs, "Orders")) == sorted(CUSTOMERS)
+    stacks.delete_stack(StackName="Templated")

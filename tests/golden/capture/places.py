@@ -1,0 +1,72 @@
+"""Databases and buckets that are the same whenever they are made."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keyhop.jobs.runs import Deployment, Runs
+from keyhop.storage.s3 import s3_client
+from moto import mock_aws
+
+from testing.databases import BY_DAY, Database
+from testing.standin.server import running
+from tests.machine import Machine
+
+
+@contextmanager
+def somewhere() -> Iterator[tuple[Path, pytest.MonkeyPatch]]:
+    """An empty directory, and an environment without anybody's settings."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+            patch.setenv(name, "us-east-1")
+        for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+            patch.setenv(name, os.devnull)
+        for name in ("AWS_PROFILE", "KEYHOP_DEBUG"):
+            patch.delenv(name, raising=False)
+        patch.setenv("XDG_STATE_HOME", f"{folder}/state")
+        yield Path(folder), patch
+
+
+@contextmanager
+def stand_in() -> Iterator[Database]:
+    """A stand-in with the table Orders, which is the same one whenever it is made."""
+    with running() as server:
+        database = Database("stand_in", server.url)
+        for name in ("Orders", "Flat"):
+            database.create(name, **BY_DAY, **({"sort": None} if name == "Flat" else {}))
+            server.service.tables[name].created = 1_700_000_000.0
+        database.fill("Orders", items())
+        yield database
+
+
+def items() -> Iterator[dict[str, Any]]:
+    """40 partition keys, most of which are shards of 8 logical keys; two keys of the index."""
+    for number in range(40):
+        pk = f"/f{number % 8}.txt_{number // 8 + 1}" if number < 36 else f"/plain{number}"
+        for item in range(1 + number % 3 * 4):
+            day = {"day": {"S": f"day{number % 2}"}} if item else {}
+            yield {"pk": {"S": pk}, "sk": {"S": f"{item:03}"}, "x": {"S": "x" * 1500}, **day}
+
+
+KEYS = sorted({item["pk"]["S"] for item in items()})
+
+
+@contextmanager
+def machine_on(database: Database, table: str) -> Iterator[Machine]:
+    """The fleet on a table, with S3 by moto."""
+    with somewhere() as (_, patch), mock_aws():
+        patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
+        s3 = s3_client()
+        s3.create_bucket(Bucket="results")
+        yield Machine(Deployment(Runs(s3, "results"), [table]))
+
+
+def objects(machine: Machine) -> dict[str, bytes]:
+    """All that is in the bucket."""
+    pages = machine.runs.s3.get_paginator("list_objects_v2").paginate(Bucket=machine.runs.bucket)
+    keys = [found["Key"] for page in pages for found in page.get("Contents", ())]
+    return {key: machine.object(key) for key in keys}

@@ -1,0 +1,214 @@
+"""ForEachKey: who may do what, as the tables' settings say, and nothing without one."""
+
+import json
+from typing import Any
+
+import pytest
+from handlers.settings import PlanSettings
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.each.allowed import Allowed, check_allowed, queue_arn
+from keyhop.each.request import parse
+from keyhop.errors import CannotStart
+
+from infra.config import Config, ConfigError
+from tests.infra.conftest import deployed, stack_of
+from tests.infra.template import ACCOUNT, REGION, Deployed, function_arn, table_arn
+
+FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:on-keys"
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:keys.fifo"
+URL = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/keys.fifo"
+MACHINE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:PerBatch"
+ALL: dict[str, Any] = {
+    "put": True,
+    "update": True,
+    "delete": True,
+    "functions": [FUNCTION],
+    "queues": [URL],
+    "machines": [MACHINE],
+    "attributes": ["customer", "sk", "plan"],
+}
+TABLES = [
+    "Listed",
+    {"table": "Orders", "each": ALL},
+    {"table": "Open", "each": {"put": True}},
+    {"table": "Handed", "each": {"functions": [FUNCTION]}},
+    {"table": "Updated", "each": {"update": True}},
+]
+WRITES = ("PutItem", "DeleteItem", "UpdateItem", "ConditionCheckItem", "BatchWriteItem")
+SPACE = KeySpace((KeyAttribute("customer", "S"),), KeyAttribute("sk", "S"))
+
+
+def told(**each: Any) -> Any:
+    return Config.from_context({"tables": [{"table": "Orders", "each": each}]}).tables[0].each
+
+
+@pytest.fixture(scope="session")
+def template() -> Deployed:
+    return deployed(stack_of({"tables": TABLES}))
+
+
+def test_all_of_it_can_be_told_and_a_queue_by_its_url() -> None:
+    assert told(**ALL) == Allowed(
+        True, True, True, (FUNCTION,), (QUEUE,), (MACHINE,), ("customer", "sk", "plan")
+    )
+    assert told(**{**ALL, "queues": [QUEUE]}) == told(**ALL)
+    assert queue_arn("https://sqs.cn-north-1.amazonaws.com.cn/111122223333/q").startswith(
+        "arn:aws-cn:sqs:cn-north-1:"
+    )
+    assert queue_arn("https://sqs.us-gov-west-1.amazonaws.com/111122223333/q").startswith(
+        "arn:aws-us-gov:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("each", "sentence"),
+    [
+        ({"puts": True}, "did you mean put?"),
+        ({"function": [FUNCTION]}, "did you mean functions?"),
+        ({"put": "yes"}, "each.put"),
+        ({"functions": FUNCTION}, "a list of ARNs of functions"),
+        ({"functions": ["on-keys"]}, "a list of ARNs of functions"),
+        ({"queues": [FUNCTION]}, "a list of ARNs or URLs of queues"),
+        ({"machines": ["arn:aws:states:*"]}, "a list of ARNs of state machines"),
+        ({"put": True, "attributes": []}, "a list of attributes"),
+        ({"update": True, "attributes": ["plan"]}, "left out without put"),
+        ({}, "with something that may be done"),
+        ({"put": False}, "with something that may be done"),
+        (True, "an object"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_what_is_right(each: Any, sentence: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Config.from_context({"tables": [{"table": "Orders", "each": each}]})
+    assert "Orders" in str(error.value)
+    assert sentence in str(error.value)
+
+
+def test_without_a_table_there_is_no_machine_no_function_and_nobody_writes() -> None:
+    without = deployed(stack_of({"tables": ["Listed"]}))
+    for name in ("ForEachKey", "EachKey"):
+        with pytest.raises(AssertionError):
+            without.statements(name)
+    for owner in ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp"):
+        for action in WRITES:
+            assert not without.allows(owner, f"dynamodb:{action}", table_arn("Listed"))
+    assert "KEYHOP_EACH" not in without.environment("PlanRun")
+
+
+def test_who_lists_keys_writes_nothing_where_each_is_allowed(template: Deployed) -> None:
+    for owner in ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp", "ForEachKey"):
+        for action in (*WRITES, "Query"):
+            assert not template.allows(owner, f"dynamodb:{action}", table_arn("Orders")), owner
+
+
+def test_the_worker_writes_what_the_settings_say(template: Deployed) -> None:
+    putting = {"PutItem", "DeleteItem", "ConditionCheckItem"}
+    may = {
+        "Orders": {*putting, "UpdateItem"},
+        "Open": putting,
+        "Updated": {"UpdateItem"},
+        "Handed": set(),
+        "Listed": set(),
+    }
+    for table, allowed in may.items():
+        for action in WRITES:
+            named = {"dynamodb__Attributes": ["customer", "sk"]}
+            is_allowed = template.allows("EachKey", f"dynamodb:{action}", table_arn(table), **named)
+            assert is_allowed == (action in allowed), (table, action)
+
+
+def test_a_put_carries_the_attributes_that_are_named_and_no_others(template: Deployed) -> None:
+    def puts(table: str, *names: str) -> bool:
+        named = {"dynamodb__Attributes": [*names]}
+        return template.allows("EachKey", "dynamodb:PutItem", table_arn(table), **named)
+
+    assert puts("Orders", "customer", "sk", "plan")
+    assert not puts("Orders", "customer", "sk", "plan", "isAdmin")
+    assert puts("Open", "customer", "sk", "anything")
+
+
+def test_the_worker_sends_keys_where_the_settings_say(template: Deployed) -> None:
+    for action, named in (
+        ("lambda:InvokeFunction", FUNCTION),
+        ("sqs:SendMessage", QUEUE),
+        ("states:StartExecution", MACHINE),
+    ):
+        assert template.allows("EachKey", action, named)
+        assert not template.allows("EachKey", action, f"{named}-2")
+        assert not template.allows("PlanRun", action, named)
+
+
+def test_only_its_own_machine_invokes_the_function_that_writes(template: Deployed) -> None:
+    worker = function_arn("Keyhop-EachKey")
+    assert template.allows("ForEachKey", "lambda:InvokeFunction", worker)
+    assert not template.allows("EnumerateKeys", "lambda:InvokeFunction", worker)
+
+
+def test_the_worker_lists_keys_of_its_tables_and_of_no_others(template: Deployed) -> None:
+    keys = {"dynamodb__Select": "SPECIFIC_ATTRIBUTES", "dynamodb__Attributes": ["customer"]}
+    assert template.allows("EachKey", "dynamodb:Scan", table_arn("Orders"), **keys)
+    assert not template.allows("EachKey", "dynamodb:Scan", table_arn("Listed"), **keys)
+
+
+def test_an_end_that_a_person_has_to_look_at_raises_an_alarm(template: Deployed) -> None:
+    assert "Keyhop-FailedForEachKey" in template.alarms
+    assert "ForEachKeyArn" in template.body["Outputs"]
+
+
+def test_the_function_that_plans_is_told_what_may_be_done(template: Deployed) -> None:
+    environment = {**template.environment("PlanRun")}
+    settings = PlanSettings.from_env(environment)
+    assert settings.each["Orders"] == told(**ALL)
+    assert settings.each["Open"] == Allowed(put=True)
+    assert "Listed" not in settings.each
+
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "put": {"put": {"sk": "#feature", "plan": "free"}},
+    "update": {"update": "SET #p = :p", "item": {"sk": "A"}},
+    "delete": {"delete": True, "item": {"sk": "A"}},
+    "invoke": {"invoke": FUNCTION},
+    "queue": {"queue": URL},
+    "machine": {"startMachine": MACHINE},
+    "undo": {"undo": "feature"},
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_what_the_roles_may_not_do_is_refused_with_the_setting(kind: str) -> None:
+    effect = parse({"table": "Orders", **GIVEN[kind]}).options["effect"]
+    check_allowed({"Orders": told(**ALL)}, "Orders", effect, SPACE)
+    arn = table_arn("Orders")
+    check_allowed({"Orders": told(**ALL)}, arn, effect, SPACE)
+    other = {"update": True} if kind != "update" else {"put": True}
+    for allowed in ({}, {"Orders": told(**other)}):
+        with pytest.raises(CannotStart) as error:
+            check_allowed(allowed, "Orders", effect, SPACE)
+        (setting,) = [
+            part for part in str(error.value).split("write ") if part.startswith('{"table"')
+        ]
+        entry = json.loads(setting.split(" into ")[0])
+        granted = Config.from_context({"tables": [entry]}).tables[0].each
+        assert granted is not None
+        check_allowed({"Orders": granted}, "Orders", effect, SPACE)
+
+
+def test_a_function_of_a_like_name_is_suggested() -> None:
+    effect = {"kind": "invoke", "target": f"{FUNCTION}s", "batch": 10}
+    with pytest.raises(CannotStart, match=f"did you mean {FUNCTION}"):
+        check_allowed({"Orders": told(**ALL)}, "Orders", effect, SPACE)
+
+
+@pytest.mark.parametrize("names", [["plan"], ["customer", "plan"], ["customer", "sk"]])
+def test_a_put_of_other_attributes_is_refused_before_a_key_is_listed(names: list[str]) -> None:
+    effect = parse({"table": "Orders", **GIVEN["put"]}).options["effect"]
+    with pytest.raises(CannotStart, match="attribute"):
+        check_allowed({"Orders": told(put=True, attributes=names)}, "Orders", effect, SPACE)
+
+
+def test_two_hundred_tables_are_refused_by_number_or_fit() -> None:
+    tables = [{"table": f"Table-{number:03}", "each": {"put": True}} for number in range(200)]
+    with pytest.raises(ConfigError, match="fit into one stack"):
+        Config.from_context({"tables": tables})
+    some = Config.from_context({"tables": tables[:40]})
+    assert len(some.each_tables) == 40

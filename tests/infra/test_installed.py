@@ -1,0 +1,89 @@
+"""`keyhop_cdk` as it is installed: from the wheel, outside the checkout."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testing.package import installed_in, wheel_in
+from testing.servers import ROOT
+from tests.infra.conftest import CONTEXTS, deployed, stack_of
+from tests.infra.template import FUNCTIONS, Deployed
+
+SECONDS = 120
+KEYHOP_STACK = """
+import json, sys
+from aws_cdk import App
+from keyhop_cdk import KeyhopStack
+from keyhop_cdk.config import Config
+
+app = App(context={"aws:cdk:bundling-stacks": []}, outdir=sys.argv[1], stack_traces=False)
+KeyhopStack(app, Config.from_context(json.loads(sys.argv[2])))
+app.synth()
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the wheel is installed, and nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
+    return installed_in(folder / "site", wheel_in(folder))
+
+
+def run(site: Path, folder: Path, *command: str, **environment: str) -> None:
+    """By the tests' Python, in a folder outside the checkout; of Keyhop it sees the wheel only."""
+    home = Path.home() / ".cache/aws/jsii/package-cache"
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(home),
+            "PYTHONPATH": str(site),
+            "CDK_VALIDATION": "false",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_stack_of_keyhop_json_is_the_same_as_from_a_checkout(site: Path, tmp_path: Path):
+    """With the same code: the hash of the asset stands in the template."""
+    context = CONTEXTS["mixed"]
+    run(site, tmp_path, "-c", KEYHOP_STACK, str(tmp_path / "out"), json.dumps(context))
+    (written,) = (tmp_path / "out").glob("*.template.json")
+    installed = json.loads(written.read_text())
+    assert installed["Resources"] == deployed(stack_of(context)).body["Resources"]
+
+
+def test_the_example_synthesizes_from_the_wheel_with_the_layer_that_pip_makes(
+    site: Path, tmp_path: Path
+):
+    """`examples/own_stack`: their table, their topic, KeyEnumeration and KeyIndex."""
+    shutil.copytree(ROOT / "examples" / "own_stack", tmp_path / "own_stack")
+    run(site, tmp_path / "own_stack", "app.py", CDK_OUTDIR=str(tmp_path / "out"))
+    shop = Deployed(json.loads((tmp_path / "out" / "Shop.template.json").read_text()))
+    (table,) = shop.of_type("AWS::DynamoDB::GlobalTable")
+    (topic,) = shop.of_type("AWS::SNS::Topic")
+    for alarm in shop.of_type("AWS::CloudWatch::Alarm").values():
+        assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
+    assert {"Ref": table} == shop.only("Custom::KeeperMappings")["Properties"]["Tables"][0]
+    names = {
+        one["Properties"].get("FunctionName")
+        for one in shop.of_type("AWS::Lambda::Function").values()
+    }
+    assert {f"Shop-{name}" for name in (*FUNCTIONS, "KeepIndex")} <= names
+    content = shop.only("AWS::Lambda::LayerVersion")["Properties"]["Content"]["S3Key"]
+    packages = tmp_path / "out" / f"asset.{Path(content).stem}" / "python"
+    assert (packages / "tenacity").is_dir()
+    assert not (packages / "click").exists()
+    assert not (packages / "rich").exists()

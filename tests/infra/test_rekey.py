@@ -1,0 +1,341 @@
+"""Re-keying as it is deployed: its setting, and who may do what to the tables of a pair."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handlers import telemetry
+from handlers.settings import (
+    CutOverSettings,
+    JobSettings,
+    PlanSettings,
+    ReplicateSettings,
+    deployed_transform,
+)
+from keyhop.errors import CannotStart
+from keyhop.rekey.allowed import Allowed, allowed_pair, code_digest, pair_of_stream
+from keyhop.rekey.complete import LONGEST_BATCH_SECONDS
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.request import parse_verify
+
+from infra import limits
+from infra.config import Config, ConfigError
+from tests.infra.conftest import CONTEXTS, deployed, stack_of
+from tests.infra.template import QUEUE_ARN, QUEUE_URL, REGION, Deployed, function_arn, table_arn
+
+PAIR = {"source": "Orders", "destination": "OrdersByTenant"}
+CODE = "def forward(item):\n    return item\n"
+WRITES = {"PutItem", "DeleteItem", "UpdateItem", "BatchWriteItem"}
+READS = {"Scan", "Query", "GetItem", "BatchGetItem"}
+
+
+def config(*pairs: Any, **more: Any) -> Config:
+    return Config.from_context({"tables": ["Listed"], "rekey": [*pairs], **more})
+
+
+@pytest.fixture(scope="session")
+def template() -> Deployed:
+    return deployed(stack_of({"tables": ["Listed"], "rekey": [PAIR]}))
+
+
+@pytest.fixture
+def transform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A file beside keyhop.json."""
+    monkeypatch.setattr("infra.config_rekey.ROOT", tmp_path)
+    file = tmp_path / "by_tenant.py"
+    file.write_text(CODE)
+    return file
+
+
+def test_a_pair_is_named_by_its_tables_which_need_not_be_listed() -> None:
+    for given in ([PAIR], json.dumps([PAIR])):
+        (pair,) = Config.from_context({"tables": ["Listed"], "rekey": given}).rekey
+        assert pair.allowed() == Allowed("Orders", "OrdersByTenant")
+        assert pair.side.name == "OrdersByTenant.rekey"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        ([{**PAIR, "sauce": "Orders"}], "did you mean source?"),
+        ([{**PAIR, "transfrom": "a.py"}], "did you mean transform?"),
+        ([{"source": "Orders"}], "its destination is missing"),
+        ([{**PAIR, "source": table_arn("Orders")}], "in the stack's account and region"),
+        ([{**PAIR, "destination": "O" * 250}], "with room for .rekey at its end"),
+        ([{**PAIR, "destination": "Orders"}], "each table in one of them"),
+        ([PAIR, {"source": "OrdersByTenant", "destination": "Third"}], "in one of them"),
+        ([{**PAIR, "sourceKmsKey": "alias/mine"}], "not its alias"),
+        ([{**PAIR, "transform": "gone.py"}], "gone.py, which is not there"),
+        (["Orders"], "a list of pairs of tables"),
+        ("Orders,OrdersByTenant", "a list of pairs of tables"),
+        ([], "a list of pairs of tables"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_what_is_right(pairs: Any, sentence: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Config.from_context({"tables": ["Listed"], "rekey": pairs})
+    assert sentence in str(error.value)
+    assert "rekey" in str(error.value)
+
+
+def test_a_sharded_destination_is_refused_by_name_and_of_a_sharded_source_the_planner_is_told() -> (
+    None
+):
+    by_path = {"sharding": {"partitionKey": "path"}}
+    with pytest.raises(ConfigError, match="OrdersByTenant, that is sharded"):
+        config(PAIR, tables=[{"table": "OrdersByTenant", **by_path}])
+    template = deployed(stack_of({"tables": [{"table": "Orders", **by_path}], "rekey": [PAIR]}))
+    assert list(PlanSettings.from_env(template.environment("PlanRun")).sharded) == ["Orders"]
+
+
+def test_a_tables_own_key_may_be_said_in_either_field() -> None:
+    key = "arn:aws:kms:eu-west-1:111122223333:key/0a1b"
+    table = {"table": "Orders", "kmsKey": key}
+    (by_table,) = config(PAIR, tables=[table]).rekey
+    (by_pair,) = config({**PAIR, "sourceKmsKey": key}).rekey
+    assert by_table.source.kms_key == by_pair.source.kms_key == key
+    assert by_table.destination.kms_key is None
+
+
+def test_only_the_functions_of_the_file_that_was_there_at_synth_may_run(transform: Path) -> None:
+    (pair,) = config({**PAIR, "transform": transform.name}).rekey
+    allowed = pair.allowed()
+    assert allowed.code == code_digest(CODE)
+    allowed.check(Pair("Orders", "OrdersByTenant", {}, CODE))
+    allowed.check(Pair("Orders", "OrdersByTenant", {}))
+    for other, file in ((allowed, "another file"), (Allowed("Orders", "OrdersByTenant"), "no fil")):
+        with pytest.raises(CannotStart, match=file):
+            other.check(Pair("Orders", "OrdersByTenant", {}, CODE + "\n"))
+    with pytest.raises(CannotStart, match="another deployment"):
+        allowed.check(Pair("Events", "OrdersByTenant", {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"def forward(:\n", "no Python"),
+        (b"\xff\xfe", "cannot be read as a text"),
+        (b"#" * 100_001, "at most 100,000"),
+    ],
+)
+def test_a_file_that_could_not_run_is_refused(transform: Path, text: bytes, sentence: str) -> None:
+    transform.write_bytes(text)
+    with pytest.raises(ConfigError, match=sentence):
+        config({**PAIR, "transform": transform.name})
+
+
+def test_of_many_pairs_it_is_said_how_many_fit() -> None:
+    pairs = [
+        {"source": f"Orders-{n:02}", "destination": f"OrdersByTenant-{n:02}"} for n in range(80)
+    ]
+    with pytest.raises(ConfigError, match=r"rekey has 80 pairs, of which [0-9]+ fit"):
+        config(*pairs)
+    assert len(config(*pairs[:10]).rekey) == 10
+
+
+def test_functions_that_are_not_deployed_are_not_even_loaded() -> None:
+    pair = Pair("Orders", "OrdersByTenant", {}, CODE)
+    table: Any = None
+    with pytest.raises(CannotStart, match="no file is deployed"):
+        deployed_transform([Allowed("Orders", "OrdersByTenant")], pair, table, table)
+
+
+def test_tables_of_a_pair_are_planned_for_a_rekey_alone(template: Deployed) -> None:
+    settings = PlanSettings.from_env(template.environment("PlanRun"))
+    assert settings.deployment_for("keys").tables == ["Listed"]
+    assert settings.deployment_for("rekey_backfill").tables == ["OrdersByTenant"]
+
+
+def test_pairs_are_compared_daily_unless_somebody_says_otherwise(template: Deployed) -> None:
+    (rule,) = template.of_type("AWS::Events::Rule").values()
+    assert rule["Properties"]["ScheduleExpression"] == "rate(1 day)"
+    (target,) = rule["Properties"]["Targets"]
+    assert json.loads(target["Input"]) == {"rekey": "OrdersByTenant", "scheduled": True}
+    parse_verify(json.loads(target["Input"]))
+    never = {"tables": ["Listed"], "rekey": [PAIR], "verifySchedule": "never"}
+    assert not deployed(stack_of(never)).of_type("AWS::Events::Rule")
+
+
+@pytest.mark.parametrize("owner", ["PlanRun", "FinishRun", "Replicate", "SettleDifferences"])
+def test_no_two_statements_have_the_same_name(template: Deployed, owner: str) -> None:
+    sids = [one["Sid"] for one in template.statements(owner) if "Sid" in one]
+    assert len(set(sids)) == len(sids)
+
+
+def test_a_table_tells_its_pair_and_a_stream_its_direction() -> None:
+    pairs = [Allowed("Orders", "OrdersByTenant"), Allowed("A", "B")]
+    assert allowed_pair(pairs, "B") == pairs[1]
+    with pytest.raises(CannotStart, match="did you mean Orders"):
+        allowed_pair(pairs, "Order")
+    assert pair_of_stream(pairs, table_arn("Orders/stream/2026")) == (pairs[0], "forward")
+    local = "arn:aws:dynamodb:ddblocal:000000000000:table/B/stream/2026"
+    assert pair_of_stream(pairs, local) == (pairs[1], "reverse")
+
+
+def test_without_a_pair_there_is_no_function_and_no_machine() -> None:
+    without = deployed(stack_of({"tables": ["Listed"]}))
+    for name in ("Replicate", "BackfillItems", "ReadBoth", "RekeyBackfill", "RekeyVerify"):
+        with pytest.raises(AssertionError):
+            without.statements(name)
+    assert "KEYHOP_REKEY" not in without.environment("PlanRun")
+
+
+def items(template: Deployed, owner: str, table: str) -> set[str]:
+    """What it may do to items."""
+    arn = table_arn(table)
+    return {one for one in WRITES | READS if template.allows(owner, f"dynamodb:{one}", arn)}
+
+
+def test_the_worker_of_a_backfill_reads_the_source_and_puts_and_never_deletes(
+    template: Deployed,
+) -> None:
+    assert items(template, "BackfillItems", "Orders") == {"Scan"}
+    assert items(template, "BackfillItems", "OrdersByTenant") == {"PutItem", "GetItem"}
+    assert items(template, "BackfillItems", "Listed") == set()
+
+
+def test_who_reads_both_tables_writes_neither_and_only_the_one_that_settles_repairs(
+    template: Deployed,
+) -> None:
+    for table in ("Orders", "OrdersByTenant"):
+        assert items(template, "ReadBoth", table) == {"Scan"}
+    looks = {"GetItem", "BatchGetItem"}
+    assert items(template, "SettleDifferences", "Orders") == looks
+    repairs = looks | {"PutItem", "DeleteItem"}
+    assert items(template, "SettleDifferences", "OrdersByTenant") == repairs
+    settling = function_arn("Keyhop-SettleDifferences")
+    assert template.allows("RekeyVerify", "lambda:InvokeFunction", settling)
+    for machine in ("RekeyBackfill", "EnumerateKeys"):
+        assert not template.allows(machine, "lambda:InvokeFunction", settling)
+
+
+def test_who_cuts_over_reads_no_item_and_puts_and_deletes_markers(template: Deployed) -> None:
+    for table in ("Orders", "OrdersByTenant"):
+        assert items(template, "CutOver", table) == {"PutItem", "DeleteItem"}
+        stream = table_arn(f"{table}/stream/2026-11-22T10:00:00.000")
+        assert template.allows("CutOver", "dynamodb:GetRecords", stream)
+    settings = CutOverSettings.from_env(template.environment("CutOver"))
+    replicate = function_arn("Keyhop-Replicate")
+    assert (settings.replicate, settings.queue) == (replicate, QUEUE_ARN)
+    assert template.allows("CutOver", "lambda:InvokeFunction", replicate)
+    asked = {action for one in template.statements("CutOver") for action in one["Action"]}
+    of_lambda = {action for action in asked if action.startswith("lambda:")}
+    assert of_lambda == {"lambda:InvokeFunction", "lambda:ListEventSourceMappings"}
+    cut_over = function_arn("Keyhop-CutOver")
+    assert template.allows("RekeyCutOver", "lambda:InvokeFunction", cut_over)
+
+
+@pytest.mark.parametrize(
+    "owner", ["Replicate", "BackfillItems", "ReadBoth", "SettleDifferences", "CutOver"]
+)
+def test_nobody_changes_a_table_or_makes_one(template: Deployed, owner: str) -> None:
+    """`keyhop rekey` does that, with the rights of whoever runs it."""
+    for table in ("Orders", "OrdersByTenant", "OrdersByTenant.rekey"):
+        for action in ("CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive"):
+            assert not template.allows(owner, f"dynamodb:{action}", table_arn(table))
+
+
+KEY_OF = {
+    "Orders": "arn:aws:kms:eu-west-1:111122223333:key/0a1b-orders",
+    "EventsByDay": "arn:aws:kms:eu-west-1:111122223333:key/6a7b-days",
+}
+"""Of the context rekeyed."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "may"),
+    [
+        *((owner, True) for owner in ("Replicate", "BackfillItems", "ReadBoth")),
+        *((owner, True) for owner in ("SettleDifferences", "CutOver", "PlanRun")),
+        *((owner, False) for owner in ("FinishRun", "CleanUp", "RekeyCutOver", "RekeyVerify")),
+    ],
+)
+def test_who_touches_items_of_a_pair_uses_the_tables_keys_through_dynamodb(
+    owner: str, may: bool
+) -> None:
+    rekeyed = deployed(stack_of(CONTEXTS["rekeyed"]))
+    through = {"kms__ViaService": f"dynamodb.{REGION}.amazonaws.com"}
+    for key in KEY_OF.values():
+        assert rekeyed.allows(owner, "kms:Decrypt", key, **through) == may
+        assert not rekeyed.allows(owner, "kms:Decrypt", key)
+
+
+def test_ten_pairs_are_far_from_every_quota() -> None:
+    pairs = [{"source": f"Orders-{n}", "destination": f"ByTenant-{n}"} for n in range(10)]
+    limits.check(deployed(stack_of({"tables": ["Listed"], "rekey": pairs})).body, 21)
+
+
+ALARMS = {
+    "RekeyBehind": "keyhop rekey throttle",
+    "RekeyFailures": "RekeyVerify",
+    "RekeyClaims": "keyhop rekey status",
+    "RekeyUnmappable": "mend the item",
+    "RekeyDifferences": "Start it with repair",
+    "RekeyFreezeLasts": "freezeLimit",
+    "FailedRekeyBackfill": "start the same input again",
+    "FailedRekeyVerify": "Start the same input again",
+    "FailedRekeyCutOver": "Start it again",
+}
+
+
+def test_each_alarm_says_what_to_do(template: Deployed) -> None:
+    told = {name: alarm["AlarmDescription"] for name, alarm in template.alarms.items()}
+    for name, remedy in ALARMS.items():
+        assert remedy in told[f"Keyhop-{name}"], name
+
+
+def test_the_dashboard_shows_a_pair_by_its_destination(template: Deployed) -> None:
+    (choice,) = template.dashboard["variables"]
+    shown = [value["value"] for value in choice["values"]]
+    assert shown == ["Listed", "Orders", "OrdersByTenant"]
+    rows = [title for title in template.widgets if title.startswith("Re-key")]
+    assert len(rows) == 4
+
+
+def test_every_figure_of_a_rekey_that_is_shown_or_alarms_is_one_that_functions_tell(
+    template: Deployed,
+) -> None:
+    told = set(re.findall(r"^    ([A-Z]\w+)  ", str(telemetry.report_rekey.__doc__), re.MULTILINE))
+    assert len(told) == 10
+    alarms = [template.alarms[f"Keyhop-{name}"] for name in ALARMS]
+    ours = {one["MetricName"] for one in alarms if one.get("Namespace") == "Keyhop"}
+    assert ours - {"NeedsAPerson"} <= told
+    rows = [one for title, one in template.widgets.items() if title.startswith("Re-key")]
+    shown = {line[1] for row in rows for line in row["metrics"] if line[0] == "Keyhop"}
+    assert told - shown == {"ClaimsSettled"}
+
+
+def test_replicate_has_time_for_throttles_and_complete_waits_for_it(template: Deployed) -> None:
+    replicate = template.function("Replicate")
+    assert replicate["MemorySize"] >= 1024
+    assert 300 <= replicate["Timeout"] <= LONGEST_BATCH_SECONDS - 60
+
+
+def test_replicate_reads_and_writes_both_tables_and_never_scans(template: Deployed) -> None:
+    for table in ("Orders", "OrdersByTenant"):
+        may = {"GetItem", "BatchGetItem", "PutItem", "DeleteItem"}
+        assert items(template, "Replicate", table) == may
+        stream = table_arn(f"{table}/stream/2026-11-22T10:00:00.000")
+        assert template.allows("Replicate", "dynamodb:GetRecords", stream)
+    assert not template.allows("Replicate", "dynamodb:GetRecords", table_arn("Listed/stream/1"))
+    assert template.allows("Replicate", "sqs:SendMessage", QUEUE_ARN)
+
+
+def test_who_lists_keys_touches_no_item_of_a_pair(template: Deployed) -> None:
+    for owner in ("ScanSegments", "FinishRun", "VerifyRun", "CleanUp", "EnumerateKeys"):
+        for table in ("Orders", "OrdersByTenant"):
+            assert items(template, owner, table) == set(), owner
+    assert items(template, "PlanRun", "Orders") == {"Scan"}
+    for owner in ("PlanRun", "FinishRun"):
+        assert items(template, owner, "OrdersByTenant.rekey") == {"GetItem", "PutItem"}
+
+
+def test_the_functions_are_told_of_pairs(template: Deployed) -> None:
+    settings = ReplicateSettings.from_env(template.environment("Replicate"))
+    assert settings.pairs == (Allowed("Orders", "OrdersByTenant"),)
+    assert settings.queue == QUEUE_URL
+    worker = JobSettings.from_env(template.environment("BackfillItems"))
+    assert worker.pairs == settings.pairs
+    assert worker.tables == []

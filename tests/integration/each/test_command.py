@@ -1,0 +1,185 @@
+"""`keyhop each`, as a person meets it: what it asks, does, tells, and takes back."""
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.databases import Database, Result, keyhop
+from testing.standin.server import StandIn
+
+SIZES = [1, 3, 2] * 40
+ITEM = {"sk": "#feature", "tier": "free", "of": "${key}", "by": "${run}"}
+
+
+@pytest.fixture
+def item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A template's file; the working directory is the test's own."""
+    monkeypatch.chdir(tmp_path)
+    Path("item.json").write_text(json.dumps(ITEM))
+    return "item.json"
+
+
+class Each:
+    """The command on one table, and what is in the table."""
+
+    def __init__(self, database: Database, table: str) -> None:
+        self.database, self.table = database, table
+
+    def __call__(self, *arguments: str) -> Result:
+        return keyhop("each", self.table, "--endpoint-url", self.database.url, *arguments)
+
+    def report(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        result = self(*arguments, "--yes", "-q", "-f", "json")
+        return result.status, json.loads(result.out)
+
+    def items(self) -> dict[tuple[str, str], Any]:
+        pages = self.database.client.get_paginator("scan").paginate(TableName=self.table)
+        return {
+            (item["pk"]["S"], item["sk"]["S"]): item for page in pages for item in page["Items"]
+        }
+
+
+@pytest.fixture
+def each(dynamodb_local_url: str, table_name: str) -> Each:
+    database = Database("dynamodb_local", dynamodb_local_url)
+    database.collections(table_name, SIZES)
+    return Each(database, table_name)
+
+
+def test_put_into_each_collection_and_taken_back(each: Each, item: str) -> None:
+    before = each.items()
+    keys = {partition for partition, _ in before}
+    status, report = each.report("--put", item, "-o", "run")
+    assert (status, report["outcomes"]) == (0, {"put": len(keys)})
+    assert report["write_units"] == pytest.approx(len(keys))
+    put = {key: each_ for key, each_ in each.items().items() if key not in before}
+    assert set(put) == {(key, "#feature") for key in keys}
+    assert all(one["of"] == {"S": key[0]} for key, one in put.items())
+    assert len({one["by"]["S"] for one in put.values()}) == 1
+    changed, *_ = sorted(keys)
+    each.database.client.update_item(
+        TableName=each.table,
+        Key={"pk": {"S": changed}, "sk": {"S": "#feature"}},
+        UpdateExpression="SET tier = :p",
+        ExpressionAttributeValues={":p": {"S": "gold"}},
+    )
+    status, report = each.report("--undo", "run")
+    assert (status, report["outcomes"]) == (3, {"deleted": len(keys) - 1, "changed": 1})
+    assert set(each.items()) == {*before, (changed, "#feature")}
+
+
+def test_another_run_puts_nothing_over_what_is_there(each: Each, item: str) -> None:
+    keys = {partition for partition, _ in each.items()}
+    assert each.report("--put", item, "-o", "one")[0] == 0
+    before = each.items()
+    status, report = each.report("--put", item, "-o", "two", "--keys", "one/keys")
+    assert (status, report["outcomes"], report["list"]) == (0, {"there": len(keys)}, None)
+    assert each.report("--undo", "two", "-o", "undo")[1]["outcomes"] == {}
+    assert each.items() == before
+
+
+def test_a_dry_run_tells_what_it_comes_to_and_writes_nothing(each: Each, item: str) -> None:
+    before = each.items()
+    result = each("--put", item, "--dry-run", "-f", "json")
+    told = json.loads(result.out)
+    assert result.status == 0
+    assert told["keys"] == str(len(SIZES))
+    assert told["writes"].startswith(f"about {len(SIZES)} WRU, 1 for each key")
+    assert each.items() == before
+    assert [*Path().iterdir()] == [Path("item.json")]
+
+
+def test_without_a_yes_nothing_is_read_or_written(each: Each, item: str) -> None:
+    result = each("--put", item)
+    assert (result.status, "add --yes" in result.err) == (2, True)
+    assert [*Path().iterdir()] == [Path("item.json")]
+
+
+def test_one_item_of_each_is_updated_and_deleted(each: Each, item: str) -> None:
+    sort_keys = Counter(sort for _, sort in each.items())
+    sort, count = min(sort_keys.items(), key=lambda entry: entry[1])
+    gone = len(SIZES) - count
+    assert gone > 0
+    where = ("--item", json.dumps({"sk": sort}))
+    update = ("--update", "SET plan = :free", "--values", '{":free": "free"}', *where)
+    status, report = each.report(*update, "-o", "update")
+    assert (status, report["outcomes"]) == (0, {"updated": count, "gone": gone})
+    assert Counter("plan" in one for one in each.items().values())[True] == count
+    status, report = each.report("--delete", *where, "-o", "delete")
+    assert (status, report["outcomes"]) == (0, {"deleted": count, "gone": gone})
+    assert sort not in {found for _, found in each.items()}
+
+
+def test_only_some_keys(each: Each, item: str) -> None:
+    keys = {partition for partition, _ in each.items()}
+    wanted = {key for key in keys if key.startswith("k1")}
+    status, report = each.report("--put", item, "--where", "begins_with(k1)")
+    assert (status, report["outcomes"]) == (0, {"put": len(wanted)})
+    assert {key for key, sort in each.items() if sort == "#feature"} == wanted
+
+
+def test_no_more_is_written_than_is_allowed(each: Each, item: str) -> None:
+    status, report = each.report("--put", item, "-o", "run", "--max-write-units", "50")
+    assert (status, report["finished"]) == (4, False)
+    assert report["write_units"] <= 50
+    done = report["outcomes"]["put"]
+    status, report = each.report("-o", "run", "--resume")
+    assert (status, report["outcomes"]) == (0, {"put": len(SIZES)})
+    assert 0 < done < len(SIZES)
+
+
+def test_interrupted_it_goes_on(
+    strict: Database, stand_in: StandIn, table_name: str, item: str
+) -> None:
+    strict.collections(table_name, [1] * 30)
+    each = Each(strict, table_name)
+    seen: list[str] = []
+
+    def interrupt(operation: str, request: Any) -> None:
+        seen.append(operation)
+        if seen.count("Scan") == 1 and operation == "Scan":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    stand_in.fault = interrupt
+    result = each("--put", item, "--yes", "-o", "run")
+    assert result.status == 130
+    assert "Continue with --output run --resume." in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "give one thing to do"),
+        (["--put", "item.json", "--delete"], "--put and --delete"),
+        (["--put", "none.json"], "none.json cannot be read"),
+        (["--put", "item.json", "--guard", "perhaps"], "'perhaps' is not one of"),
+        (["--put", "item.json", "--overwrite", "--guard", "look"], "needs --guard transaction"),
+        (["--put", "item.json", "--item", "sk=1"], "--item is for --update and --delete"),
+        (["--update", "SET n = n + :a", "--values", '{":a": 1}', "--item", "sk=1"], "made of n"),
+        (["--update", "SET n = :a", "--item", "sk=1"], ":a"),
+        (["--update", "SET n = :a", "--values", "{", "--item", "sk=1"], "--values is not JSON"),
+        (["--delete", "--item", "PROFILE"], "NAME=VALUE"),
+        (["--delete"], "sort key"),
+        (["--put", "item.json", "--where", "like(x)"], "begins_with(TEXT)"),
+        (["--put", "item.json", "--where", "matches(()"], "no regular expression"),
+        (["--put", "item.json", "--keys", "nowhere"], "nowhere holds no finished run"),
+        (["--undo", "nowhere"], "nowhere holds no finished run"),
+        (["--put", "item.json", "--resume"], "--resume needs --output"),
+        (["--put", "item.json", "--batch", "5"], "--batch is for"),
+    ],
+)
+def test_a_wrong_input_is_told_in_one_line(
+    each: Each, item: str, arguments: list[str], says: str
+) -> None:
+    before = each.items()
+    result = each(*arguments, "--yes")
+    assert (result.status, result.out) == (2, b"")
+    assert says in result.err
+    assert result.err.count("\n") == 1
+    assert each.items() == before
+    assert [*Path().iterdir()] == [Path("item.json")]

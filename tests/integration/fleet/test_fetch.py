@@ -1,0 +1,241 @@
+"""`keyhop fetch`: a run of a deployment becomes one of a directory, whatever its files say."""
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from keyhop.cli.exit_status import DONE
+from keyhop.cli.fetch import fetch
+from keyhop.cli.fleet_actions import fetch as fetch_command
+from keyhop.cli.options import Options
+from keyhop.cli.stack import Stack
+from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import BrokenPromise, CannotStart, KeyhopError, RunConflict
+from keyhop.jobs.finish import sum_up
+from keyhop.jobs.journal import Journal
+from keyhop.keys.logical import listed
+from keyhop.storage.local import Directory
+
+from testing.databases import Database, keyhop
+from tests.integration.fleet.conftest import SIZES
+from tests.integration.fleet.test_logical import sharded, through
+from tests.machine import Machine
+
+
+@pytest.fixture
+def keys(strict: Database, table_name: str) -> set[str]:
+    return strict.collections(table_name, SIZES)
+
+
+@pytest.fixture
+def run(machine: Machine, keys: set[str], table_name: str) -> Journal:
+    """A finished run of several groups."""
+    machine.start({"table": table_name, "segments": 96, "maxConcurrency": 2}, "run")
+    return machine.runs.journal("run")
+
+
+def take(run: Journal, path: Path, stop: Event | None = None) -> dict[str, Any]:
+    return fetch(run, path, stop or Event(), lambda done, total: None)
+
+
+def found(path: Path) -> Counter[str]:
+    """The keys of a run in a directory; it is checked to be whole."""
+    journal = Journal(Directory(path))
+    plan = journal.plan()
+    assert plan is not None
+    totals = sum_up(journal, plan)[0]
+    assert len(totals.finished) == plan.groups
+    return Counter(key["pk"]["S"] for part in totals.parts for _, key in journal.keys(plan, part))
+
+
+def put(machine: Machine, name: str, content: bytes) -> None:
+    machine.runs.store("run").replace(name, content)
+
+
+def test_the_directory_is_that_of_a_run_of_keyhop_keys(
+    run: Journal, keys: set[str], strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    manifest = take(run, tmp_path / "keys")
+    assert found(tmp_path / "keys") == Counter(keys)
+    names = {entry.name for entry in (tmp_path / "keys").iterdir() if entry.name[0] != "."}
+    assert names == {"run.json", "manifest.json", "commits", "parts"}
+    assert json.loads((tmp_path / "keys" / "manifest.json").read_bytes()) == manifest
+    # And the command takes it for one.
+    place = ("--output", str(tmp_path / "keys"), "--endpoint-url", strict.url)
+    assert "finished" in keyhop("keys", table_name, "--resume", *place).err
+
+
+def test_logical_keys_come_with_the_physical_ones(
+    machine: Machine, strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    expected = sharded(strict, table_name)
+    through(machine, {"table": table_name, "logical": True})
+    remote = machine.runs.journal("run")
+    manifest = take(remote, tmp_path)
+    assert all((tmp_path / part["name"]).is_file() for part in manifest["parts"])
+    local = Journal(Directory(tmp_path))
+    plan = local.plan()
+    assert plan is not None
+    assert Counter(key["pk"]["S"] for keys in listed(local, plan) for key in keys) == expected
+
+
+def test_what_broke_off_goes_on_and_takes_nothing_twice(
+    run: Journal, keys: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, asked = Event(), []
+    content = Journal.content
+
+    def slow(journal: Journal, part: Any) -> Any:
+        if journal is run:
+            asked.append(part.name)
+            if len(asked) == 3:
+                stop.set()
+        return content(journal, part)
+
+    monkeypatch.setattr(Journal, "content", slow)
+    with pytest.raises(Stopped):
+        take(run, tmp_path, stop)
+    assert not (tmp_path / "manifest.json").exists()
+    here = {f"parts/{one.name}" for one in (tmp_path / "parts").iterdir() if one.stat().st_size}
+    asked.clear()
+    take(run, tmp_path)
+    assert found(tmp_path) == Counter(keys)
+    assert not here & set(asked)
+    asked.clear()
+    take(run, tmp_path)
+    assert asked == [], "all of it is there"
+
+
+def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there_is_told(
+    run: Journal, machine: Machine, keys: set[str], tmp_path: Path
+) -> None:
+    manifest = take(run, tmp_path)
+    name = manifest["parts"][0]["name"]
+    (tmp_path / name).write_bytes(b"x" * manifest["parts"][0]["size"])
+    take(run, tmp_path)
+    assert found(tmp_path) == Counter(keys)
+    put(machine, name, b"x" * manifest["parts"][0]["size"])
+    with pytest.raises(BrokenPromise, match="is not as it was committed"):
+        take(run, tmp_path / "another")
+    assert not (tmp_path / "another" / "manifest.json").exists()
+    put(machine, name, b"")
+    with pytest.raises(BrokenPromise, match="is not as it was committed"):
+        take(run, tmp_path / "yet-another")
+
+
+def test_a_directory_of_something_else_is_refused(
+    run: Journal, machine: Machine, table_name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
+    with pytest.raises(RunConflict, match="holds other files"):
+        take(run, tmp_path / "photos")
+    with pytest.raises(RunConflict, match="is a file"):
+        take(run, tmp_path / "photos" / "cat.jpg")
+    take(run, tmp_path / "run")
+    machine.start({"table": table_name}, "other")
+    with pytest.raises(RunConflict, match="holds other files"):
+        take(machine.runs.journal("other"), tmp_path / "run")
+    assert [one.name for one in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
+
+
+EVIL = b"evil"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil",
+        "parts/../../evil",
+        "/evil",
+        "parts/g00000-s000000-000000000000.jsonl.gz/../../../evil",
+        "run.json",
+        ".ssh/authorized_keys",
+    ],
+)
+def test_a_commit_that_names_another_file_is_refused_and_nothing_is_written(
+    run: Journal, machine: Machine, tmp_path: Path, name: str
+) -> None:
+    """Whoever can write to the bucket could name any file, with its true SHA-256."""
+    commit = run.load("commits/g00000-s000000.json")
+    commit["parts"] = [
+        {"name": name, "size": 4, "sha256": hashlib.sha256(EVIL).hexdigest(), "header": 0}
+        | {"blocks": [[0, 1, 4]]}
+    ]
+    put(machine, "commits/g00000-s000000.json", json.dumps(commit).encode())
+    if name.startswith("parts/"):
+        put(machine, name, EVIL)
+    place = tmp_path / "a" / "b"
+    with pytest.raises(BrokenPromise, match="which is no part of it"):
+        take(run, place)
+    assert not [one for one in tmp_path.rglob("*") if one.is_file() and one.read_bytes() == EVIL]
+    assert not (place / "manifest.json").exists()
+
+
+def test_a_manifest_that_names_another_file_is_refused(
+    run: Journal, machine: Machine, tmp_path: Path
+) -> None:
+    manifest = run.load("manifest.json")
+    stray = {"name": "parts/stray", "size": 4, "sha256": "", "keys": 1}
+    put(machine, "parts/stray", EVIL)
+    put(machine, "manifest.json", json.dumps({**manifest, "parts": [stray]}).encode())
+    with pytest.raises(BrokenPromise, match="'parts/stray', which is no part of it"):
+        take(run, tmp_path)
+
+
+def test_objects_with_other_names_among_the_commits_are_passed_over(
+    run: Journal, machine: Machine, keys: set[str], tmp_path: Path
+) -> None:
+    for name in ("../../evil", "g1.json", "/x", "g00000-s000000.js"):
+        machine.runs.s3.put_object(
+            Bucket=machine.runs.bucket, Key=f"runs/run/commits/{name}", Body=EVIL
+        )
+    take(run, tmp_path / "a" / "b")
+    assert found(tmp_path / "a" / "b") == Counter(keys)
+    assert not [one for one in tmp_path.rglob("*") if one.is_file() and one.read_bytes() == EVIL]
+
+
+class Nobody:
+    """Step Functions, which has forgotten all executions."""
+
+    def describe_execution(self, executionArn: str) -> Any:  # noqa: N803
+        raise ClientError({"Error": {"Code": "ExecutionDoesNotExist"}}, "DescribeExecution")
+
+
+def options(run: str, directory: str, format_: str | None = None) -> Options:
+    return Options(run=run, directory=directory, format=format_, quiet=True)
+
+
+@pytest.fixture
+def stack(machine: Machine) -> Stack:
+    outputs = {"ResultsBucketName": machine.runs.bucket, "StateMachineArn": "arn:aws:states:::x"}
+    clients = {"s3": machine.runs.s3, "stepfunctions": Nobody()}
+    return Stack("Keyhop", outputs, clients.__getitem__)
+
+
+def test_keys_are_printed_and_a_result_is_told(
+    run: Journal, stack: Stack, keys: set[str], tmp_path: Path, capsysbinary: Any
+) -> None:
+    assert fetch_command(options("run", "-"), lambda: stack) == DONE
+    assert Counter(capsysbinary.readouterr().out.decode().split()) == Counter(keys)
+    assert fetch_command(options("run", "-", "typed-json"), lambda: stack) == DONE
+    printed = capsysbinary.readouterr().out.decode().splitlines()
+    assert {json.loads(line)["pk"]["S"] for line in printed} == keys
+    assert fetch_command(options("run", str(tmp_path), "json"), lambda: stack) == DONE
+    told = json.loads(capsysbinary.readouterr().out)
+    assert (told["run"], told["keys"]) == ("run", len(keys))
+
+
+def test_a_run_that_is_not_finished_or_not_there_is_told(
+    machine: Machine, stack: Stack, keys: set[str], table_name: str, tmp_path: Path
+) -> None:
+    machine.plan({"table": table_name}, machine.execution("begun"))
+    for name in ("begun", "never", "..", "a/b"):
+        with pytest.raises((CannotStart, KeyhopError), match=r"run"):
+            fetch_command(options(name, str(tmp_path / "x")), lambda: stack)
+    assert not (tmp_path / "x").exists()

@@ -1,0 +1,67 @@
+"""A sample of a table's data by several workers, and the second look at its largest collections."""
+
+from functools import partial
+
+import pytest
+from keyhop.errors import TooExpensive
+from keyhop.jobs.plan_run import CONNECTIONS
+from keyhop.report.facts_json import sample_of
+from keyhop.report.second_look import look_again
+from keyhop.report.task import SAMPLE, ReportTask
+
+from testing.databases import BY_DAY, Database
+from tests.integration.conftest import Scans
+from tests.integration.fleet.conftest import units
+from tests.machine import Machine
+
+SIZES = [600, *([1, 2, 4] * 200)]
+
+
+def test_several_workers_sample_within_one_budget(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    strict.create(table_name, **BY_DAY)
+    strict.fill(
+        table_name,
+        (
+            {
+                "pk": {"S": f"USER#{number}"},
+                "sk": {"S": f"{at:06}"},
+                "day": {"S": f"{number}-{at}"},
+                "data": {"S": "x" * 100},
+            }
+            for number, size in enumerate(SIZES)
+            for at in range(size)
+        ),
+    )
+    machine.name = "SampleKeys"
+    machine.own = {"report": partial(ReportTask, segments_per_worker=20)}
+    result = machine.start({"table": table_name, "maxReadUnits": 200}, "sample")
+    journal, plan = machine.runs.begun("sample")
+    assert plan.groups > 2
+    manifest = journal.manifest()
+    assert manifest is not None
+    facts = sample_of(manifest[SAMPLE])
+    assert result["read_units"] == facts.rru <= 200 + 1
+    assert facts.keys is not None
+    assert 0.8 * facts.keys.low <= len(SIZES) <= 1.2 * facts.keys.high
+    connection = machine.deployment.connect(table_name, CONNECTIONS)
+    again = look_again(connection, journal)
+    assert again.biased == ("GSI by-day",)
+    largest = again.top[0]
+    assert 0.7 * largest.items.low <= 600 <= 1.3 * largest.items.high
+    assert largest.place is not None
+    assert units(charged) <= again.rru <= 200 + 1
+
+
+def test_a_look_at_all_keys_is_refused_if_it_may_cost_too_much(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    strict.collections(table_name, [2] * 400)
+    machine.name = "SampleKeys"
+    machine.max_cost = 1e-7
+    with pytest.raises(TooExpensive):
+        machine.start({"table": table_name, "exhaustive": True})
+    assert units(charged) < 100
+    machine.max_cost = 1.0
+    machine.start({"table": table_name, "exhaustive": True})

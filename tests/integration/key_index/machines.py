@@ -1,0 +1,105 @@
+"""The state machines of the key index, walked in this process, over a table and fake services."""
+
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any
+
+from keyhop.jobs.runs import Execution
+from keyhop.key_index.ceiling import check_cost
+from keyhop.key_index.index import table_with_index
+from keyhop.key_index.keepers import MappedKeeper
+from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.registry import Lease
+from keyhop.key_index.request import Order
+from keyhop.streams.event_source import Mappings, Watch
+
+from testing.keepers import KEEPER, QUEUE, Elsewhere, FakeLambda, watch_of
+from testing.schemas.watch import watched
+from tests.machine import Machine, passed_on
+
+BUCKET = "results"
+
+
+@dataclass
+class Machines:
+    """BuildKeyIndex, AuditKeyIndex and RemoveKeyIndex around the machine EnumerateKeys."""
+
+    machine: Machine
+    lambdas: FakeLambda = field(default_factory=FakeLambda)
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    running: set[str] = field(default_factory=set)
+    drifts: list[int] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    max_cost: float = 10.0
+
+    def __post_init__(self) -> None:
+        self.machine.watch = self.watch
+
+    @property
+    def watch(self) -> Watch:
+        return watch_of(self.lambdas, self.elsewhere)
+
+    def is_alive(self, lease: Lease, age: float) -> bool:
+        return lease.holder in self.running
+
+    def start(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
+        execution = self.machine.execution()
+        self.running.add(execution.id)
+        name = f"{action.capitalize()}KeyIndex"
+        try:
+            return dict(watched(name, lambda: self.run(action, given, execution), given))
+        finally:
+            self.running.remove(execution.id)
+
+    def run(self, action: str, given: dict[str, Any], execution: Execution) -> dict[str, Any]:
+        state = self.step(action, "prepare", given, execution, {})
+        while True:
+            following = state["next"]
+            self.steps.append(following)
+            if following == "wait":
+                Event().wait(0.1)  # the state Wait
+                step = "finish" if state.keys() & {"walked", "audited"} else "prepare"
+                state = self.step(action, step, given, execution, state)
+            elif following == "planned":
+                return dict(state["estimate"])
+            elif following == "finish":
+                state = self.step(action, "finish", given, execution, state)
+            elif following == "end":
+                return dict(state["result"])
+            else:
+                for name in ("walk", "audit"):
+                    if name in state and following == "walk":
+                        done = self.machine.start(state[name], walk=True)
+                        state[{"walk": "walked", "audit": "audited"}[name]] = {"run": done["run"]}
+                state = self.step(action, "finish", given, execution, state)
+
+    def step(
+        self,
+        action: str,
+        step: str,
+        given: dict[str, Any],
+        execution: Execution,
+        state: dict[str, Any],
+    ) -> dict[str, Any]:
+        order = Order.parse(action, given)
+        order = replace(order, table=self.machine.indexes.checked(order.table))
+        connection = self.machine.deployment.connect(order.table, 16)
+        table = table_with_index(connection, order.table)
+        life_cycle = LifeCycle(
+            order,
+            connection,
+            table,
+            self.machine.indexes.sentinel,
+            self.machine.indexes.registry(table),
+            MappedKeeper(Mappings(self.lambdas, KEEPER, QUEUE), self.watch),
+            self.machine.runs.journal,
+            execution.id,
+            self.is_alive,
+            settle_seconds=1,
+        )
+        if step == "prepare":
+            check_cost(life_cycle, given, state, self.max_cost)
+        following = passed_on(life_cycle.step(step, state))
+        if "audit" in following.get("result", {}):
+            self.drifts.append(following["result"]["audit"]["drift"])
+        return {**state, **following}

@@ -1,0 +1,241 @@
+"""`auto` at random moments of everything that can happen to a key index: never a partial list.
+
+Builds, audits and removals go on step by step, two at a time, and are stopped anywhere, also in the
+middle of a walk; people write, deploy, turn the stream and the mapping off and on. At any of these
+moments, and between any two writes of a walk, `auto` lists the keys; things also happen between its
+first look at the index and its last.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from keyhop.errors import KeyhopError
+from keyhop.jobs.runs import Execution
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.keeper import keep
+
+from testing.databases import Database
+from testing.key_index_tables import Stream, collections_of
+from testing.marks import prove
+from tests.integration.key_index.machines import Machines
+from tests.integration.key_index.test_belief import turns_the_stream_off
+
+NAMES = [f"k{number}" for number in range(12)]
+ACTIONS = ("build", "audit", "audit", "remove")
+
+
+class Killed(Exception):
+    """The execution, and the walker in the middle of its walk."""
+
+
+@dataclass
+class Life:
+    """A table's life. items: what is in it, by key. active: executions, and where they stand."""
+
+    database: Database
+    table: str
+    machines: Machines
+    chance: random.Random
+    items: dict[str, set[str]] = field(default_factory=dict)
+    active: dict[str, Iterator[None]] = field(default_factory=dict)
+    streams: dict[str, Stream] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    is_walking: bool = False
+
+    def happen(self) -> None:
+        """One thing, whatever it is."""
+        mappings = self.machines.lambdas.mappings.values()
+        is_off = any(mapping["State"] == "Disabled" for mapping in mappings)
+        weighted = {
+            self.start: 1,
+            self.advance: 25,
+            self.stop: 0.3,
+            self.write: 8,
+            self.deploy: 0.3 if self.machines.machine.places else 5,
+            self.turn_mapping: 5 if is_off else 0.5,
+            self.turn_stream: 0.1,
+            self.auto: 12,
+        }
+        (event,) = self.chance.choices(list(weighted), list(weighted.values()))
+        event()
+        self.keep()
+
+    def start(self) -> None:
+        if len(self.active) < 2:
+            execution = self.machines.machine.execution()
+            self.machines.running.add(execution.id)
+            action = self.chance.choice(ACTIONS)
+            self.active[execution.id] = self._action(action, execution)
+
+    def advance(self) -> None:
+        if self.active:
+            name = self.chance.choice(list(self.active))
+            try:
+                next(self.active[name])
+            except StopIteration:
+                self._over(name, "ended")
+            except (Killed, KeyhopError) as error:
+                self._over(name, type(error).__name__)
+
+    def stop(self) -> None:
+        if self.active:
+            self._over(self.chance.choice(list(self.active)), "stopped")
+
+    def write(self) -> None:
+        name, sort = self.chance.choice(NAMES), self.chance.choice("ab")
+        key = {"pk": {"S": name}, "sk": {"S": sort}}
+        sorts = self.items.setdefault(name, set())
+        if sort in sorts:
+            self.database.client.delete_item(TableName=self.table, Key=key)
+            sorts.remove(sort)
+        else:
+            self.database.client.put_item(TableName=self.table, Item=key)
+            sorts.add(sort)
+
+    def deploy(self) -> None:
+        """keyIndex is taken out of the context, and ReleaseKeeper does its work; or put back."""
+        if self.machines.machine.places:
+            self.machines.machine.places = {}
+            self.machines.lambdas.mappings.clear()
+        else:
+            self.machines.machine.places = {self.table: None}
+
+    def turn_mapping(self) -> None:
+        """Off, or on again a day later: the stream has forgotten what it told meanwhile."""
+        for uuid, mapping in self.machines.lambdas.mappings.items():
+            is_on = mapping["State"] == "Enabled"
+            self.machines.lambdas.update_event_source_mapping(uuid, Enabled=not is_on)
+            if not is_on and (stream := self._stream()) is not None:
+                stream.new()
+
+    def turn_stream(self) -> None:
+        if self._arn():
+            turns_the_stream_off(self.machines, self.database, self.table)
+
+    def auto(self) -> None:
+        """A list; it lacks no key that was there from its beginning to its end."""
+        before = self._keys()
+        machine = self.machines.machine
+        scan, is_first = machine.scan, [True]
+
+        def interrupted(*arguments: Any, **named: Any) -> Any:
+            if is_first and is_first.pop() and self.chance.random() < 0.3:
+                self.counts["interrupted"] += 1
+                for _ in range(self.chance.randrange(1, 4)):
+                    (event,) = self.chance.choices(
+                        [self.advance, self.write, self.turn_mapping, self.stop], [6, 3, 2, 1]
+                    )
+                    event()
+                self.keep()
+            return scan(*arguments, **named)
+
+        if not self.is_walking:
+            machine.scan = interrupted
+        try:
+            read = machine.start({"table": self.table})
+        finally:
+            machine.scan = scan
+        listed = {key["pk"]["S"] for key in machine.keys(read["run"])}
+        lacking = (before & self._keys()) - listed
+        assert not lacking, (lacking, read, self.counts)
+        self.counts[f"auto by {read['method']}"] += 1
+        self.counts["anew"] += read["run"].endswith("-anew")
+
+    def keep(self) -> None:
+        """The keeper works off what the stream tells, if its mapping is at work."""
+        stream = self._stream()
+        mappings = self.machines.lambdas.mappings.values()
+        enabled = [m for m in mappings if m["State"] == "Enabled"]
+        if stream is None or all(m["EventSourceArn"] != self._arn() for m in enabled):
+            return
+        while records := stream.new():
+            keep(records, collections_of(self.database, self.table))
+
+    def _action(self, action: str, execution: Execution) -> Iterator[None]:
+        given = {"table": self.table}
+        if action != "remove":
+            given["graceSeconds"] = 0  # type: ignore[assignment]
+        state: dict[str, Any] = {"next": "wait"}
+        step = "prepare"
+        while state["next"] != "end":
+            state = self.machines.step(action, step, given, execution, state)
+            yield
+            if state["next"] == "walk":
+                for job, walked in (("walk", "walked"), ("audit", "audited")):
+                    if job in state:
+                        self.is_walking = True
+                        try:
+                            done = self.machines.machine.start(state[job], walk=True)
+                        finally:
+                            self.is_walking = False
+                        state[walked] = {"run": done["run"]}
+                        yield
+            if state["next"] in ("walk", "finish"):
+                step = "finish"
+
+    def _over(self, name: str, how: str) -> None:
+        self.active.pop(name, None)
+        self.machines.running.discard(name)
+        self.counts[how] += 1
+
+    def _keys(self) -> set[str]:
+        return {name for name, sorts in self.items.items() if sorts}
+
+    def _arn(self) -> str:
+        told = self.database.client.describe_table(TableName=self.table)["Table"]
+        is_on = told.get("StreamSpecification", {}).get("StreamEnabled")
+        return str(told["LatestStreamArn"]) if is_on else ""
+
+    def _stream(self) -> Stream | None:
+        arn = self._arn()
+        if arn and arn not in self.streams:
+            self.streams[arn] = Stream(self.database, self.table)
+        return self.streams.get(arn)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    "runs", [40, prove(200), pytest.param(1_000, marks=pytest.mark.prove_long)]
+)
+def test_auto_never_returns_a_partial_list(
+    dynamodb: Database,
+    table_name: str,
+    machines: Machines,
+    monkeypatch: pytest.MonkeyPatch,
+    runs: int,
+) -> None:
+    chance = random.Random(runs)
+    dynamodb.collections(table_name, [])
+    life = Life(dynamodb, table_name, machines, chance)
+    writes = {name: getattr(Collections, name) for name in ("put", "delete")}
+
+    def disturbed(name: str) -> Any:
+        def call(collections: Collections, *given: Any) -> Any:
+            """Between two writes of a walk: a list, or the end of the walk."""
+            if life.is_walking and collections.is_fenced:
+                dice = chance.random()
+                if dice < 0.02:
+                    raise Killed
+                if dice < 0.10:
+                    life.auto()
+            return writes[name](collections, *given)
+
+        return call
+
+    for name in writes:
+        monkeypatch.setattr(Collections, name, disturbed(name))
+    for _ in range(10):
+        life.write()
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    while life.counts["auto by index"] + life.counts["auto by skip"] < runs:
+        life.happen()
+    assert life.counts["auto by index"] > runs / 50, life.counts
+    assert life.counts["ended"] > runs / 100, life.counts
+    if runs >= 1_000:
+        assert life.counts["anew"] > 0, life.counts
+        assert life.counts["Killed"] > 0, life.counts
+    print(dict(life.counts))

@@ -1,0 +1,127 @@
+"""`keyhop keys` and the key index of a deployment: when it is read, and when not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keyhop.errors import CannotStart
+from keyhop.jobs.local import LocalJob
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.sentinel import Sentinel
+from keyhop.streams.event_source import Watch
+
+from testing.databases import Database, keyhop
+from testing.keepers import FakeLambda
+from testing.key_index_tables import table_of
+from tests.integration.key_index.command import (
+    attach,
+    failing_after,
+    index,
+    keys_from,
+)
+
+
+def test_auto_reads_an_index_that_is_kept_and_was_audited(
+    dynamodb: Database,
+    table_name: str,
+    lambdas: FakeLambda,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+    attach(dynamodb, table_name, lambdas)
+    refused = index(dynamodb, "build", table_name)
+    assert (refused.status, "give --stack" in refused.err) == (2, True)
+    stack = ("--stack", "Keyhop")
+    assert index(dynamodb, "build", table_name, *stack).status == 0
+    read, keys = keys_from(dynamodb, table_name, *stack)
+    assert ("index: the key index is kept" in read.err, len(keys)) == (True, 5)
+    assert "no audit of it is on record" in keys_from(dynamodb, table_name)[0].err
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    alone = sentinel.item_of({"pk": {"S": "nobody"}})
+    dynamodb.client.put_item(TableName=table_name, Item=alone)
+    assert index(dynamodb, "audit", table_name, "--grace", "0", *stack).status == 3
+    assert index(dynamodb, "audit", table_name, "--grace", "0", *stack).status == 0
+    read, keys = keys_from(dynamodb, table_name, *stack)
+    assert "found no drift" in read.err
+    assert len(keys) == 5
+    plan = ("keys", table_name, "--plan", "--endpoint-url", dynamodb.url, "-f", "json")
+    told = json.loads(keyhop(*plan, *stack).out)
+    assert (told["method"], told["key_index"]["read"]) == ("index", True)
+    assert told["methods"]["index"]["read_units"]["estimate"] == 0.5
+    told = json.loads(keyhop(*plan).out)
+    assert (told["method"], "index" in told["methods"]) == ("skip", False)
+    assert told["key_index"] == {"read": False, "why": "no audit of it is on record here"}
+    shown = index(dynamodb, "status", table_name, *stack).out.decode()
+    assert "auto      reads it" in shown
+    assert "lease     free" in shown
+    refused = index(dynamodb, "remove", table_name, *stack)
+    assert (refused.status, "RemoveKeyIndex" in refused.err) == (2, True)
+    monkeypatch.setattr(Watch, "followers", lambda watch, stream: None)
+    assert "cannot be seen" in keys_from(dynamodb, table_name, *stack)[0].err
+    assert "--no-keeper" in index(dynamodb, "remove", table_name, *stack).err
+    assert index(dynamodb, "remove", table_name, "--no-keeper", *stack).status == 0
+
+
+def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed(
+    dynamodb: Database,
+    table_name: str,
+    lambdas: FakeLambda,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dynamodb.collections(table_name, [2] * 30)
+    attach(dynamodb, table_name, lambdas)
+    stack = ("--stack", "Keyhop")
+    assert index(dynamodb, "build", table_name, *stack).status == 0
+    uuid = next(iter(lambdas.mappings))
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    work = LocalJob.work
+
+    def spoiled(job: LocalJob, *given: Any, **named: Any) -> bool:
+        """The keeper is turned off before the index is read, and sentinels go."""
+        if job.plan.method == "index":
+            lambdas.update_event_source_mapping(uuid, Enabled=False)
+            for name in ("k1", "k2"):
+                key = sentinel.key_of({"pk": {"S": name}})
+                dynamodb.client.delete_item(TableName=table_name, Key=key)
+        return work(job, *given, **named)
+
+    monkeypatch.setattr(LocalJob, "work", spoiled)
+    for more in ((), ("--output", str(tmp_path / "run"))):
+        lambdas.mappings[uuid] |= {"State": "Enabled", "LastModified": 1}
+        read = keys_from(dynamodb, table_name, *stack, *more)[0]
+        assert read.status == 0
+        assert "not to be believed any more" in read.err
+        listed = read.out or b"".join(
+            part.read_bytes() for part in (tmp_path / "run" / "parts").iterdir()
+        )
+        assert len(listed.splitlines()) == len(set(listed.splitlines())) == 30
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (manifest["method"], manifest["keys"]) == ("skip", 30)
+    assert "mapping is Disabled" in manifest["reason"]
+
+
+def test_an_index_that_is_being_removed_is_not_read(
+    dynamodb: Database,
+    table_name: str,
+    lambdas: FakeLambda,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A removal that cannot go on has deleted some sentinels, and the audit was before that."""
+    dynamodb.collections(table_name, [2] * 20)
+    attach(dynamodb, table_name, lambdas)
+    stack = ("--stack", "Keyhop")
+    assert index(dynamodb, "build", table_name, *stack).status == 0
+    assert "index: the key index is kept" in keys_from(dynamodb, table_name, *stack)[0].err
+    mappings = dict(lambdas.mappings)
+    lambdas.mappings.clear()
+    delete = Collections.delete
+    monkeypatch.setattr(
+        Collections, "delete", failing_after(7, delete, CannotStart("this far and no further"))
+    )
+    assert index(dynamodb, "remove", table_name, *stack).status == 2
+    lambdas.mappings |= mappings
+    read, keys = keys_from(dynamodb, table_name, *stack)
+    assert "no audit of it is on record" in read.err
+    assert len(keys) == 20

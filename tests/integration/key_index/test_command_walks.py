@@ -1,0 +1,118 @@
+"""`keyhop index` interrupted, and gone on with."""
+
+import itertools
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keyhop.errors import CannotStart
+from keyhop.key_index.collections import Collections
+from keyhop.key_index.sentinel import Sentinel
+
+from testing.databases import Database
+from testing.keepers import FakeLambda
+from testing.key_index_tables import drift, table_of
+from tests.integration.key_index.command import (
+    attach,
+    failing_after,
+    index,
+    listed,
+    report_of,
+)
+
+
+def test_an_interrupted_walk_says_so_and_can_be_repeated(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dynamodb.collections(table_name, [2] * 30)
+    put = Collections.put
+    calls: list[int] = []
+
+    def interrupting(self: Collections, partition: Any) -> bool:
+        calls.append(1)
+        if len(calls) == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+        return put(self, partition)
+
+    monkeypatch.setattr(Collections, "put", interrupting)
+    interrupted = index(dynamodb, "build", table_name)
+    assert (interrupted.status, "Interrupted" in interrupted.err) == (130, True)
+    monkeypatch.setattr(Collections, "put", put)
+    assert index(dynamodb, "build", table_name).status == 0
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+
+
+def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is settled is not read again: each collection is listed once over both starts."""
+    expected = dynamodb.collections(table_name, [2, 1, 3] * 80, filling=4_000)
+    where = ("--output", str(tmp_path / "walks"))
+    put = Collections.put
+    calls = itertools.count()
+
+    def interrupting(self: Collections, partition: Any) -> bool:
+        if next(calls) == 160:
+            os.kill(os.getpid(), signal.SIGINT)
+        return put(self, partition)
+
+    monkeypatch.setattr(Collections, "put", interrupting)
+    assert index(dynamodb, "build", table_name, *where).status == 130
+    monkeypatch.setattr(Collections, "put", put)
+    assert 0 < listed(tmp_path / "walks" / "build").total() < len(expected)
+    refused = index(dynamodb, "build", table_name, *where)
+    assert (refused.status, "add --resume" in refused.err) == (2, True)
+    more = (*where, "--resume")
+    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r", *more)
+    assert (status, built["audit"]["drift"]) == (0, 0)
+    assert built["build"]["collections"] == built["audit"]["collections"] == len(expected)
+    for walk in ("build", "audit"):
+        assert listed(tmp_path / "walks" / walk) == Counter(expected)
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+    again = index(dynamodb, "build", table_name, *where)
+    assert (again.status, "holds a finished run" in again.err) == (2, True)
+
+
+def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages are visited again, when nothing is wrong with them any more."""
+    dynamodb.collections(table_name, [2] * 30)
+    assert index(dynamodb, "build", table_name).status == 0
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    for number in range(9):
+        key = sentinel.key_of({"pk": {"S": f"k{number}"}})
+        dynamodb.client.delete_item(TableName=table_name, Key=key)
+    where = ("--output", str(tmp_path / "walks"))
+    put = Collections.put
+    interrupted = CannotStart("this far and no further")
+    monkeypatch.setattr(Collections, "put", failing_after(4, put, interrupted))
+    assert index(dynamodb, "audit", table_name, *where).status == 2
+    monkeypatch.setattr(Collections, "put", put)
+    more = (*where, "--resume")
+    refused = index(dynamodb, "audit", table_name, *more, "--no-repair")
+    assert (refused.status, "begun without --no-repair" in refused.err) == (2, True)
+    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
+    assert (status, audit["missing"], audit["repaired"], audit["put"]) == (3, 9, 9, 9)
+    assert audit["collections"] == 30
+
+
+def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
+    dynamodb: Database, table_name: str, tmp_path: Path, lambdas: FakeLambda
+) -> None:
+    """However long the keeper may need: else the page is read, and waits, again and again."""
+    dynamodb.collections(table_name, [2] * 5)
+    assert index(dynamodb, "build", table_name).status == 0
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    key = sentinel.key_of({"pk": {"S": "k3"}})
+    dynamodb.client.delete_item(TableName=table_name, Key=key)
+    attach(dynamodb, table_name, lambdas)
+    more = ("--grace", "0.4", "--output", str(tmp_path / "walks"), "--stack", "Keyhop")
+    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
+    assert (status, audit["missing"], audit["repaired"]) == (3, 1, 1)
+    assert len(list((tmp_path / "walks" / "audit" / "commits").iterdir())) == 1

@@ -1,0 +1,60 @@
+"""A client whose requests meet what happens to requests; each test says which, and when."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+Fate = str | None
+"""throttled; lost: served, without an answer; late: served when it is let (`land`), without an
+answer; killed: this process is dead, and sends nothing more. None: it is served."""
+
+WRITES = {"put_item", "delete_item", "transact_write_items", "update_item"}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Faulty:
+    """client: Keyhop's own. fate: from an operation and its parameters. calls: what was sent."""
+
+    client: Any
+    fate: Callable[[str, Mapping[str, Any]], Fate] = lambda operation, parameters: None
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    is_dead: bool = False
+    _late: list[Callable[[], Any]] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        if self.is_dead:
+            raise Killed
+        with self._lock:
+            self.calls.append((operation, parameters))
+            fate = self.fate(operation, parameters)
+        if fate == "killed":
+            self.is_dead = True
+            raise Killed
+        if fate == "throttled":
+            told = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": ""}}
+            raise ClientError(told, operation)  # type: ignore[arg-type]
+        if fate == "late":
+            self._late.append(lambda: self.client.call(operation, **parameters))
+            raise ReadTimeoutError(endpoint_url="")
+        answer: dict[str, Any] = self.client.call(operation, **parameters)
+        if fate == "lost":
+            raise ReadTimeoutError(endpoint_url="")
+        return answer
+
+    def land(self) -> None:
+        """What was late takes effect, if its conditions hold by now."""
+        with self._lock:
+            late, self._late = self._late, []
+        for request in late:
+            try:
+                request()
+            except ClientError:
+                continue

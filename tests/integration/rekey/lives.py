@@ -1,0 +1,144 @@
+"""A re-key on DynamoDB Local, and who follows its streams: made up, as there are no functions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from keyhop.dynamodb.client import Connection, Endpoint, dynamodb_client
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import Step
+from keyhop.rekey.complete import Ending, How, Options
+from keyhop.rekey.create import Creation
+from keyhop.rekey.life import Starting
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side import SideTable
+
+from testing.databases import Database
+
+KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "N"))
+CHANGES = ("put", "update", "create", "delete")
+DAY = 86_400.0
+SETS_TTL = {"Enabled": True, "AttributeName": "expires"}
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+class Dying:
+    """A client whose process ends before, or after, its nth request that changes something."""
+
+    def __init__(self, client: Any, dies_at: int, after: bool) -> None:
+        self.client, self.dies_at, self.after = client, dies_at, after
+        self.changes = 0
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        changes = operation.startswith(CHANGES)
+        if changes and not self.after and self.changes + 1 == self.dies_at:
+            raise Killed
+        answer: dict[str, Any] = self.client.call(operation, **parameters)
+        self.changes += changes  # what is refused changes nothing
+        if changes and self.after and self.changes == self.dies_at:
+            raise Killed
+        return answer
+
+
+@cache
+def client_at(url: str) -> Any:
+    """Keyhop's own, which takes a seventh of the time of boto3's."""
+    return dynamodb_client(Endpoint(url=url))
+
+
+@dataclass
+class Followers:
+    """Mappings that take two calls to be made, and two to go. also: others, by stream."""
+
+    streams: dict[str, str] = field(default_factory=dict)
+    also: dict[str, list[str]] = field(default_factory=dict)
+
+    def attach(self, stream: str) -> bool:
+        is_on = self.streams.get(stream) == "Creating"
+        self.streams[stream] = "Enabled" if is_on or self.streams.get(stream) else "Creating"
+        return is_on or self.streams[stream] == "Enabled"
+
+    def detach(self, stream: str) -> bool:
+        table = stream.partition("/stream/")[0] + "/stream/"
+        for name in [one for one in self.streams if one.startswith(table)]:
+            if self.streams[name] == "Deleting":
+                del self.streams[name]
+            else:
+                self.streams[name] = "Deleting"
+        return not any(one.startswith(table) for one in self.streams)
+
+    def others(self, stream: str) -> list[str]:
+        return self.also.get(stream, [])
+
+
+@dataclass
+class Life:
+    """Of one pair. now: seconds since 1970, as the actions take it to be."""
+
+    database: Database
+    pair: Pair
+    followers: Followers = field(default_factory=Followers)
+    now: float = 1_800_000_000.0
+
+    def creation(self, client: Any = None, **more: Any) -> Creation:
+        return Creation(
+            self._connection(client), self.pair, KEYS, **{"turns_stream_on": True, **more}
+        )
+
+    def starting(self, client: Any = None) -> Starting:
+        return Starting(self._connection(client), self.pair, self.followers, lambda: self.now)
+
+    def ending(self, how: How, client: Any = None, **options: Any) -> Ending:
+        return Ending(
+            self._connection(client),
+            self.pair.destination,
+            how,
+            self.followers,
+            options=Options(**options),
+            now=lambda: self.now,
+        )
+
+    @property
+    def side(self) -> SideTable:
+        return SideTable(self._connection(), self.pair.side, now=lambda: self.now)
+
+    def begin(self) -> None:
+        until_done(self.creation().step)
+        until_done(self.starting().step)
+
+    def cut_over(self) -> None:
+        """As if a cutover had been, ten days ago."""
+        control = self.side.control()
+        self.side.swap(control, control.changed(serving="destination"))
+        self.side.tell("turned", {"at": self.now - 10 * DAY})
+
+    def described(self, name: str) -> dict[str, Any]:
+        return dict(self.database.client.describe_table(TableName=name)["Table"])
+
+    def expires_by(self, name: str) -> str | None:
+        told = self.database.client.describe_time_to_live(TableName=name)
+        return told["TimeToLiveDescription"].get("AttributeName")  # type: ignore[no-any-return]
+
+    def looks(self, name: str) -> dict[str, Any]:
+        """What of a table must be as it was: its description and all items."""
+        table = self.described(name)
+        table.pop("LatestStreamArn", None)
+        table.pop("LatestStreamLabel", None)
+        items = self.database.client.scan(TableName=name)["Items"]
+        return {"table": table, "items": items, "ttl": self.expires_by(name)}
+
+    def _connection(self, client: Any = None) -> Connection:
+        endpoint = Endpoint(url=self.database.url)
+        return Connection(client or client_at(self.database.url), endpoint)
+
+
+def until_done(step: Callable[[], Step], most: int = 60) -> Step:
+    for _ in range(most):
+        done = step()
+        if done.done:
+            return done
+    raise AssertionError(f"it does not end: {done.says}")

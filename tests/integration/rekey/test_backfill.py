@@ -1,0 +1,142 @@
+"""The backfill on a local database: all is copied, once, and nothing is written over."""
+
+from threading import Event
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.client import Connection
+from keyhop.errors import CannotStart, RunConflict
+from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED
+from keyhop.rekey.pace import BACKFILL
+
+from testing.databases import Database
+from testing.rekey_pairs import RekeyTables, create, order
+from tests.integration.rekey.conftest import Begin
+
+
+def test_every_item_is_copied_and_none_is_written_over(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    orders = [order(number) for number in range(400)]
+    no_tenant = {"pk": {"S": "user"}, "sk": {"S": "none"}}
+    skipped = {**order(1), "pk": {"S": "left"}, "tenant": {"S": "skip"}}
+    sentinel = {"pk": {"S": "user1"}, "sk": {"S": " "}, "keyhop": {"N": "1"}}
+    rekey.put([*orders, no_tenant, skipped])
+    newer = {**order(5), "pk": {"S": "t5"}, "sk": {"S": "user1#order5"}, "total": {"N": "9"}}
+    del newer["tenant"]
+    dynamodb.client.put_item(TableName=rekey.pair.destination, Item=newer)
+    ours = {"sk": sentinel["sk"], "keyhop": sentinel["keyhop"]}
+    dynamodb.client.put_item(TableName=rekey.pair.source, Item=sentinel)
+
+    class Sentinels:
+        item = ours
+
+    job = backfill(rekey, tasks={"sentinels_of": lambda table: Sentinels})
+    assert job.work()
+    _, summary = job.finish()
+    assert summary["counts"] == {COPIED: 399, THERE: 1, LEFT_OUT: 1, OURS: 1, UNMAPPED: 1}
+    there = rekey.copied()
+    assert len(there) == 400
+    assert there[("t5", "user1#order5")]["total"] == {"N": "9"}, "the stream's is newer"
+    (named,) = summary["unmappable"]
+    assert named["why"] == "attribute 'tenant' is missing"
+    assert "user" not in named["key"], "a digest"
+    (listed,) = rekey.side.all_unmapped("forward")
+    assert listed.reason == named["why"]
+    told = rekey.side.told(BACKFILL)
+    assert told["ended"] is not None
+    assert told["counts"] == summary["counts"]
+    assert rekey.side.claims("forward") == []
+
+
+def test_a_place_that_another_owner_has_is_claimed_before_the_page_counts(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name, by="order")
+    rekey.put({"pk": {"S": f"u{n}"}, "sk": {"S": "same" if n < 3 else f"o{n}"}} for n in range(10))
+    job = backfill(rekey)
+    job.work()
+    _, summary = job.finish()
+    assert summary["counts"] == {COPIED: 8, CLAIMED: 2}
+    claims = rekey.side.claims("forward")
+    assert [claim.place for claim in claims] == [{"pk": {"S": "same"}, "sk": {"S": "-"}}] * 2
+    has_it = rekey.copied()[("same", "-")]["user"]["S"]
+    assert {claim.owner["pk"]["S"] for claim in claims} == {"u0", "u1", "u2"} - {has_it}
+
+
+def test_a_run_that_is_stopped_goes_on_at_the_next_item(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(400))
+    job = backfill(rekey)
+    put = job.task._settled
+    left = [150]
+
+    def stopping(item: Any) -> str:
+        left[0] -= 1
+        if not left[0]:
+            job.stop.set()
+        return put(item)
+
+    job.task._settled = stopping
+    assert not job.work()
+    assert 0 < len(rekey.copied()) < 400
+    again = backfill(rekey, resume=True)
+    assert again.work()
+    _, summary = again.finish()
+    assert summary["counts"] == {COPIED: 400}, "no write was made twice"
+    assert len(rekey.copied()) == 400
+
+
+def test_who_is_late_writes_nothing_after_the_end(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(10))
+    job = backfill(rekey)
+    rekey.side.tell(BACKFILL, {**rekey.side.told(BACKFILL), "ended": 1.0})
+    with pytest.raises(RunConflict, match="ended already"):
+        job.work()
+    assert rekey.copied() == {}
+
+
+def test_what_cannot_be_backfilled_is_refused_by_name(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name, replicating=False)
+    with pytest.raises(CannotStart, match="Nothing replicates yet"):
+        backfill(rekey)
+    sharded = {"is_sharded": lambda table: table.name == table_name}
+    with pytest.raises(CannotStart, match="is sharded"):
+        backfill(rekey, tasks=sharded, withoutStream=True)
+    assert backfill(rekey, tasks=sharded, withoutStream=True, withShards=True).work()
+    with pytest.raises(CannotStart, match="no re-key into"):
+        backfill(RekeyTables(dynamodb, rekey.pair.__class__("x", table_name, {}), rekey.side))
+
+
+def test_a_pause_is_kept_until_it_is_over(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(10))
+    rekey.side.tell("throttle", {"rate": 5000, "paused": True})
+    job = backfill(rekey)
+    looks = []
+    valve = job.task._valve
+    look = valve._look
+
+    def looking() -> Any:
+        looks.append(look())
+        if len(looks) == 3:
+            assert rekey.copied() == {}
+            rekey.side.tell("throttle", {"rate": 5000, "paused": False})
+        valve._looked_at = None
+        return looks[-1]
+
+    valve._look = looking
+    job.stop.wait = lambda seconds: Event.is_set(job.stop)
+    assert job.work()
+    assert len(rekey.copied()) == 10
+    assert job.task._destination._writes.budget.max_rate == 5000

@@ -1,0 +1,135 @@
+"""`create` on DynamoDB Local: made once, by whoever, killed wherever."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from keyhop.errors import CannotStart, RunConflict
+from keyhop.rekey.control import Control
+from keyhop.rekey.pair import Pair
+
+from testing.databases import Database
+from testing.marks import prove
+from tests.integration.rekey.lives import SETS_TTL, Dying, Killed, Life, client_at, until_done
+
+INDEX = {
+    "IndexName": "by-day",
+    "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+    "Projection": {"ProjectionType": "KEYS_ONLY"},
+}
+DAY = {"AttributeName": "day", "AttributeType": "S"}
+
+
+@pytest.fixture
+def life(dynamodb: Database, table_name: str) -> Life:
+    dynamodb.create(table_name, AttributeDefinitions=[DAY], GlobalSecondaryIndexes=[INDEX])
+    return Life(dynamodb, Pair(table_name, f"{table_name}-new", {"items": []}))
+
+
+def test_the_destination_has_the_plan_s_keys_the_source_s_indexes_and_a_stream(life: Life) -> None:
+    until_done(life.creation().step)
+    table = life.described(life.pair.destination)
+    assert [key["AttributeName"] for key in table["KeySchema"]] == ["tenant", "order"]
+    assert [index["IndexName"] for index in table["GlobalSecondaryIndexes"]] == ["by-day"]
+    for name in (life.pair.source, life.pair.destination):
+        stream = life.described(name)["StreamSpecification"]
+        assert stream["StreamViewType"] == "NEW_AND_OLD_IMAGES"
+    side = life.side
+    assert (side.plan(), side.control()) == (life.pair, Control())
+
+
+@pytest.mark.parametrize("after", [prove(False), True])
+def test_killed_at_each_change_it_ends_as_if_it_had_not_been(
+    dynamodb: Database, table_name: str, after: bool
+) -> None:
+    for dies_at in count(1):
+        name = f"{table_name}-{dies_at}"
+        dynamodb.create(name)
+        life = Life(dynamodb, Pair(name, f"{name}-new", {"items": []}))
+        dying = Dying(client_at(dynamodb.url), dies_at, after)
+        try:
+            until_done(life.creation(dying).step)
+        except Killed:
+            pass
+        else:
+            break
+        until_done(life.creation().step)
+        side = life.side
+        assert side.told("stream")["arn"] == life.described(name)["LatestStreamArn"]
+        assert life.described(life.pair.destination)["TableStatus"] == "ACTIVE"
+    assert dies_at > 8
+
+
+def test_two_at_once_make_one(life: Life) -> None:
+    one, other = (life.creation() for _ in range(2))
+    until_done(lambda: (one.step(), other.step())[1])
+    assert life.side.told("destination")["identity"]
+
+
+def test_four_processes_at_once_make_one(life: Life) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = pool.map(lambda _: until_done(life.creation().step, 500).done, range(4))
+        assert list(done) == [True] * 4
+    assert life.side.told("destination")["identity"]
+    assert life.side.told("stream")["arn"] == life.described(life.pair.source)["LatestStreamArn"]
+
+
+def test_a_table_of_somebody_else_s_is_refused_and_left_alone(life: Life) -> None:
+    life.database.create(life.pair.destination)
+    before = life.database.tables()
+    with pytest.raises(RunConflict, match="exists, and was not made for this re-key"):
+        life.creation().step()
+    assert life.database.tables() == before
+
+
+def test_another_plan_is_refused(life: Life) -> None:
+    until_done(life.creation().step)
+    other = Pair(life.pair.source, life.pair.destination, {"items": [{"otherwise": "copy"}]})
+    with pytest.raises(RunConflict, match="another plan"):
+        replace(life, pair=other).creation().step()
+
+
+def test_a_stream_with_keys_only_is_told_and_not_changed(
+    dynamodb: Database, table_name: str
+) -> None:
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    dynamodb.create(table_name, StreamSpecification=stream)
+    life = Life(dynamodb, Pair(table_name, f"{table_name}-new", {}))
+    with pytest.raises(CannotStart, match="on with KEYS_ONLY"):
+        life.creation().step()
+    assert life.described(table_name)["StreamSpecification"] == stream
+
+
+def test_a_stream_that_is_off_is_turned_on_only_if_that_was_said(life: Life) -> None:
+    with pytest.raises(CannotStart, match="is off"):
+        life.creation(turns_stream_on=False).step()
+    assert life.pair.side not in life.database.tables()
+
+
+def test_a_side_table_of_somebody_else_s_is_left_alone(life: Life) -> None:
+    life.database.create(life.pair.side)
+    life.database.fill(life.pair.side, [{"pk": {"S": "plan"}, "sk": {"S": "mine"}}])
+    with pytest.raises(RunConflict, match="not empty, and has no plan"):
+        life.creation().step()
+
+
+def test_an_empty_table_with_the_keys_is_adopted_if_that_was_said(life: Life) -> None:
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    life.database.create(
+        life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=stream
+    )
+    until_done(life.creation(adopt=True).step)
+    assert life.side.told("destination")["adopted"]
+
+
+def test_a_table_whose_items_expire_already_is_not_adopted(life: Life) -> None:
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    life.database.create(
+        life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=stream
+    )
+    life.database.client.update_time_to_live(
+        TableName=life.pair.destination, TimeToLiveSpecification=SETS_TTL
+    )
+    with pytest.raises(CannotStart, match="off until the cutover"):
+        life.creation(adopt=True).step()

@@ -1,0 +1,290 @@
+"""`complete` and `cancel` on DynamoDB Local: nothing of Keyhop's is left, killed or not."""
+
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from keyhop.cli.rekey_changes import move_expiry
+from keyhop.dynamodb.client import Connection
+from keyhop.errors import CannotStart, RunConflict
+from keyhop.rekey.expiry import follow
+from keyhop.rekey.pair import Pair
+
+from testing.databases import Database
+from testing.marks import prove
+from tests.integration.rekey.lives import DAY, SETS_TTL, Dying, Killed, Life, client_at, until_done
+
+STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
+@pytest.fixture
+def life(dynamodb: Database, table_name: str) -> Life:
+    return new_life(dynamodb, table_name)
+
+
+def new_life(dynamodb: Database, name: str, **more: Any) -> Life:
+    dynamodb.create(name, **more)
+    dynamodb.client.update_time_to_live(TableName=name, TimeToLiveSpecification=SETS_TTL)
+    dynamodb.fill(name, [{"pk": {"S": "a"}, "sk": {"S": str(number)}} for number in range(3)])
+    return Life(dynamodb, Pair(name, f"{name}-new", {"items": []}))
+
+
+def tables_of(life: Life) -> list[str]:
+    return [name for name in life.database.tables() if name.startswith(life.pair.source)]
+
+
+def test_cancelled_all_is_as_it_was(life: Life) -> None:
+    before = life.looks(life.pair.source)
+    life.begin()
+    until_done(life.ending("cancel", delete=life.pair.destination).step)
+    assert life.looks(life.pair.source) == before
+    assert tables_of(life) == [life.pair.source]
+    assert life.followers.streams == {}
+
+
+def test_cancelled_without_a_name_the_destination_is_kept(life: Life) -> None:
+    life.begin()
+    until_done(life.ending("cancel").step)
+    assert tables_of(life) == [life.pair.source, life.pair.destination]
+
+
+def test_a_stream_that_was_on_stays_on(dynamodb: Database, table_name: str) -> None:
+    life = new_life(dynamodb, table_name, StreamSpecification=STREAM)
+    before = life.described(table_name)["LatestStreamArn"]
+    life.begin()
+    until_done(life.ending("cancel", delete=life.pair.destination).step)
+    assert life.described(table_name)["LatestStreamArn"] == before
+    assert life.described(table_name)["StreamSpecification"] == STREAM
+
+
+def test_a_stream_that_somebody_follows_by_now_stays_on(life: Life) -> None:
+    life.begin()
+    stream = life.described(life.pair.source)["LatestStreamArn"]
+    life.followers.also[stream] = ["Search"]
+    until_done(life.ending("cancel").step)
+    assert life.described(life.pair.source)["StreamSpecification"] == STREAM
+
+
+def test_a_table_that_create_has_not_made_is_not_deleted(life: Life) -> None:
+    life.database.create(
+        life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=STREAM
+    )
+    until_done(life.creation(adopt=True).step)
+    with pytest.raises(CannotStart, match="was not made by create"):
+        until_done(life.ending("cancel", delete=life.pair.destination).step)
+    until_done(life.ending("cancel").step)
+    assert tables_of(life) == [life.pair.source, life.pair.destination]
+
+
+def test_another_name_deletes_nothing(life: Life) -> None:
+    life.begin()
+    with pytest.raises(CannotStart, match="give that name"):
+        life.ending("cancel", delete=life.pair.source).step()
+    assert life.pair.source in life.database.tables()
+
+
+def test_after_the_cutover_nothing_is_cancelled(life: Life) -> None:
+    life.begin()
+    life.cut_over()
+    with pytest.raises(CannotStart, match="roll back"):
+        life.ending("cancel").step()
+    assert life.side.control().replicating
+
+
+def test_completed_the_destination_carries_nothing_of_ours_and_items_expire_there(
+    life: Life,
+) -> None:
+    life.begin()
+    life.database.fill(
+        life.pair.destination, [{"tenant": {"S": "t"}, "order": {"N": "1"}, "sk": {"S": "1"}}]
+    )
+    items = life.looks(life.pair.destination)["items"]
+    life.cut_over()
+    until_done(life.ending("complete").step)
+    after = life.looks(life.pair.destination)
+    assert (after["items"], after["ttl"]) == (items, "expires")
+    assert "StreamSpecification" not in after["table"]  # the source had none
+    assert life.expires_by(life.pair.source) is None
+    assert tables_of(life) == [life.pair.source, life.pair.destination]
+    assert life.followers.streams == {}
+
+
+def test_after_the_cutover_items_expire_where_they_are_served(life: Life) -> None:
+    life.begin()
+    assert follow(Connection(life.database.client), life.side) == []
+    life.cut_over()
+    assert len(follow(Connection(life.database.client), life.side)) == 2
+    assert life.expires_by(life.pair.source) is None
+    assert life.expires_by(life.pair.destination) == "expires"
+    control = life.side.control()
+    life.side.swap(control, control.changed(serving="source"))  # rolled back
+    follow(Connection(life.database.client), life.side)
+    until_done(life.ending("cancel").step)
+    assert life.expires_by(life.pair.source) == "expires"
+    assert life.expires_by(life.pair.destination) is None
+
+
+def test_a_time_to_live_that_is_still_changing_holds_up_no_change_of_the_other_table(
+    life: Life,
+) -> None:
+    """It takes up to an hour to be on; meanwhile the other table is not to expire items."""
+
+    class Slow:
+        def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+            answer: dict[str, Any] = client.call(operation, **parameters)
+            told = answer.get("TimeToLiveDescription", {})
+            if told.get("TimeToLiveStatus") == "ENABLED" and name in parameters["TableName"]:
+                told["TimeToLiveStatus"] = "ENABLING"
+            return answer
+
+    life.begin()
+    life.cut_over()
+    name, client = life.pair.destination, client_at(life.database.url)
+    told = follow(Connection(cast(Any, Slow())), life.side)
+    assert life.expires_by(life.pair.source) is None
+    assert "which is changing" in told[-1]
+
+
+def test_a_cutover_by_the_command_moves_expiry_and_a_refusal_of_that_fails_nothing(
+    life: Life,
+) -> None:
+    life.begin()
+    life.cut_over()
+    told: list[str] = []
+    command: Any = SimpleNamespace(
+        connection=Connection(life.database.client), side=lambda: life.side, say=told.append
+    )
+    move_expiry(command)
+    assert life.expires_by(life.pair.destination) == "expires"
+    by_another = {**SETS_TTL, "AttributeName": "until"}
+    life.database.client.update_time_to_live(
+        TableName=life.pair.source, TimeToLiveSpecification=by_another
+    )
+    move_expiry(command)
+    assert "items expire as before" in told[-1]
+
+
+def test_the_source_is_deleted_by_its_name(life: Life) -> None:
+    life.begin()
+    life.cut_over()
+    until_done(life.ending("complete", delete=life.pair.source).step)
+    assert tables_of(life) == [life.pair.destination]
+
+
+def test_a_protected_source_is_not_deleted_and_nothing_is_begun(
+    dynamodb: Database, table_name: str
+) -> None:
+    # Its stream is on: DynamoDB Local takes the protection off with any other UpdateTable.
+    on = {"DeletionProtectionEnabled": True, "StreamSpecification": STREAM}
+    life = new_life(dynamodb, table_name, **on)
+    life.begin()
+    life.cut_over()
+    with pytest.raises(CannotStart, match="protected"):
+        life.ending("complete", delete=life.pair.source).step()
+    assert life.side.control().replicating
+    until_done(life.ending("complete").step)
+    assert tables_of(life) == [life.pair.source, life.pair.destination]
+
+
+def test_a_protected_destination_of_our_own_is_deleted(dynamodb: Database, table_name: str) -> None:
+    life = new_life(dynamodb, table_name, DeletionProtectionEnabled=True)
+    life.begin()
+    until_done(life.ending("cancel", delete=life.pair.destination).step)
+    assert tables_of(life) == [life.pair.source]
+
+
+def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
+    life.begin()
+    with pytest.raises(CannotStart, match="The source serves"):
+        life.ending("complete").step()
+    life.cut_over()
+    with pytest.raises(CannotStart, match="there is a way back"):
+        life.ending("complete", window_days=30).step()
+    life.side.straggler("source", {"pk": {"S": "a"}}, {})
+    with pytest.raises(CannotStart, match="past the router"):
+        life.ending("complete").step()
+    life.now += 2 * DAY
+    until_done(life.ending("complete").step)
+
+
+def test_neither_end_begins_while_the_serving_table_changes(life: Life) -> None:
+    life.begin()
+    control = life.side.control()
+    life.side.swap(control, control.closed())
+    with pytest.raises(CannotStart, match="closing"):
+        life.ending("cancel").step()
+
+
+def test_one_end_excludes_the_other_and_a_new_start(life: Life) -> None:
+    life.begin()
+    cancel = life.ending("cancel")
+    while life.side.told("ending") is None:
+        cancel.step()
+    with pytest.raises(RunConflict, match="cancel has begun"):
+        life.ending("complete").step()
+    with pytest.raises(CannotStart, match="let cancel come to its end"):
+        life.starting().step()
+    with pytest.raises(RunConflict, match="is being ended"):
+        life.creation().step()
+
+
+def test_a_batch_under_way_is_waited_for(life: Life) -> None:
+    life.begin()
+    life.side.begin("forward", "shard", "1")
+    cancel = life.ending("cancel")
+    while "under way" not in (step := cancel.step()).says:
+        assert not step.done
+    life.side.end("forward", "shard", "1")
+    until_done(cancel.step)
+
+
+@pytest.mark.parametrize(
+    ("how", "after"),
+    [
+        prove("cancel", True),
+        prove("cancel", False),
+        prove("complete", True),
+        prove("complete", False),
+    ],
+)
+def test_killed_at_each_change_it_still_leaves_nothing(
+    dynamodb: Database, table_name: str, how: Any, after: bool
+) -> None:
+    for dies_at in count(1):
+        life = new_life(dynamodb, f"{table_name}-{dies_at}")
+        life.begin()
+        if how == "complete":
+            life.cut_over()
+        delete = life.pair.destination if how == "cancel" else life.pair.source
+        dying = Dying(client_at(dynamodb.url), dies_at, after)
+        try:
+            until_done(life.ending(how, dying, delete=delete).step)
+        except Killed:
+            pass
+        else:
+            break
+        until_done(life.ending(how, delete=delete).step)
+        kept = life.pair.source if how == "cancel" else life.pair.destination
+        assert tables_of(life) == [kept]
+        assert life.expires_by(kept) == "expires"
+        assert life.followers.streams == {}
+    assert dies_at > 4
+
+
+@pytest.mark.parametrize("after", [prove(False), prove(True)])
+def test_whatever_a_killed_create_has_left_is_cancelled(
+    dynamodb: Database, table_name: str, after: bool
+) -> None:
+    for dies_at in count(1):
+        life = new_life(dynamodb, f"{table_name}-{dies_at}")
+        before = life.looks(life.pair.source)
+        try:
+            until_done(life.creation(Dying(client_at(dynamodb.url), dies_at, after)).step)
+        except Killed:
+            pass
+        else:
+            break
+        until_done(life.ending("cancel", delete=life.pair.destination).step)
+        assert tables_of(life) == [life.pair.source]
+        assert life.looks(life.pair.source) == before

@@ -1,0 +1,157 @@
+"""Both jobs by a fleet: groups, budgets, redrives, twins; each item counts once."""
+
+from collections.abc import Iterator
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.client import Connection
+from keyhop.errors import CannotStart, TooExpensive
+from keyhop.jobs.runs import Deployment, Runs
+from keyhop.jobs.scan_segments import scan_segments
+from keyhop.jobs.task import Options
+from keyhop.rekey.backfill import COPIED, THERE, BackfillTask
+from keyhop.rekey.compare.task import VerifyTask
+from keyhop.storage.s3 import s3_client
+from moto import mock_aws
+
+from testing.databases import Database
+from testing.rekey_pairs import RekeyTables, create, order, transform_of
+from tests.integration.rekey.test_verify import plant
+from tests.machine import Machine
+
+BUCKET = "results"
+ITEMS = 600
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    with mock_aws():
+        s3 = s3_client()
+        s3.create_bucket(Bucket=BUCKET)
+        yield Runs(s3, BUCKET)
+
+
+@pytest.fixture
+def rekey(
+    dynamodb: Database,
+    connection: Connection,
+    table_name: str,
+    runs: Runs,
+    monkeypatch: pytest.MonkeyPatch,
+) -> RekeyTables:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
+    made = create(dynamodb, connection, table_name)
+    made.put(order(number, size=300) for number in range(ITEMS))
+    return made
+
+
+@pytest.fixture
+def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """RekeyBackfill, of a table that is split into some segments."""
+    monkeypatch.setattr("keyhop.jobs.layout.SCAN_BYTES_PER_SEGMENT", 25_000)
+    monkeypatch.setattr("keyhop.jobs.first_look.SCAN_BYTES_PER_SEGMENT", 25_000)
+    machine = Machine(
+        Deployment(runs, [rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
+    )
+    quick = {"pauses": (0.0, 0.0), "wait": lambda seconds: None}
+
+    def verify(connection: Connection, options: Options) -> VerifyTask:
+        return VerifyTask(connection, options, transform_of, **quick)
+
+    machine.own = {
+        "rekey_backfill": partial(BackfillTask, transform_of=transform_of),
+        "rekey_verify": verify,
+    }
+    return machine
+
+
+def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTables) -> None:
+    given = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, "maxConcurrency": 3}
+    result = machine.start(given, "copy")
+    assert result["outcomes"] == {COPIED: ITEMS}
+    assert result["writeUnits"] == ITEMS
+    assert (result["table"], result["segments"]["total"] > 3) == (rekey.pair.source, True)
+    assert len(rekey.copied()) == ITEMS
+    orders = list(rekey.originals().values())
+    planted = plant(rekey, orders, 40)
+    machine.name = "RekeyVerify"
+    compared = machine.start({"rekey": rekey.pair.destination, "maxConcurrency": 3})["compared"]
+    assert {name: compared[name] for name in planted} == dict(planted)
+    asked = {"rekey": rekey.pair.destination, "repair": True}
+    compared = machine.start(asked, "repair")["compared"]
+    assert (compared["repaired"], compared["is_clean"]) == (40, True)
+    manifest = machine.manifest("repair")
+    assert manifest["parts"][0]["name"].startswith("compare/")
+    assert machine.start({"rekey": rekey.pair.destination})["compared"]["missing"] == 0
+
+
+def test_a_backfill_that_failed_is_gone_on_with_and_counts_each_item_once(
+    machine: Machine, rekey: RekeyTables
+) -> None:
+    """Some functions die at a write; a redrive, or a run that resumes, does the rest."""
+    given = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, "maxConcurrency": 2}
+    left, lock = [350], Lock()
+
+    class Dying(BackfillTask):
+        def _settled(self, item: Any) -> str:
+            with lock:
+                left[0] -= 1
+                if left[0] < 0 and left[0] % 50 == 0:
+                    raise OSError("the function died")
+            return super()._settled(item)
+
+    made = machine.own["rekey_backfill"]
+    machine.own = {**machine.own, "rekey_backfill": partial(Dying, transform_of=transform_of)}
+    with pytest.raises(OSError, match="died"):
+        machine.start(given, "copy")
+    assert 0 < len(rekey.copied()) < ITEMS
+    machine.own = {**machine.own, "rekey_backfill": made}
+    result = machine.start({**given, "resume": "copy"})
+    assert result["outcomes"][COPIED] + result["outcomes"].get(THERE, 0) == ITEMS
+    assert len(rekey.copied()) == ITEMS
+    most = 250 * 16 * 2
+    assert result["outcomes"].get(THERE, 0) <= most, "pages under way are put again"
+
+
+@pytest.mark.prove
+def test_twins_write_nothing_twice_that_counts(machine: Machine, rekey: RekeyTables) -> None:
+    def twice(*arguments: Any) -> Any:
+        scan_segments(*arguments)
+        return scan_segments(*arguments)
+
+    machine.scan = twice
+    given = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6}
+    assert machine.start(given)["outcomes"] == {COPIED: ITEMS}
+    machine.name = "RekeyVerify"
+    compared = machine.start({"rekey": rekey.pair.destination})["compared"]
+    assert (compared["items"], compared["is_clean"]) == (ITEMS, True)
+
+
+def test_an_estimate_tells_writes_and_what_is_too_dear_is_refused(
+    machine: Machine, rekey: RekeyTables, dynamodb: Database
+) -> None:
+    asked = {"rekey": rekey.pair.destination}
+    told = machine.start({**asked, "planOnly": True, "maxWriteRate": 100})
+    assert told["each"]["keys"] == ITEMS
+    assert told["each"]["write_units"] == ITEMS
+    assert told["each"]["seconds"] == ITEMS / 100
+    assert told["each"]["dollars"] == pytest.approx(ITEMS * 0.625e-6, abs=1e-6)
+    assert rekey.copied() == {}
+    machine.name = "RekeyVerify"
+    told = machine.start({**asked, "planOnly": True})
+    size = dynamodb.client.describe_table(TableName=rekey.pair.source)["Table"]["TableSizeBytes"]
+    assert told["read_units"] >= size / 4096
+    machine.name = "RekeyBackfill"
+    machine.max_cost = 1e-4
+    with pytest.raises(TooExpensive, match="maxCost"):
+        machine.start(asked)
+    assert rekey.copied() == {}
+
+
+def test_an_unknown_destination_is_refused(machine: Machine, rekey: RekeyTables) -> None:
+    with pytest.raises(CannotStart, match="not one of the tables"):
+        machine.start({"rekey": "Another"})

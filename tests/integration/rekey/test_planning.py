@@ -1,0 +1,145 @@
+"""`plan` on DynamoDB Local: what it tells of a table, and that it changes nothing."""
+
+import json
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.values import Key
+from keyhop.errors import BudgetSpent
+from keyhop.rekey.plan_lines import example_lines, lines
+from keyhop.rekey.planning import Planning
+from keyhop.rekey.template.load import load
+
+from testing.databases import Database
+
+SOURCE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "S"))
+BY_TENANT = {
+    "items": [
+        {
+            "name": "order",
+            "match": {"pk": "USER#{user}", "sk": "ORDER#{order}"},
+            "set": {"tenant": "TENANT#{tenantId}", "order": "{order}"},
+            "keep": {"pk": "oldPk", "sk": "oldSk"},
+        }
+    ]
+}
+INDEX = {
+    "IndexName": "by-state",
+    "KeySchema": [{"AttributeName": "state", "KeyType": "HASH"}],
+    "Projection": {"ProjectionType": "ALL"},
+}
+STATE = {"AttributeName": "state", "AttributeType": "S"}
+
+
+def order(user: int, number: int, **more: str) -> Key:
+    own = {"pk": f"USER#{user}", "sk": f"ORDER#{number:04}", "tenantId": f"t{user % 40}", **more}
+    return {name: {"S": value} for name, value in own.items()}
+
+
+@pytest.fixture
+def orders(dynamodb: Database, table_name: str) -> Database:
+    dynamodb.create(table_name, AttributeDefinitions=[STATE], GlobalSecondaryIndexes=[INDEX])
+    return dynamodb
+
+
+def planning(
+    database: Database, name: str, items: Iterable[Key], template: Any = BY_TENANT, **more: Any
+) -> Planning:
+    database.fill(name, items)
+    return Planning(
+        Connection(database.client),
+        name,
+        f"{name}-new",
+        KEYS,
+        load(template, SOURCE, KEYS),
+        chance=random.Random(7),
+        **more,
+    )
+
+
+def test_of_a_small_table_all_is_known_and_nothing_is_changed(
+    orders: Database, table_name: str
+) -> None:
+    items = [order(user, user * 10 + n) for user in range(40) for n in range(5)]
+    before = orders.tables()
+    plan = planning(orders, table_name, items).plan()
+    assert orders.tables() == before
+    assert (plan.items, plan.sampled, plan.is_whole, plan.kind) == (200, 200, True, "recoverable")
+    assert (plan.share, plan.collisions.pairs, plan.not_back, list(plan.hot)) == (0, 0, 0, [])
+    assert len(plan.examples) == 10
+    assert len({item["pk"]["S"] for item, _ in plan.examples}) == 10
+    assert plan.blocks == []
+
+
+def test_unmappable_items_are_counted_by_reason_and_stand_in_the_way(
+    orders: Database, table_name: str
+) -> None:
+    lacking = [{n: v for n, v in order(1, n_).items() if n != "tenantId"} for n_ in range(3)]
+    plan = planning(orders, table_name, [*lacking, *(order(2, n) for n in range(9))]).plan()
+    assert sum(plan.unmappable.values()) == 3
+    assert plan.share == plan.share_limits[0] == 0.25
+    assert any("3 items cannot be mapped" in why for why in plan.blocks)
+
+
+def test_collisions_are_counted_where_the_sample_is_the_whole(
+    orders: Database, table_name: str
+) -> None:
+    items = [order(user, number) for user in (1, 41, 81) for number in range(2)]
+    plan = planning(orders, table_name, items).plan()
+    assert (plan.collisions.how, plan.collisions.pairs) == ("counted", 6)
+    assert any("want the same place" in why for why in plan.blocks)
+
+
+def test_a_full_count_finds_every_pair_that_a_sample_may_miss(
+    orders: Database, table_name: str
+) -> None:
+    items = [order(user, number) for user in range(60) for number in range(5)]
+    plan = planning(orders, table_name, items, sample=50, full=True).plan()
+    assert (plan.collisions.how, plan.collisions.pairs, plan.items) == ("counted", 100, 300)
+    assert plan.sampled < 300
+
+
+def test_a_hot_new_key_is_told_with_what_spreads_it(orders: Database, table_name: str) -> None:
+    items = [order(user, user, tenantId="big" if user % 2 else f"t{user}") for user in range(80)]
+    (hot,) = planning(orders, table_name, items).plan().hot
+    assert (hot.share, hot.shards, hot.most_units) == (0.5, 20, 2_000)
+
+
+def test_sentinels_are_no_items(orders: Database, table_name: str) -> None:
+    sentinel: Key = {"pk": {"S": "USER#1"}, "sk": {"S": " "}, "keyhop": {"N": "1"}}
+    plan = planning(orders, table_name, [sentinel, order(1, 1)], ours={"keyhop": {"N": "1"}}).plan()
+    assert (plan.items, plan.share) == (1, 0)
+
+
+def test_of_an_index_it_is_told_how_many_items_are_in_it_before_and_after(
+    orders: Database, table_name: str
+) -> None:
+    items = [order(1, 1, state="new"), *(order(1, n) for n in range(2, 5))]
+    assert planning(orders, table_name, items).plan().indexes == {"by-state": (0.25, 0.25)}
+
+
+def test_the_first_question_is_whether_an_index_would_do(orders: Database, table_name: str) -> None:
+    plan = planning(orders, table_name, [order(1, n) for n in range(30)]).plan()
+    told = lines(plan)
+    assert told[0].startswith("Would a global index do?")
+    assert plan.question.missing == ["tenant", "order"]
+    assert plan.question.collection_share == 1
+    assert any("would not cool its writes" in line for line in told)
+
+
+def test_what_is_told_by_default_holds_no_value_of_an_item(
+    orders: Database, table_name: str
+) -> None:
+    plan = planning(orders, table_name, [order(777, n) for n in range(30)]).plan()
+    assert "777" not in json.dumps(plan.to_json()) + "\n".join(lines(plan))
+    assert "TENANT#t17" in "\n".join(example_lines(plan))
+
+
+def test_a_budget_ends_the_sample(orders: Database, table_name: str) -> None:
+    with pytest.raises(BudgetSpent):
+        planning(orders, table_name, [order(1, 1)], max_read_units=0.1).plan()

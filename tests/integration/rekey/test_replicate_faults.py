@@ -1,0 +1,294 @@
+"""The stream's worker when requests fail, are late, and when it is killed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.values import Key
+from keyhop.errors import GaveUp
+from keyhop.rekey.protocol import WAIT_SECONDS
+from keyhop.rekey.replicate import GiveUp, Replicator
+
+from testing.databases import Database
+from testing.marks import prove
+from tests.integration.rekey.faults import WRITES, Fate, Faulty, Killed
+from tests.integration.rekey.worlds import Owned, World, batches
+
+GivenUp = tuple[Key, Sequence[Key]]
+
+
+@pytest.fixture
+def world(dynamodb: Database, table_name: str) -> World:
+    return World(dynamodb, table_name)
+
+
+def faulty(
+    world: World, fate: Callable[[str, Mapping[str, Any]], Fate], **more: Any
+) -> tuple[Replicator, Faulty]:
+    client = Faulty(world.connection.client, fate)
+    connection = replace(world.connection, client=client)
+    return world.replicator(connection_of=lambda name: connection, **more), client
+
+
+class Deadly(Owned):
+    """A template's function that no process outlives."""
+
+    def forward(self, item: Item) -> Item | None:
+        if item["id"] == {"S": "s1"}:
+            raise Killed
+        return super().forward(item)
+
+
+def _noting(given_up: list[GivenUp]) -> GiveUp:
+    return lambda key, places: given_up.append((key, places))
+
+
+def once(fate: Fate, table: str, operations: set[str] = WRITES) -> Callable[..., Fate]:
+    """The fate of the first such request to a table."""
+    left = [fate]
+
+    def choose(operation: str, parameters: Mapping[str, Any]) -> Fate:
+        if operation in operations and parameters.get("TableName") == table and left:
+            return left.pop()
+        return None
+
+    return choose
+
+
+def test_a_write_without_an_answer_is_waited_for_and_not_sent_again_before(world: World) -> None:
+    """It lands when the source has changed; the second look alone would not have seen it."""
+    world.put("s", "d", data="old")
+    replicator, client = faulty(world, once("late", world.pair.destination))
+    records = world.records()
+    world.put("s", "d", data="new")
+    world.moments.on_wait = lambda seconds: client.land()
+    worked = replicator.work(records)
+    assert world.moments.waits == [pytest.approx(WAIT_SECONDS)]
+    assert worked.keys == 1
+    assert world.there == world.here
+
+
+def test_a_batch_that_was_killed_waits_before_it_writes(world: World) -> None:
+    world.put("s", "d")
+    records = world.records()
+    killed, client = faulty(world, once("killed", world.pair.destination))
+    with pytest.raises(Killed):
+        killed.work(records)
+    (note,) = world.side.open_batches("forward")
+    assert note.tries == 1
+    again, client = faulty(world, lambda operation, parameters: None)
+    waited: list[int] = []
+    world.moments.on_wait = lambda seconds: waited.append(
+        sum(given.get("TableName") == world.pair.destination for _, given in client.calls)
+    )
+    again.work(records)
+    assert waited[0] == 0, "nothing was written before the wait"
+    assert world.moments.waits[0] == pytest.approx(WAIT_SECONDS)
+    assert world.there == world.here
+    assert world.side.open_batches("forward") == []
+
+
+def test_a_killed_batch_of_the_passive_direction_removes_its_note_after_the_wait(
+    world: World,
+) -> None:
+    world.put("s", "d")
+    world.replicator().work(world.records())
+    records = world.records("reverse")
+    killed = Faulty(world.connection.client, once("killed", world.pair.side, {"get_item"}))
+    connection = replace(world.connection, client=killed)
+    with pytest.raises(Killed):
+        world.replicator("reverse", lambda name: connection).work(records)
+    assert len(world.side.open_batches("reverse")) == 1
+    assert world.replicator("reverse").work(records).share == "pass"
+    assert world.moments.waits == [pytest.approx(WAIT_SECONDS)]
+    assert world.side.open_batches("reverse") == []
+
+
+def test_throttled_writes_are_sent_again_until_there_is_no_time_left(world: World) -> None:
+    world.put("s", "d")
+    records = world.records()
+    replicator, client = faulty(
+        world, lambda operation, parameters: _throttled_there(world, parameters)
+    )
+    replicator.end_at(world.moments.now + 30)
+    with pytest.raises(GaveUp):
+        replicator.work(records)
+    assert len(client.calls) > 5
+    assert world.moments.now < 1_031, "and nothing is sent after that"
+    assert len(world.side.open_batches("forward")) == 1, "so it comes again, and knows it"
+    world.replicator().work(records)
+    assert world.there == world.here
+
+
+def _throttled_there(world: World, parameters: Mapping[str, Any]) -> Fate:
+    return "throttled" if parameters.get("TableName") == world.pair.destination else None
+
+
+def test_an_item_that_the_other_table_does_not_take_is_left_as_a_claim(world: World) -> None:
+    """The batch ends; the claim stands until the item is another."""
+    world.put("good", "d")
+    day = {"day": {"N": "1"}}  # an index has it as a text
+    bad = {"id": {"S": "bad"}, "to": {"S": "e"}, **day}
+    world.client.put_item(TableName=world.pair.source, Item=bad)
+    worked = world.replicator().work(world.records())
+    assert worked.left == 1
+    assert worked.failures
+    (claim,) = world.side.claims("forward")
+    assert claim.owner == {"id": {"S": "bad"}}
+    assert [item["id"]["S"] for item in world.there] == ["good"]
+    world.put("bad", "f")
+    world.replicator().work(world.records())
+    assert world.side.claims("forward") == []
+    assert world.there == world.here
+
+
+def test_an_item_that_changes_all_the_time_does_not_hold_up_its_batch(world: World) -> None:
+    world.put("hot", "d")
+    records = world.records()
+    counts = iter(range(1_000))
+
+    def busy(operation: str, parameters: Mapping[str, Any]) -> Fate:
+        if operation == "batch_get_item" and not at_rest:
+            world.put("hot", "d", count=str(next(counts)))
+        return None
+
+    at_rest: list[bool] = []
+    replicator, _ = faulty(world, busy)
+    assert replicator.work(records).left == 1
+    assert len(world.side.claims("forward")) == 1
+    at_rest.append(True)
+    world.replicator().sweep()
+    assert world.side.claims("forward") == []
+    assert world.there == world.here
+
+
+def test_a_batch_that_kills_the_worker_is_worked_key_by_key(world: World) -> None:
+    """The item that does it is given up, by name and with its places; the others are written."""
+    for n in range(6):
+        world.put(f"s{n}", f"d{n}")
+    world.put("s3", "d9")
+    records = world.records()
+    given_up: list[GivenUp] = []
+
+    def deadly(operation: str, parameters: Mapping[str, Any]) -> Fate:
+        item = parameters.get("Item", {})
+        return "killed" if item.get("pk") == {"S": "d9"} else None
+
+    give_up = _noting(given_up)
+    for _ in range(20):
+        try:
+            worked = faulty(world, deadly, give_up=give_up)[0].work(records)
+        except Killed:
+            continue
+        break
+    places = [{"pk": {"S": "d3"}}, {"pk": {"S": "d9"}}]
+    assert given_up == [({"id": {"S": "s3"}}, places)]
+    assert worked.given_up == 1
+    assert [item["id"]["S"] for item in world.there] == ["s0", "s1", "s2", "s4", "s5"]
+    assert world.side.open_batches("forward") == []
+
+
+def test_a_function_that_kills_the_worker_is_not_asked_for_the_places(world: World) -> None:
+    """Else the batch would die of giving up what it dies of."""
+    world.put("s0", "d0")
+    world.put("s1", "d1")
+    records = world.records()
+    given_up: list[GivenUp] = []
+    world.transform = Deadly()
+    for _ in range(20):
+        try:
+            world.replicator(give_up=_noting(given_up)).work(records)
+        except Killed:
+            continue
+        break
+    assert given_up == [({"id": {"S": "s1"}}, [])]
+    assert [item["id"]["S"] for item in world.there] == ["s0"]
+
+
+def test_what_fails_for_the_moment_is_not_taken_for_what_kills(world: World) -> None:
+    for n in range(3):
+        world.put(f"s{n}", f"d{n}")
+    records = world.records()
+    given_up: list[GivenUp] = []
+    for _ in range(10):
+        replicator, _ = faulty(
+            world,
+            lambda operation, parameters: _throttled_there(world, parameters),
+            give_up=_noting(given_up),
+        )
+        replicator.end_at(world.moments.now + 20)
+        with pytest.raises(GaveUp):
+            replicator.work(records)
+    world.replicator(give_up=_noting(given_up)).work(records)
+    assert given_up == []
+    assert world.there == world.here
+
+
+@pytest.mark.parametrize("seed", [0, *(prove(seed) for seed in range(1, 12))])
+def test_whatever_happens_the_destination_ends_as_the_source_is(world: World, seed: int) -> None:
+    """Writers, batches at once, copies, throttles, lost and late requests, kills."""
+    chance = Random(seed)
+    waiting: list[Any] = []
+    clients: list[Faulty] = []
+    world.moments.on_wait = lambda seconds: [client.land() for client in clients]
+    for _ in range(4):
+        for _ in range(30):
+            _some_write(world, chance)
+        waiting += list(batches(world.records(), chance.randint(3, 20)))
+        if chance.random() < 0.5:
+            waiting += chance.sample(waiting, len(waiting) // 4)
+        chance.shuffle(waiting)
+        now, waiting = waiting[:6], waiting[6:]
+        seeds = [chance.random() for _ in now]
+        with ThreadPoolExecutor(3) as pool:
+            ended = list(
+                pool.map(lambda one: _attempt(world, clients, *one), zip(now, seeds, strict=True))
+            )
+        waiting += [part for part, is_done in zip(now, ended, strict=True) if not is_done]
+    while waiting := [*waiting, *batches(world.records(), 20)]:
+        world.replicator().work(waiting.pop())
+    for _ in range(5):
+        world.replicator().sweep()
+    wanted: dict[str, list[Any]] = {}
+    for item in world.here:
+        wanted.setdefault(item["pk"]["S"], []).append(item)
+    there = {item["pk"]["S"]: item for item in world.there}
+    assert there.keys() == wanted.keys()
+    assert all(item in wanted[place] for place, item in there.items())
+    contended = {place for place, items in wanted.items() if len(items) > 1}
+    assert {claim.place["pk"]["S"] for claim in world.side.claims("forward")} == contended
+
+
+def _some_write(world: World, chance: Random) -> None:
+    id_ = f"s{chance.randrange(15)}"
+    if chance.random() < 0.25:
+        world.delete(id_)
+    else:
+        world.put(id_, f"d{chance.randrange(40)}", data=str(chance.random()))
+
+
+def _attempt(world: World, clients: list[Faulty], part: Any, seed: float) -> bool:
+    """One invocation; whether it ended. What was late lands before anybody has waited."""
+    chance = Random(seed)
+
+    def fate(operation: str, parameters: Mapping[str, Any]) -> Fate:
+        if chance.random() < 0.05:
+            _some_write(world, chance)
+        if operation in WRITES:
+            fates = ["throttled", "lost", "late", "killed", None]
+            return chance.choices(fates, [5, 3, 3, 1, 88])[0]
+        return "throttled" if chance.random() < 0.03 else None
+
+    replicator, client = faulty(world, fate)
+    clients.append(client)
+    try:
+        replicator.work(part)
+    except Killed:
+        return False
+    finally:
+        client.land()
+    return True

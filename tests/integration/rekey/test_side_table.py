@@ -1,0 +1,158 @@
+"""The side table on DynamoDB Local: each of its methods, and those where two may meet."""
+
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.errors import CannotStart
+from keyhop.rekey.control import Control
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.rows import digest
+from keyhop.rekey.side import SideTable, table_request
+
+from testing.databases import Database
+
+PLACE, OWNER = {"PK": {"S": "p"}, "SK": {"N": "1"}}, {"id": {"B": b"\x00\xff"}}
+
+
+@pytest.fixture
+def connection(dynamodb: Database) -> Connection:
+    return connect(Endpoint(url=dynamodb.url))
+
+
+@pytest.fixture
+def side(dynamodb: Database, connection: Connection, table_name: str) -> SideTable:
+    dynamodb.client.create_table(**table_request(table_name))
+    moments = iter(range(1_000))
+    return SideTable(connection, table_name, now=lambda: float(next(moments)))
+
+
+def test_without_control_and_plan_it_says_so(side: SideTable) -> None:
+    with pytest.raises(CannotStart, match="no control"):
+        side.control()
+    with pytest.raises(CannotStart, match="no plan"):
+        side.plan()
+
+
+def test_a_change_of_the_control_item_is_a_swap_of_its_revision(side: SideTable) -> None:
+    first = Control()
+    assert side.swap(None, first)
+    assert not side.swap(None, first)
+    assert side.control() == first
+    closing = first.closed()
+    assert side.swap(first, closing)
+    assert not side.swap(first, first.changed(shadow=0.5))
+    assert side.control() == closing
+
+
+def test_of_an_abort_and_a_turn_one_succeeds(side: SideTable) -> None:
+    """Twenty threads, of which ten turn and ten call off: one has its way."""
+    fenced = Control(stage="fenced", revision=7)
+    side.swap(None, fenced)
+    wanted = [fenced.turned(), fenced.aborted()] * 10
+    with ThreadPoolExecutor(20) as pool:
+        done = list(pool.map(lambda new: side.swap(fenced, new), wanted))
+    assert sum(done) == 1
+    assert side.control() == wanted[done.index(True)]
+
+
+def test_a_plan_is_written_once(side: SideTable) -> None:
+    code = "def forward(item):\n    return item  # ü\n" * 20_000
+    pair = Pair("Orders", "Orders-2", {"items": [{"set": {"PK": "{a}"}}]}, code)
+    assert side.put_plan(pair)
+    assert side.put_plan(pair)
+    assert side.plan() == pair
+    assert not side.put_plan(Pair("Orders", "Orders-2", {"items": []}))
+
+
+def test_a_plan_without_room_is_refused(side: SideTable) -> None:
+    noise = Random(1).randbytes(500_000).hex()
+    with pytest.raises(CannotStart, match="most that an item has room for"):
+        side.put_plan(Pair("a", "b", {}, noise))
+
+
+def test_a_batch_that_begins_again_is_told_so(side: SideTable) -> None:
+    assert side.begin("forward", "shard", "100") == 0
+    assert side.begin("forward", "shard", "100") == 1
+    assert side.begin("forward", "shard", "100") == 2
+    assert side.begin("reverse", "shard", "100") == 0
+    (batch,) = side.open_batches("forward")
+    assert (batch.shard, batch.sequence, batch.tries) == ("shard", "100", 3)
+    side.end("forward", "shard", "100", tries=2)  # of one that was taken for dead
+    assert side.open_batches("forward") == [batch]
+    side.end("forward", "shard", "100", tries=3)
+    side.end("forward", "shard", "100")
+    assert side.open_batches("forward") == []
+    assert len(side.open_batches("reverse")) == 1
+
+
+def test_of_threads_that_begin_the_same_batch_each_has_a_number_of_its_own(side: SideTable) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(lambda _: side.begin("forward", "s", "1"), range(8)))
+    assert sorted(numbers) == list(range(8))
+
+
+def test_a_claim_is_dropped_by_whom_its_token_is(side: SideTable) -> None:
+    side.claim("forward", PLACE, OWNER)
+    (seen,) = side.claims("forward")
+    assert (seen.place, seen.owner) == (PLACE, OWNER)
+    again = side.claim("forward", PLACE, OWNER)
+    assert not side.drop_claim(seen)
+    assert side.take_claim(seen) is None
+    assert side.claims("forward") == [again]
+    taken = side.take_claim(again)
+    assert taken is not None
+    assert not side.drop_claim(again)
+    assert side.drop_claim(taken)
+    assert side.drop_claim(taken)
+    assert side.claims("forward") == []
+
+
+def test_of_those_that_take_a_claim_one_has_it(side: SideTable) -> None:
+    claim = side.claim("forward", PLACE, OWNER)
+    with ThreadPoolExecutor(8) as pool:
+        taken = [one for one in pool.map(side.take_claim, [claim] * 8) if one is not None]
+    assert taken == side.claims("forward")
+
+
+def test_items_without_a_place_are_listed_by_the_digests_of_their_keys(side: SideTable) -> None:
+    side.unmapped("forward", OWNER, "attribute 'tenant' is missing")
+    (one,) = side.all_unmapped("forward")
+    assert one.reason == "attribute 'tenant' is missing"
+    assert one.digest == digest(OWNER)
+    side.mapped("forward", OWNER)
+    assert side.all_unmapped("forward") == []
+
+
+def test_claims_on_keys_of_full_length_are_told_apart(side: SideTable) -> None:
+    for last in "ab":
+        side.claim("forward", {"PK": {"S": "x" * 2047 + last}}, OWNER)
+    assert len(side.claims("forward")) == 2
+    assert len(side.claims("forward", most=1)) == 1
+    assert side.claims("reverse") == []
+
+
+def test_a_marker_counts_when_it_was_seen(side: SideTable) -> None:
+    side.put_marker("m", {"key": "k"})
+    assert side.markers() == {"m": {"key": "k"}}
+    side.see_marker("m", {"event": "e1"})
+    assert side.markers() == {"m": {"key": "k", "seen": {"event": "e1"}}}
+    side.drop_marker("m")
+    side.see_marker("m", {"event": "late"})
+    assert side.markers() == {}
+
+
+def test_what_clients_stragglers_and_figures_tell(side: SideTable) -> None:
+    side.report_client("c1", {"revision": 3})
+    side.report_client("c1", {"revision": 4})
+    assert side.clients() == {"c1": {"revision": 4}}
+    side.straggler("source", OWNER, {"event": "MODIFY"})
+    (straggler,) = side.stragglers()
+    assert straggler["side"] == "source"
+    assert straggler["key"] == {"id": {"B": "AP8="}}
+    assert side.told("verify") is None
+    side.tell("verify", {"differences": 0})
+    side.tell("lag.forward", 1.5)
+    assert side.told("verify") == {"differences": 0}
+    assert side.all_told("lag.") == {"lag.forward": 1.5}

@@ -1,0 +1,297 @@
+"""Verify on a local database: it finds each planted fault, and none where there is none."""
+
+import random
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.client import Connection
+from keyhop.errors import BrokenPromise, CannotStart
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import Dropped, LocalJob, Several
+from keyhop.rekey.compare.task import VerifyTask, settle_forward
+from keyhop.rekey.opening import Rekey
+from keyhop.rekey.pace import BACKFILL
+from keyhop.rekey.request import parse_verify
+from keyhop.rekey.valve import SETTLED_SECONDS
+from keyhop.storage.local import Directory
+from keyhop.storage.store import Memory
+
+from testing.databases import Database
+from testing.rekey_pairs import RekeyTables, create, order, transform_of
+from tests.integration.rekey.conftest import Begin
+
+KINDS = ("missing", "surplus", "changed", "type")
+
+
+def finished(job: Any) -> dict[str, Any]:
+    assert job.work()
+    return dict(job.finish()[1])
+
+
+def fill(rekey: RekeyTables, items: int) -> list[dict[str, Any]]:
+    """Both sides, as they should be."""
+    orders = [order(number) for number in range(items)]
+    transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
+    rekey.put(orders)
+    rekey.database.fill(rekey.pair.destination, map(transform.forward, orders))
+    return orders
+
+
+def plant(rekey: RekeyTables, orders: list[dict[str, Any]], faults: int) -> Counter[str]:
+    """So many faults of all kinds in the destination."""
+    transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
+    client, planted = rekey.database.client, Counter[str]()
+    for number, one in enumerate(random.Random(7).sample(orders, faults)):
+        kind = KINDS[number % len(KINDS)]
+        planted["changed" if kind == "type" else kind] += 1
+        there = dict(transform.forward(one))
+        key = {name: there[name] for name in ("pk", "sk")}
+        if kind == "missing":
+            client.delete_item(TableName=rekey.pair.destination, Key=key)
+            continue
+        if kind == "surplus":
+            there["sk"] = {"S": f"nobody{number}#x"}
+        elif kind == "changed":
+            there["total"] = {"N": "-1"}
+        else:
+            there["total"] = {"S": there["total"]["N"]}
+        client.put_item(TableName=rekey.pair.destination, Item=there)
+    return planted
+
+
+@pytest.mark.parametrize(
+    ("items", "faults"), [(300, 40), pytest.param(50_000, 1_000, marks=pytest.mark.prove)]
+)
+def test_every_planted_fault_is_found_and_repaired(
+    dynamodb: Database,
+    connection: Connection,
+    table_name: str,
+    verify: Begin,
+    items: int,
+    faults: int,
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    orders = fill(rekey, items)
+    assert finished(verify(rekey))["verify"]["is_clean"]
+    planted = plant(rekey, orders, faults)
+    summary = finished(verify(rekey))
+    told = summary["verify"]
+    assert {name: told[name] for name in ("missing", "surplus", "changed")} == dict(planted)
+    assert (told["left"], told["is_clean"], told["in_flight"]) == (faults, False, 0)
+    assert told["items"] == items
+    assert told["destination_items"] == items - planted["missing"] + planted["surplus"]
+    assert summary["keys"] == faults, "each is named in a part"
+    assert rekey.side.told("verify") == told
+    told = finished(verify(rekey, repair=True))["verify"]
+    assert (told["repaired"], told["left"], told["is_clean"]) == (faults, 0, True)
+    assert rekey.side.claims("forward") == []
+    assert finished(verify(rekey))["verify"]["is_clean"]
+    assert len(rekey.copied()) == items
+
+
+def test_forms_of_one_value_are_no_difference(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    mine = {**order(1), "n": {"N": "1.50"}, "s": {"NS": ["1", "2.0"]}, "b": {"B": b"\x00"}}
+    mine["m"] = {"M": {"x": {"L": [{"N": "1E1"}, {"NULL": True}]}, "y": {"BOOL": False}}}
+    rekey.put([mine])
+    there = {**mine, "pk": mine["tenant"], "sk": {"S": "user0#order1"}, "n": {"N": "1.5"}}
+    del there["tenant"]
+    there |= {"s": {"NS": ["2", "1.0"]}, "tags": {"SS": ["b", "a1"]}}
+    there["m"] = {"M": {"y": {"BOOL": False}, "x": {"L": [{"N": "10"}, {"NULL": True}]}}}
+    dynamodb.client.put_item(TableName=rekey.pair.destination, Item=there)
+    told = finished(verify(rekey))["verify"]
+    assert told["is_clean"]
+    assert told["in_flight"] == 0, "by their digests already"
+
+
+def test_what_is_in_flight_is_no_difference(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    """One is brought by the stream between the looks; one is written to all the time."""
+    rekey = create(dynamodb, connection, table_name)
+    orders = fill(rekey, 100)
+    transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
+    late, busy, faulty = orders[5], orders[6], orders[7]
+    client = dynamodb.client
+    for one in (late, busy, faulty):
+        client.put_item(TableName=rekey.pair.source, Item={**one, "total": {"N": "7"}})
+    job = verify(rekey)
+    assert job.work()
+    looks: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        looks.append(seconds)
+        if len(looks) == 1:
+            there = transform.forward({**late, "total": {"N": "7"}})
+            client.put_item(TableName=rekey.pair.destination, Item=there)
+        changed = {**busy, "total": {"N": f"{len(looks)}"}}
+        client.put_item(TableName=rekey.pair.source, Item=changed)
+        return False
+
+    job.task._pauses = (0.001, 0.001)
+    job.stop.wait = wait  # type: ignore[method-assign]
+    told = dict(job.finish()[1])["verify"]
+    assert (told["changed"], told["in_flight"]) == (1, 2)
+
+
+def test_what_two_want_is_contended_and_what_is_nobodys_is_foreign(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name, by="order")
+    rekey.put({"pk": {"S": f"u{n}"}, "sk": {"S": "same" if n < 2 else f"o{n}"}} for n in range(9))
+    for n in range(1, 9):
+        sort = "same" if n < 2 else f"o{n}"
+        item = {"pk": {"S": sort}, "sk": {"S": "-"}, "user": {"S": f"u{n}"}}
+        client = dynamodb.client
+        client.put_item(TableName=rekey.pair.destination, Item=item)
+    nobodys = {"pk": {"S": "x"}, "sk": {"S": "-"}}
+    client.put_item(TableName=rekey.pair.destination, Item=nobodys)
+    told = finished(verify(rekey))["verify"]
+    assert (told["contended"], told["surplus"], told["foreign"]) == (1, 1, 1)
+    assert told["left"] == 2
+
+
+def test_what_has_no_form_and_no_way_back_is_counted(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    lost = {**order(3), "pk": {"S": "a#b"}}  # its separator is in its key
+    there = {**lost, "pk": {"S": "t3"}, "sk": {"S": "a#b#order3"}}
+    del there["tenant"]
+    rekey.put([order(1), {"pk": {"S": "x"}, "sk": {"S": "y"}}, lost])
+    dynamodb.client.put_item(TableName=rekey.pair.destination, Item=there)
+    summary = finished(verify(rekey))
+    told = summary["verify"]
+    assert (told["unmappable"], told["irreversible"]) == (1, 1)
+    assert summary["examples"]["irreversible"][0]["why"] == "the way back changes pk, sk"
+
+
+def test_a_sample_compares_a_share_of_both_sides(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    orders = fill(rekey, 200)
+    plant(rekey, orders, 8)
+    told = finished(verify(rekey, sample=1))["verify"]
+    assert not told["is_clean"]
+    assert told["missing"] + told["surplus"] + told["changed"] == 8
+    assert told["in_flight"] == 0
+
+
+def test_a_verify_waits_for_a_backfill(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    rekey.side.tell(BACKFILL, {"run": "r1", "started": "", "ended": None})
+    with pytest.raises(CannotStart, match="'r1' has not ended"):
+        verify(rekey)
+    rekey.side.tell(BACKFILL, {"run": "r1", "started": "", "ended": 1_000.0})
+    waited: list[float] = []
+    task = {"wait": waited.append, "now": lambda: 1_001.0}
+    assert finished(verify(rekey, task=task))["verify"]["is_clean"]
+    assert waited == [SETTLED_SECONDS - 1.0]
+
+
+def test_nothing_is_repaired_while_nothing_replicates(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name, replicating=False)
+    with pytest.raises(CannotStart, match="Nothing replicates at the moment"):
+        verify(rekey, repair=True)
+    assert finished(verify(rekey))["verify"]["is_clean"]
+
+
+def test_rows_that_were_lost_are_no_clean_result(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    fill(rekey, 10)
+    job = verify(rekey)
+    assert job.work(output=Dropped())
+    with pytest.raises(BrokenPromise, match="20 items that were read, 0 were noted"):
+        job.finish()
+
+
+def test_a_verify_without_a_place_of_its_own_keeps_its_rows_aside(
+    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    orders = fill(rekey, 50)
+    plant(rekey, orders, 4)
+    task = partial(
+        VerifyTask, transform_of=transform_of, wait=lambda seconds: None, pauses=(0.0, 0.0)
+    )
+    request = parse_verify({"rekey": rekey.pair.destination})
+    job = LocalJob(request, {"rekey_verify": task}, connection, Journal(Memory()))
+    aside = partial(Journal, Directory(tmp_path))
+    job.several = Several(lambda *given: None, 1, aside)  # type: ignore[arg-type]
+    job.prepare()
+    job.begin()
+    assert finished(job)["verify"]["left"] == 4
+
+
+@pytest.mark.parametrize(
+    ("items", "rounds"), [(60, 1), pytest.param(2_000, 3, marks=pytest.mark.prove)]
+)
+def test_under_writes_it_finds_what_is_planted_and_nothing_else(
+    dynamodb: Database,
+    connection: Connection,
+    table_name: str,
+    verify: Begin,
+    items: int,
+    rounds: int,
+) -> None:
+    """Writers change items, and bring each change over a moment later, as the stream does."""
+    rekey = create(dynamodb, connection, table_name)
+    orders = fill(rekey, items)
+    quiet, busy = orders[::2], orders[1::2]
+    planted = plant(rekey, quiet, 12)
+    steps, over = [0, 0], Event()
+
+    def write(writer: int) -> None:
+        chance = random.Random(writer)
+        transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
+        settle = settle_forward(
+            connection,
+            Rekey(rekey.pair, rekey.side, None, None, transform),  # type: ignore[arg-type]
+        )
+        while not over.is_set():
+            one = chance.choice(busy[writer::2])
+            changed = {**one, "total": {"N": str(steps[writer])}}
+            key = {name: one[name] for name in ("pk", "sk")}
+            if chance.random() < 0.2:
+                dynamodb.client.delete_item(TableName=rekey.pair.source, Key=key)
+            else:
+                dynamodb.client.put_item(TableName=rekey.pair.source, Item=changed)
+            settle(key, [transform.destination.of(transform.forward(one))])
+            steps[writer] += 1
+
+    def wait(seconds: float) -> bool:
+        """Until each writer has brought over what it had under way."""
+        before = [*steps]
+        while not over.is_set() and any(a - b < 2 for a, b in zip(steps, before, strict=True)):
+            over.wait(0.01)
+        return False
+
+    with ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(write, number) for number in range(2)]
+        try:
+            for _ in range(rounds):
+                job = verify(rekey, task={"pauses": (0.001, 0.001)})
+                assert job.work()
+                job.stop.wait = wait  # type: ignore[method-assign]
+                told = dict(job.finish()[1])["verify"]
+                found = {name: told[name] for name in ("missing", "surplus", "changed")}
+                assert found == dict(planted)
+        finally:
+            over.set()
+        for writer in writers:
+            writer.result()
+    assert finished(verify(rekey, repair=True))["verify"]["is_clean"]

@@ -1,0 +1,188 @@
+"""Two tables, their side table, and their streams read by hand: a re-key without a cloud."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any
+
+import boto3
+from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.values import Key
+from keyhop.rekey.control import Control, Direction
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.replicate import Replicator
+from keyhop.rekey.rows import key_text
+from keyhop.rekey.side import SideTable, table_request
+from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
+from keyhop.streams.records import as_event
+
+from testing.databases import BY_DAY, Database
+from testing.servers import LOCAL_CREDENTIALS
+
+Record = Mapping[str, Any]
+
+
+class Owned(Transform):
+    """{id, to, ...} <-> {pk: to, id, ...}: sources that want the same `to` contend for it.
+
+    An item without `to` is left out; one with an empty `to` has no form there.
+    """
+
+    kind: Kind = "recoverable"
+    source = KeyNames("id")
+    destination = KeyNames("pk")
+    owner_attributes = ("id",)
+
+    def forward(self, item: Item) -> Item | None:
+        if "to" not in item:
+            return None
+        if item["to"] == {"S": "-"}:
+            raise Unmappable("attribute 'to' has no key in it")
+        rest = {name: value for name, value in item.items() if name != "to"}
+        return {"pk": item["to"], **rest}
+
+    def back(self, item: Item) -> Item | None:
+        if "id" not in item:
+            raise Unmappable("attribute 'id' is missing")
+        rest = {name: value for name, value in item.items() if name != "pk"}
+        return {"to": item["pk"], **rest}
+
+    @property
+    def reverse(self) -> Transform:
+        return Back()
+
+
+class Back(Transform):
+    """The other direction of Owned: two destination items may have the same `id`."""
+
+    kind: Kind = "recoverable"
+    source = KeyNames("pk")
+    destination = KeyNames("id")
+    owner_attributes = ("to",)
+
+    def forward(self, item: Item) -> Item | None:
+        return Owned().back(item)
+
+    def back(self, item: Item) -> Item | None:
+        return Owned().forward(item)
+
+    @property
+    def reverse(self) -> Transform:
+        return Owned()
+
+
+class Moments(Event):
+    """A clock that goes on only when somebody waits for it; it is the event that is never set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1_000.0
+        self.waits: list[float] = []
+        self.on_wait: Callable[[float], object] = lambda seconds: None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.on_wait(timeout or 0.0)
+        self.waits.append(timeout or 0.0)
+        self.now += timeout or 0.0
+        return False
+
+
+@dataclass
+class World:
+    """A pair in one database. began: when records are told to have been written."""
+
+    database: Database
+    name: str
+    transform: Transform = field(default_factory=Owned)
+    moments: Moments = field(default_factory=Moments)
+    epoch: float | None = None
+    read: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pair = Pair(f"{self.name}-source", f"{self.name}-to", {})
+        self.client = self.database.client
+        stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        for table, key in ((self.pair.source, "id"), (self.pair.destination, "pk")):
+            index: dict[str, Any] = BY_DAY if key == "pk" else {}
+            self.database.create(table, (key, "S"), None, StreamSpecification=stream, **index)
+        self.client.create_table(**table_request(self.pair.side))
+        self.connection = replace(
+            connect(Endpoint(url=self.database.url)), clock=lambda: self.moments.now
+        )
+        self.side = SideTable(self.connection, self.pair.side, stop=self.moments, now=self.time)
+        self.side.swap(None, Control(replicating=True))
+        self.streams = boto3.client(
+            "dynamodbstreams", endpoint_url=self.database.url, **LOCAL_CREDENTIALS
+        )
+
+    def time(self) -> float:
+        """Seconds since 1970: as records have them, unless a test says otherwise."""
+        return self.moments.now if self.epoch is None else self.epoch
+
+    def replicator(
+        self,
+        direction: Direction = "forward",
+        connection_of: Callable[[str], Connection] | None = None,
+        **more: Any,
+    ) -> Replicator:
+        return Replicator.of(
+            self.pair,
+            direction,
+            self.transform,
+            connection_of or (lambda name: self.connection),
+            now=self.time,
+            **{"stop": self.moments, **more},
+        )
+
+    def put(self, id_: str, to: str | None = None, **more: str) -> None:
+        values = {"id": id_, **({} if to is None else {"to": to}), **more}
+        item = {name: {"S": value} for name, value in values.items()}
+        self.client.put_item(TableName=self.pair.source, Item=item)
+
+    def delete(self, id_: str) -> None:
+        self.client.delete_item(TableName=self.pair.source, Key={"id": {"S": id_}})
+
+    def records(self, direction: Direction = "forward") -> list[Record]:
+        """Those that have come since they were read last."""
+        table = self.pair.source if direction == "forward" else self.pair.destination
+        arn = self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
+        found: list[Record] = []
+        described = self.streams.describe_stream(StreamArn=arn)["StreamDescription"]
+        for shard in sorted(one["ShardId"] for one in described["Shards"]):
+            where = {"ShardIteratorType": "TRIM_HORIZON"}
+            if last := self.read.get(shard):
+                where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": last}
+            place = self.streams.get_shard_iterator(StreamArn=arn, ShardId=shard, **where)
+            page = self.streams.get_records(ShardIterator=place["ShardIterator"])["Records"]
+            for record in page:
+                told = as_event(record, arn)
+                told["dynamodb"]["ApproximateCreationDateTime"] = self.time()
+                found.append(told)
+                self.read[shard] = record["dynamodb"]["SequenceNumber"]
+        return found
+
+    def items(self, table: str) -> list[dict[str, Any]]:
+        page = self.client.scan(TableName=table, ConsistentRead=True)
+        return sorted(page["Items"], key=lambda item: key_text({k: item[k] for k in item}))
+
+    @property
+    def here(self) -> list[dict[str, Any]]:
+        """The source, as it should be there."""
+        made = (self._there(item) for item in self.items(self.pair.source))
+        return sorted((one for one in made if one), key=lambda item: key_text(item))
+
+    def _there(self, item: Key) -> Any:
+        try:
+            return self.transform.forward(item)
+        except Unmappable:
+            return None
+
+    @property
+    def there(self) -> list[dict[str, Any]]:
+        return self.items(self.pair.destination)
+
+
+def batches(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
+    for at in range(0, len(records), size):
+        yield records[at : at + size]

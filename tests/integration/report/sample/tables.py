@@ -1,0 +1,38 @@
+"""Planted tables, and a sample of one."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.usage import Usage
+from keyhop.report.facts import SampleFacts
+from keyhop.report.request import ReportInput, report_request
+from keyhop.report.sampling import sample
+
+from testing.databases import Database
+
+BEGAN = datetime(2025, 1, 1)
+Items = Iterator[dict[str, Any]]
+
+
+def collections(sizes: Iterable[int], name: str = "USER#{}", filling: int = 200) -> Items:
+    """Items of so many collections of these sizes, at times of a year."""
+    for number, size in enumerate(sizes):
+        for at in range(size):
+            time = BEGAN + timedelta(minutes=at * 525_600 // size, seconds=number % 60)
+            yield {
+                "pk": {"S": name.format(number)},
+                "sk": {"S": f"ORDER#{time.isoformat()}Z"},
+                "data": {"S": "x" * filling},
+            }
+
+
+def sampled(
+    database: Database, table: str, units: float = 3_000, usage: Usage | None = None, **asked: Any
+) -> SampleFacts:
+    """What a sample for so many units says of a table."""
+    connection = connect(Endpoint(url=database.url))
+    request = report_request(ReportInput(table, max_read_units=units, **asked), str)
+    return sample(connection, look_up(connection, table), request, usage=usage)

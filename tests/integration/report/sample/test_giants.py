@@ -1,0 +1,70 @@
+"""Giants: one that holds two fifths, found by an index of an unrelated key, and by nothing else."""
+
+import random
+
+import pytest
+
+from testing.databases import BY_DAY, Database
+from tests.integration.report.sample.tables import collections, sampled
+
+GIANT = 4_000
+
+
+def items(sizes: list[int]):
+    """The stand-in divides an index by the index's key, as the service does; DynamoDB Local divides
+    it by the table's.
+    """
+    chance = random.Random(5)
+    for item in collections(sizes, filling=100):
+        yield {**item, "day": {"S": f"{chance.randrange(4_000)}"}}
+
+
+@pytest.fixture
+def planted(strict: Database, table_name: str) -> str:
+    chance = random.Random(3)
+    sizes = [GIANT, 600, 400, *(chance.choice([1, 2, 3, 5]) for _ in range(1_800))]
+    strict.create(table_name, **BY_DAY)
+    strict.fill(table_name, items(sizes))
+    return table_name
+
+
+def test_an_index_tells_of_it_for_a_few_units(strict: Database, planted: str) -> None:
+    facts = sampled(strict, planted, 150)
+    assert facts.biased == ("GSI by-day",)
+    giant, second = facts.top[:2]
+    # Of intervals that hold in 95 of 100 samples, a test that is never red asks a little more.
+    assert 0.85 * giant.items.low <= GIANT <= 1.15 * giant.items.high
+    assert 0.6 * second.items.low <= 600 <= 1.6 * second.items.high
+    assert giant.place is not None
+    assert giant.items.high < 1.5 * giant.items.value
+    assert giant.bytes is not None
+    assert facts.rru <= 150 + 1
+
+
+def test_without_an_index_what_is_missing_of_the_items_tells_of_it(
+    dynamodb: Database, table_name: str
+) -> None:
+    sizes = [GIANT, *([2] * 2_500)]
+    dynamodb.create(table_name)
+    dynamodb.fill(table_name, collections(sizes, filling=50))
+    facts = sampled(dynamodb, table_name, 120)
+    assert facts.biased == ()
+    if facts.unseen is not None and (facts.seen_largest or 0) < GIANT / 2:
+        share = GIANT / sum(sizes)
+        assert 0.9 * facts.unseen.low <= share <= 1.1 * facts.unseen.high
+        assert facts.unseen.low > 0.05
+
+
+def test_an_index_of_one_key_is_no_source_and_its_key_is_told(
+    strict: Database, table_name: str
+) -> None:
+    strict.create(table_name, **BY_DAY)
+    strict.fill(
+        table_name,
+        ({**item, "day": {"S": "PENDING"}} for item in collections([3] * 1_500, filling=100)),
+    )
+    facts = sampled(strict, table_name, 300)
+    assert facts.biased == ()
+    share = facts.indexes["by-day"].top_share
+    assert share is not None
+    assert share.low > 0.9

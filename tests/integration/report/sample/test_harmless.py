@@ -1,0 +1,139 @@
+"""A sample spends no more than it may, leaves no key behind, and goes on where it was stopped."""
+
+import json
+import math
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.usage import Usage
+from keyhop.jobs.journal import Journal
+from keyhop.report.request import ReportInput, report_request
+from keyhop.report.sampling import sample
+from keyhop.storage.local import Directory
+
+from testing.databases import BY_DAY, Database
+from testing.standin.server import StandIn
+from tests.integration.report.sample.tables import collections, sampled
+
+PAGE_UNITS = 128.0
+CANARY = "canary-271828"
+
+
+@pytest.fixture
+def units(stand_in: StandIn) -> list[float]:
+    """What the stand-in has charged for Scans and Queries."""
+    charged: list[float] = []
+    answer = stand_in.answer
+
+    def noting(operation: str, request: Any) -> Any:
+        status, body = answer(operation, request)
+        if operation in ("Scan", "Query") and status == 200:
+            charged.append(body["ConsumedCapacity"]["CapacityUnits"])
+        return status, body
+
+    stand_in.answer = noting  # type: ignore[method-assign]
+    return charged
+
+
+@pytest.mark.parametrize("budget", [10, 60, 250])
+def test_the_budget_holds(
+    strict: Database, table_name: str, units: list[float], budget: float
+) -> None:
+    strict.create(table_name, **BY_DAY)
+    strict.fill(
+        table_name,
+        (
+            {**item, "day": {"S": item["sk"]["S"]}}
+            for item in collections([1, 4, 90, 300] * 30, filling=700)
+        ),
+    )
+    usage = Usage()
+    sampled(strict, table_name, budget, usage)
+    assert sum(units) == usage.read_units
+    assert sum(units) <= budget + max(units)
+
+
+def test_large_items_do_not_break_the_budget_by_more_than_one(
+    strict: Database, table_name: str, units: list[float]
+) -> None:
+    strict.create(table_name)
+    strict.fill(table_name, collections([1, 2, 3] * 10, filling=300_000))
+    facts = sampled(strict, table_name, 1_500)
+    assert sum(units) <= 1_500 + max(units)
+    assert facts.largest_item is not None
+    assert facts.largest_item > 300_000
+
+
+def test_no_file_of_a_run_holds_a_key_or_a_value(
+    strict: Database, table_name: str, tmp_path: Path
+) -> None:
+    strict.create(table_name, **BY_DAY)
+    strict.fill(
+        table_name,
+        (
+            {
+                **item,
+                "pk": {"S": f"{CANARY}-{item['pk']['S']}"},
+                "day": {"S": f"{CANARY}-{number % 40}"},
+                "data": {"S": CANARY},
+            }
+            for number, item in enumerate(collections([1, 3, 200] * 30))
+        ),
+    )
+    connection = connect(Endpoint(url=strict.url))
+    table = look_up(connection, table_name)
+    request = report_request(ReportInput(table_name, max_read_units=150), str)
+    facts = sample(connection, table, request, journal=Journal(Directory(tmp_path)))
+    assert facts.keys is not None
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    for path in files:
+        assert CANARY.encode() not in path.read_bytes(), path
+
+
+def test_a_run_that_is_stopped_goes_on(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    strict.create(table_name)
+    strict.fill(table_name, collections([1, 3, 30] * 300))
+    connection = connect(Endpoint(url=strict.url))
+    request = report_request(ReportInput(table_name, max_read_units=400), str)
+    stop = Event()
+    answer, seen = stand_in.answer, [0]
+
+    def stopping(operation: str, asked: Any) -> Any:
+        seen[0] += 1
+        if seen[0] == 400:
+            stop.set()
+        return answer(operation, asked)
+
+    stand_in.answer = stopping  # type: ignore[method-assign]
+    journal = Journal(Directory(tmp_path))
+    first, second = Usage(), Usage()
+    table = look_up(connection, table_name)
+    with pytest.raises(Stopped):
+        sample(connection, table, request, journal=journal, stop=stop, usage=first)
+    begun = [*journal.commits(0)]
+    assert begun
+    assert begun[-1].keys > 0
+    facts = sample(connection, table, request, journal=journal, usage=second)
+    assert facts.keys is not None
+    assert 0.9 * facts.keys.low <= 900 <= 1.1 * facts.keys.high
+    assert facts.rru == pytest.approx(first.read_units + second.read_units, abs=8)
+    checkpoint = json.dumps([commit.checkpoint.open for commit in begun], default=str)
+    assert "USER" not in checkpoint
+
+
+def test_a_rate_is_kept(strict: Database, table_name: str, charged: list) -> None:
+    strict.create(table_name)
+    strict.fill(table_name, collections([1, 3] * 200))
+    sampled(strict, table_name, 40, max_read_rate=25)
+    began = charged[0][0]
+    for at, _ in charged[1:]:
+        spent = sum(units for when, units in charged if when <= at)
+        assert spent <= 25 * (at - began) + 8 + math.ulp(1)

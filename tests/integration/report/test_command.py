@@ -1,0 +1,116 @@
+"""`keyhop report`: its three outputs, its exit statuses, wrong inputs, and what it never tells."""
+
+import json
+import re
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from testing.databases import Database, keyhop
+
+CANARY_KEY, CANARY_VALUE = "canary-key-7f3a", "canary-value-91cc"
+
+
+@pytest.fixture
+def dated(dynamodb: Database, table_name: str) -> str:
+    """A table whose keys are dates, and one that is a canary."""
+    dynamodb.create(table_name)
+    days = [date(2025, 1, 1) + timedelta(day) for day in range(60)]
+    items = [
+        {"pk": {"S": day.isoformat()}, "sk": {"S": f"{at:04}"}, "data": {"S": "x" * 200}}
+        for day in days
+        for at in range(20)
+    ]
+    canary = {"pk": {"S": CANARY_KEY}, "sk": {"S": "a"}, "data": {"S": CANARY_VALUE}}
+    dynamodb.fill(table_name, iter([*items, canary]))
+    return table_name
+
+
+def test_a_page_and_json_are_written_and_a_screen_is_shown(
+    dynamodb: Database, dated: str, tmp_path: Path
+) -> None:
+    shown = keyhop("report", dated, "--endpoint-url", dynamodb.url, "-o", str(tmp_path / "out"))
+    assert shown.status == 0
+    first, *rest = shown.lines
+    assert first.startswith(f"{dated} ")
+    assert "RRU" in first
+    assert any(" A3 " in line for line in rest)
+    page = (tmp_path / "out" / "report.html").read_text()
+    told = json.loads((tmp_path / "out" / "report.json").read_bytes())
+    assert told["schema"] == "keyhop-report/1"
+    assert {one["id"] for one in told["findings"] if one["status"] == "found"} >= {"A3"}
+    assert re.search(r"<script|https?://[^\s\"<]*\.(js|css|woff)", page) is None
+    assert len(page) < 500_000
+    for text in (page, json.dumps(told), shown.out.decode(), shown.err):
+        assert CANARY_KEY not in text
+        assert CANARY_VALUE not in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "status"),
+    [
+        (["--fail-on", "low"], 5),
+        (["--fail-on", "high"], 0),
+        (["--strict"], 6),
+        (["--fail-on", "low", "--strict"], 5),
+    ],
+)
+def test_the_exit_status_tells_what_was_found(
+    dynamodb: Database, dated: str, flags: list[str], status: int
+) -> None:
+    assert keyhop("report", dated, "--endpoint-url", dynamodb.url, *flags).status == status
+
+
+def test_a_baseline_tells_what_has_changed(dynamodb: Database, dated: str, tmp_path: Path) -> None:
+    flags = ["report", dated, "--endpoint-url", dynamodb.url]
+    keyhop(*flags, "-o", str(tmp_path))
+    again = keyhop(*flags, "--baseline", str(tmp_path / "report.json"), "--fail-on", "info")
+    assert again.status == 0
+    assert "Since the baseline" in again.out.decode()
+
+
+def test_json_goes_to_standard_output_alone(dynamodb: Database, dated: str) -> None:
+    shown = keyhop("report", dated, "--endpoint-url", dynamodb.url, "--format", "json")
+    assert json.loads(shown.out)["table"]["name"] == dated
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--max-read-units", "0"], "above 0"),
+        (["--since", "yesterday"], "is not a time as"),
+        (["--exhaustive", "--control-plane-only"], "give one of them"),
+        (["--exhaustive", "--max-read-units", "5"], "has no --max-read-units"),
+        (["--baseline", "/nowhere/old.json"], "cannot be read"),
+        (["--code", "/nowhere/src"], "There is no directory"),
+        (["--requests", "/nowhere/requests.jsonl"], "cannot be read"),
+        (["--candidate", "{"], "candidate"),
+        (["--format", "csv"], "csv"),
+        (["--fail-on", "worst"], "worst"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(
+    dynamodb: Database,
+    dated: str,
+    flags: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wrong = keyhop("report", dated, "--endpoint-url", dynamodb.url, *flags)
+    assert wrong.status == 2
+    assert wrong.out == b""
+    assert sentence in wrong.err
+    assert len(wrong.err.strip().splitlines()) == 1
+
+
+def test_nothing_of_the_data_is_read_where_that_is_asked(dynamodb: Database, dated: str) -> None:
+    shown = keyhop(
+        *("report", dated, "--endpoint-url", dynamodb.url),
+        *("--control-plane-only", "--format", "json"),
+    )
+    told = json.loads(shown.out)
+    assert told["spent"]["rru"] == 0
+    assert told["estimates"] == {}
+    clear = {one["id"] for one in told["findings"] if one["status"] == "clear"}
+    assert not clear & {"A1", "A2", "A3", "A13", "A15"}

@@ -1,0 +1,142 @@
+"""What all users of a table agree upon, once: the item of the table in its metadata table."""
+
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from keyhop.errors import CannotStart
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.logical_keys import KnownShards
+from keyhop.sharding.manage import list_keys, proposals
+from keyhop.sharding.store.listing import all_keys
+
+from testing.databases import Database
+from tests.integration.sharding.single import Place
+
+AGREED = "calculated jump _"
+
+
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name)
+
+
+def item_of(place: Place) -> dict[str, Any]:
+    key = {"path": {"S": "!keyhop-total"}}
+    answer = place.database.client.get_item(TableName=place.metadata, Key=key)
+    return dict(answer.get("Item", {}))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"hash": "modulo"}, {"placement": "random"}, {"append_only": True}, {"separator": "#"}],
+    ids=str,
+)
+def test_users_of_a_table_must_agree_also_for_other_keys(
+    place: Place, other: dict[str, Any]
+) -> None:
+    place.table().put_item(Item={"path": "/f", "at": "a"})
+    table = place.table(**other)
+    for act in (
+        lambda: table.put_item(Item={"path": "/g", "at": "a"}),
+        lambda: table.get_item(Key={"path": "/g", "at": "a"}),
+        lambda: list(table.query("/g")),
+    ):
+        with pytest.raises(CannotStart, match="must have the same placement") as told:
+            act()
+        assert repr(AGREED) in str(told.value)
+        assert repr(table.metadata.agreed) in str(told.value)
+    assert [one.key for one in list_keys(place.table())] == ["/f"]
+
+
+def test_whoever_registers_the_first_key_agrees_for_all(place: Place) -> None:
+    reader = place.table(placement="random")
+    assert list(reader.query("/f")) == []
+    assert item_of(place) == {}, "a reader agrees upon nothing"
+    place.table().put_item(Item={"path": "/f", "at": "a"})
+    assert item_of(place) == {
+        "path": {"S": "!keyhop-total"},
+        "placement": {"S": AGREED},
+        "of_table": {"S": place.name},
+    }
+
+
+def test_a_table_that_has_keys_already_is_agreed_upon_by_what_these_have(place: Place) -> None:
+    """As earlier versions have left it."""
+    for n in range(5):
+        place.register(f"/{n}", 1, placement={"S": AGREED} if n else {"N": "5"})
+    with pytest.raises(CannotStart, match="'random jump _'"):
+        place.table(placement="random").put_item(Item={"path": "/new", "at": "a"})
+    assert item_of(place) == {}
+    place.table().put_item(Item={"path": "/new", "at": "a"})
+    assert item_of(place)["placement"] == {"S": AGREED}
+
+
+def test_keys_that_disagree_stay_usable_to_those_who_agree_with_them(place: Place) -> None:
+    place.register("/a", 1, placement={"S": AGREED})
+    place.register("/b", 1, placement={"S": "random jump _"})
+    first, second = place.table(), place.table(placement="random")
+    first.put_item(Item={"path": "/new", "at": "a"})
+    second.put_item(Item={"path": "/b", "at": "a"})
+    with pytest.raises(CannotStart, match="must have the same"):
+        second.put_item(Item={"path": "/newer", "at": "a"})
+
+
+def test_a_key_that_does_not_say_how_it_is_placed_goes_by_what_the_table_says(place: Place) -> None:
+    place.table().put_item(Item={"path": "/f", "at": "a"})
+    place.register("/published", 2)
+    place.table().put_item(Item={"path": "/published", "at": "a"})
+    with pytest.raises(CannotStart, match="must have the same placement"):
+        place.table(placement="random").put_item(Item={"path": "/published", "at": "b"})
+
+
+def test_many_who_disagree_and_come_at_once_do_not_both_get_their_way(place: Place) -> None:
+    ways: list[dict[str, Any]] = [{}, {"placement": "random"}, {"hash": "modulo"}, {}]
+    barrier, refused = Barrier(len(ways)), []
+
+    def write(n: int, how: dict[str, Any]) -> None:
+        table = place.table(**how)
+        list(table.query("/nothing"))
+        barrier.wait()
+        try:
+            table.put_item(Item={"path": f"/{n}", "at": "a"})
+        except CannotStart as error:
+            refused.append(error)
+
+    threads = [Thread(target=write, args=one) for one in enumerate(ways)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    agreed = item_of(place)["placement"]["S"]
+    placed = {one.shards.placement for one in list_keys(place.table())}
+    assert placed == {agreed}
+    assert refused
+
+
+def test_the_item_of_the_table_of_another_is_refused(place: Place, dynamodb: Database) -> None:
+    other = Place(dynamodb, f"{place.name}-other")
+    place.table().put_item(Item={"path": "/f", "at": "a"})
+    other.metadata = place.metadata
+    with pytest.raises(CannotStart, match=f"of the table {place.name}, not of {other.name}"):
+        other.table().put_item(Item={"path": "/g", "at": "a"})
+
+
+def test_shards_are_counted_in_the_same_item(place: Place) -> None:
+    """Earlier versions count there, and change nothing else of it."""
+    table = place.table(policy=Policy(most_in_all=5))
+    place.grow(table, "/f", 2)
+    assert item_of(place)["shards_added"] == {"N": "2"}
+    assert item_of(place)["placement"] == {"S": AGREED}
+    assert list(proposals(table)) == []
+    assert item_of(place)["placement"] == {"S": AGREED}
+
+
+def test_no_list_of_keys_shows_it(place: Place) -> None:
+    table = place.table()
+    table.put_item(Item={"path": "/f", "at": "a"})
+    assert [one.key for one in list_keys(table)] == ["/f"]
+    known = KnownShards()
+    known.learn(all_keys(table.requests, place.metadata, table.schema.partition), 0.0)
+    assert known.most({"S": "!keyhop-total"}) == 0
+    assert known.most({"S": "/f"}) == 1

@@ -1,0 +1,85 @@
+"""Metadata that somebody else has damaged: one key's is told, and hides nothing of the others."""
+
+from typing import Any
+
+import pytest
+from keyhop.errors import BrokenPromise
+from keyhop.sharding.drain import Drain
+from keyhop.sharding.manage import add_shards, list_keys, proposals
+
+from testing.databases import Database
+from tests.integration.sharding.single import Place
+
+BAD_TRAFFIC: list[dict[str, Any]] = [
+    {"M": {"yesterday": {"N": "1"}}},
+    {"M": {"495000": {"S": "many"}}},
+    {"M": {"495000": {"L": []}}},
+    {"S": "none"},
+    {"L": []},
+]
+
+
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name)
+
+
+@pytest.mark.parametrize("traffic", BAD_TRAFFIC, ids=str)
+def test_a_malformed_traffic_map_is_unknown_and_no_reason_to_shrink(
+    place: Place, traffic: dict[str, Any]
+) -> None:
+    table = place.table()
+    place.register("/bad", 8, traffic=traffic)
+    minute = int(place.clock.time() // 60) + 30 * 60
+    place.register("/good", 8, traffic={"M": {str(minute): {"N": "1"}}})
+    place.clock.sleep(30 * 3600)
+    listed = {one.key: (one.shards.number, one.traffic) for one in list_keys(table)}
+    assert listed == {"/bad": (8, None), "/good": (8, {minute: 1.0})}
+    assert [(one.key, one.would_do) for one in proposals(table)] == [("/good", 1)]
+
+
+@pytest.mark.parametrize("traffic", BAD_TRAFFIC, ids=str)
+def test_a_malformed_traffic_map_fails_no_write(place: Place, traffic: dict[str, Any]) -> None:
+    table = place.table()
+    place.register("/f", 4, traffic=traffic)
+    for n in range(3):
+        table.put_item(Item={"path": "/f", "at": str(n)})
+        place.clock.sleep(61)
+    table.close()
+    assert len(list(table.query("/f"))) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"phase": {"S": "reopening"}},
+        {"phase": {"S": "halted"}},
+        {"phase": {"S": "announced"}},
+        {"phase": {"S": "fenced"}},
+        {"phase": {"S": "closing"}},
+        {"writable": {"N": "2"}},
+        {"readable": {"N": "9"}},
+        {"placed_by": {"NS": ["0", "4"]}},
+        {"placed_by": {"NS": ["4", "5000"]}},
+        {"shards_before": {"N": "0"}, "phase": {"S": "opened"}},
+    ],
+    ids=str,
+)
+def test_contradictory_metadata_is_told_and_never_acted_upon(
+    place: Place, wrong: dict[str, Any]
+) -> None:
+    """With modulo, a place by no shards is a division by zero; others were assertions."""
+    table = place.table(hash="modulo")
+    place.register("/f", 4, **wrong)
+    place.clock.sleep(600)
+    for act in (
+        lambda: table.put_item(Item={"path": "/f", "at": "a"}),
+        lambda: list(table.query("/f", consistent=True)),
+        lambda: add_shards(table, "/f"),
+        lambda: Drain(table).step("/f", 1),
+        lambda: Drain(table).call_off("/f"),
+    ):
+        with pytest.raises(BrokenPromise, match="contradicts itself"):
+            act()
+    result = table.batch_write([{"path": "/f", "at": "a"}, {"path": "/g", "at": "a"}])
+    assert [(at, type(error)) for at, _, error in result.failed] == [(0, BrokenPromise)]

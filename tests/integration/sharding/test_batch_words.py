@@ -1,0 +1,175 @@
+"""batch_writer and batch_get_item by boto3 and by ShardedTable; and how few requests they need."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import pytest
+from boto3.dynamodb.conditions import Key
+from botocore.exceptions import ClientError
+from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.errors import CannotStart
+
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS
+from tests.integration.sharding.single import Place
+
+WAYS: dict[str, Any] = {
+    "boto3": None,
+    "calculated": {"placement": "calculated"},
+    "random": {"placement": "random"},
+    "append-only": {"placement": "random", "append_only": True},
+}
+
+
+@dataclass
+class Both:
+    """A table, and batch_get_item: of boto3's resource, or the table's own."""
+
+    table: Any
+    batch_get_item: Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(params=WAYS)
+def at(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> Iterator[Both]:
+    place = Place(dynamodb, table_name)
+    way = WAYS[request.param]
+    if way is None:
+        resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
+        yield Both(resource.Table(table_name), resource.batch_get_item)
+        return
+    table = place.table(**way)
+    for n in range(0 if way.get("append_only") else 20):
+        table.put_item(Item=item(n))
+    place.grow(table, "/f", 3)
+    yield Both(table, table.batch_get_item)
+    table.close()
+
+
+def item(n: int, v: int = 0) -> dict[str, Any]:
+    return {"path": "/f", "at": f"{n:03}", "v": v}
+
+
+def key(n: int) -> dict[str, Any]:
+    return {name: item(n)[name] for name in ("path", "at")}
+
+
+def read(table: Any) -> dict[str, int]:
+    answer = table.query(KeyConditionExpression=Key("path").eq("/f"), ConsistentRead=True)
+    return {one["at"]: int(one["v"]) for one in answer["Items"]}
+
+
+def test_puts_and_deletes_are_written(at: Both) -> None:
+    with at.table.batch_writer() as batch:
+        for n in range(70):
+            batch.put_item(Item=item(n, 1))
+    before = read(at.table)
+    assert len(before) == 70
+    with at.table.batch_writer(overwrite_by_pkeys=["path", "at"]) as batch:
+        for n in range(0, 70, 2):
+            batch.delete_item(Key=key(n))
+        for n in range(100, 110):
+            batch.put_item(Item=item(n, 2))
+            batch.delete_item(Key=key(n))
+        batch.put_item(Item=item(200, 3))
+        batch.delete_item(Key=key(300))
+    odd = {f"{n:03}": before[f"{n:03}"] for n in range(1, 70, 2)}
+    assert read(at.table) == {**odd, "200": 3}
+
+
+def test_a_batch_that_fails_raises_and_the_others_are_written(at: Both) -> None:
+    def write(item: dict[str, Any], then: Exception | None = None) -> None:
+        with at.table.batch_writer() as batch:
+            batch.put_item(Item=item)
+            if then is not None:
+                raise then
+
+    def delete(key: dict[str, Any]) -> None:
+        with at.table.batch_writer() as batch:
+            batch.delete_item(Key=key)
+
+    with pytest.raises((ClientError, CannotStart)):
+        write({"path": "/f", "at": 7})
+    with pytest.raises(ZeroDivisionError):
+        write(item(500, 5), then=ZeroDivisionError())
+    assert read(at.table)["500"] == 5
+    with pytest.raises(ClientError) as error:
+        delete(item(500))
+    assert error.value.response["Error"]["Code"] == "ValidationException"
+
+
+@pytest.mark.parametrize("consistent", [False, True])
+def test_many_items_are_found(at: Both, consistent: bool) -> None:
+    with at.table.batch_writer() as batch:
+        for n in range(20, 60):
+            batch.put_item(Item=item(n, n))
+    wanted = {"Keys": [key(n) for n in range(10, 100, 2)], "ConsistentRead": consistent}
+    name = at.table.name
+    answer = at.batch_get_item(RequestItems={name: wanted}, ReturnConsumedCapacity="TOTAL")
+    found = {one["at"]: one for one in answer["Responses"][name]}
+    expected = range(20, 60, 2)
+    assert {at: one for at, one in found.items() if at >= "020"} == {
+        f"{n:03}": item(n, n) for n in expected
+    }
+    assert answer["UnprocessedKeys"] == {}
+    assert answer["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert [one["TableName"] for one in answer["ConsumedCapacity"]] == [name]
+    less = {**wanted, "ProjectionExpression": "v, #p", "ExpressionAttributeNames": {"#p": "path"}}
+    shown = at.batch_get_item(RequestItems={name: less})["Responses"][name]
+    assert sorted(int(one["v"]) for one in shown if one["v"]) == [*expected]
+    assert all(set(one) == {"path", "v"} for one in shown)
+
+
+@pytest.mark.parametrize(
+    "keys", [[key(n) for n in range(101)], [key(1), key(1)], [{**key(1), "v": 1}]]
+)
+def test_what_the_service_refuses_is_refused(at: Both, keys: list[dict[str, Any]]) -> None:
+    with pytest.raises(ClientError) as error:
+        at.batch_get_item(RequestItems={at.table.name: {"Keys": keys}})
+    assert error.value.response["Error"]["Code"] == "ValidationException"
+
+
+class Counting:
+    """Keyhop's client; its requests are counted, and the keys that each has."""
+
+    def __init__(self, url: str) -> None:
+        self._client = dynamodb_client(Endpoint(url=url))
+        self.operations: Counter[str] = Counter()
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        self.operations[operation] += 1
+        return self._client.call(operation, **parameters)
+
+
+def test_a_batch_of_new_items_is_one_look_and_one_write(
+    dynamodb: Database, table_name: str
+) -> None:
+    place, client = Place(dynamodb, table_name), Counting(dynamodb.url)
+    table = place.table(client=client)
+    place.grow(table, "/f", 1)
+    place.grow(table, "/f", 2)
+    table.put_item(Item=item(0))
+    client.operations.clear()
+    assert table.batch_write(item(n) for n in range(1, 26)).written == 25
+    assert client.operations == {"batch_get_item": 1, "batch_write_item": 1}
+    client.operations.clear()
+    with table.batch_writer() as batch:
+        for n in range(1000, 1025):
+            batch.delete_item(Key=key(n))
+    assert client.operations == {"batch_get_item": 1, "batch_write_item": 1}
+    client.operations.clear()
+    keys = [key(n) for n in range(26)]
+    answer = table.batch_get_item(RequestItems={table.name: {"Keys": keys}})
+    assert len(answer["Responses"][table.name]) == 26
+    assert client.operations == {"batch_get_item": 1}
+    with pytest.raises(CannotStart, match="one table only"):
+        table.batch_get_item(RequestItems={"other": {"Keys": keys}})
+    with pytest.raises(AttributeError, match="keyhop keys TABLE --logical"):
+        table.scan()
+    with pytest.raises(CannotStart, match="overwrite_by_pkeys"):
+        table.batch_writer(overwrite_by_pkeys=["v"])
+    with pytest.raises(AttributeError, match="boto3's words for items only"):
+        table.item_count  # noqa: B018
+    table.close()

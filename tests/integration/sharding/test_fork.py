@@ -1,0 +1,94 @@
+"""Children of a process that uses a sharded table, as web servers make them."""
+
+import json
+import os
+import select
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from testing.databases import Database
+from tests.integration.sharding.single import Place
+
+LONGEST_SECONDS = 60.0
+
+
+def in_a_child(work: Callable[[], Any]) -> Any:
+    """What it returns in a fork of this process; JSON."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(writing, json.dumps(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        with os.fdopen(reading) as answer:
+            if not select.select([reading], [], [], LONGEST_SECONDS)[0]:
+                os.kill(child, signal.SIGKILL)
+                raise AssertionError("the child hangs")
+            return json.loads(answer.read())
+    finally:
+        os.waitpid(child, 0)
+
+
+def test_children_draw_shards_of_their_own_and_can_read(
+    dynamodb: Database, table_name: str
+) -> None:
+    """They have none of their parent's threads, and not its luck."""
+    place = Place(dynamodb, table_name)
+    table = place.table(placement="random", append_only=True, chance=None)
+    place.register("/f", 64)
+    table.put_item(Item={"path": "/f", "at": "parent"})
+    assert len(list(table.query("/f", consistent=True))) == 1
+
+    def work(child: str) -> Any:
+        for n in range(12):
+            table.put_item(Item={"path": "/f", "at": f"{child}{n:02}"})
+        return len(list(table.query("/f", consistent=True)))
+
+    assert in_a_child(lambda: work("a")) == 1 + 12
+    assert in_a_child(lambda: work("b")) == 1 + 12 + 12
+    drawn = place.lies_in("/f")
+    of = {child: [drawn[f"{child}{n:02}"] for n in range(12)] for child in "ab"}
+    assert of["a"] != of["b"]
+
+
+def test_what_a_parent_has_not_reported_yet_is_reported_once(
+    dynamodb: Database, table_name: str
+) -> None:
+    place = Place(dynamodb, table_name)
+    table = place.table()
+    place.register("/f", 4)
+    for n in range(10):
+        table.put_item(Item={"path": "/f", "at": str(n)})
+
+    def work() -> int:
+        table.put_item(Item={"path": "/f", "at": "child"})
+        table.close()
+        return table.usage.counters["looks"]
+
+    assert in_a_child(table.close) is None
+    assert in_a_child(work) == 1
+    table.close()
+    item = dynamodb.client.get_item(TableName=place.metadata, Key={"path": {"S": "/f"}})["Item"]
+    assert [float(units["N"]) for units in item["traffic"]["M"].values()] == [11]
+
+
+def test_a_child_catches_its_errors_by_their_class(dynamodb: Database, table_name: str) -> None:
+    """Its client is another, which has classes of its own."""
+    table = Place(dynamodb, table_name).table()
+    item = {"path": "/f", "at": "a"}
+    table.put_item(Item=item)
+
+    def work() -> str:
+        try:
+            table.put_item(Item=item, ConditionExpression="attribute_exists(v)")
+        except table.meta.client.exceptions.ConditionalCheckFailedException:
+            return "caught"
+        return "written"
+
+    assert in_a_child(work) == "caught"
+    assert work() == "caught"
+    table.close()

@@ -1,0 +1,159 @@
+"""The same words, answers and errors by boto3's Table and by ShardedTable; on DynamoDB Local."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from boto3.dynamodb.conditions import Attr
+from botocore.exceptions import ClientError
+from keyhop.errors import CannotStart
+
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS
+from tests.integration.sharding.single import Place
+
+KEY = {"path": "/f", "at": "a"}
+ITEM = {**KEY, "v": 1, "tags": {"x", "y"}, "m": {"n": [1]}}
+
+
+@pytest.fixture(params=["boto3", "calculated", "random"])
+def table(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> Iterator[Any]:
+    """Of four shards, if it is sharded."""
+    place = Place(dynamodb, table_name)
+    if request.param == "boto3":
+        resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
+        yield resource.Table(table_name)
+        return
+    table = place.table(placement=request.param)
+    place.grow(table, "/f", 3)
+    yield table
+    table.close()
+
+
+def test_each_answer_has_the_service_s_metadata(table: Any) -> None:
+    answers = [
+        table.put_item(Item=ITEM),
+        table.put_item(Item=ITEM),  # in place
+        table.update_item(
+            Key=KEY, UpdateExpression="SET v = :v", ExpressionAttributeValues={":v": 2}
+        ),
+        table.get_item(Key=KEY),
+        table.get_item(Key={**KEY, "at": "none"}, ConsistentRead=True),
+        table.delete_item(Key=KEY),
+    ]
+    for answer in answers:
+        metadata = answer.pop("ResponseMetadata")
+        assert metadata["HTTPStatusCode"] == 200
+        assert metadata["RequestId"]
+        assert metadata["RetryAttempts"] == 0
+        assert metadata["HTTPHeaders"]["x-amzn-requestid"] == metadata["RequestId"]
+    item = {**ITEM, "v": 2}
+    assert answers == [{}, {}, {}, {"Item": item}, {}, {}]
+
+
+@pytest.mark.parametrize("wanted", ["NONE", "TOTAL", "INDEXES"])
+def test_the_capacity_is_told_if_asked_for(table: Any, wanted: str) -> None:
+    how: dict[str, Any] = {"ReturnConsumedCapacity": wanted}
+    put = table.put_item(Item=ITEM, **how)
+    got = table.get_item(Key=KEY, ConsistentRead=True, **how)
+    deleted = table.delete_item(Key=KEY, **how)
+    if wanted == "NONE":
+        assert not any("ConsumedCapacity" in answer for answer in (put, got, deleted))
+        return
+    for answer in (put, got, deleted):
+        capacity = answer["ConsumedCapacity"]
+        assert capacity["TableName"] == table.name
+        assert capacity["CapacityUnits"] >= 1
+        assert ("Table" in capacity) == (wanted == "INDEXES")
+    if wanted == "INDEXES":
+        told = got["ConsumedCapacity"]
+        assert told["Table"]["CapacityUnits"] == told["CapacityUnits"]
+
+
+def test_a_condition_that_fails_is_caught_by_its_class_and_shows_the_item(table: Any) -> None:
+    table.put_item(Item=ITEM)
+    failed = table.meta.client.exceptions.ConditionalCheckFailedException
+    condition = {"ConditionExpression": Attr("v").eq(7)}
+    show = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    update = {"UpdateExpression": "REMOVE m"}
+    calls: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+        (table.put_item, {"Item": ITEM}),
+        (table.update_item, {"Key": KEY, **update}),
+        (table.delete_item, {"Key": KEY}),
+    ]
+    for call, words in calls:
+        for shows in ({}, show):
+            with pytest.raises(failed) as error:
+                call(**words, **condition, **shows)
+            response = error.value.response
+            assert isinstance(error.value, ClientError)
+            assert response["Error"]["Code"] == "ConditionalCheckFailedException"
+            assert response["Error"]["Message"] == "The conditional request failed"
+            assert response["ResponseMetadata"]["HTTPStatusCode"] == 400
+            assert ("Item" in response) == bool(shows)
+            if shows:  # typed, also by boto3's Table
+                assert response["Item"]["path"] == {"S": "/f"}
+                assert response["Item"].keys() == ITEM.keys()
+        missing = {name: {**KEY, "at": "none"} for name in ("Key", "Item") if name in words}
+        with pytest.raises(failed) as error:
+            call(**{**words, **missing}, **condition, **show)
+        assert "Item" not in error.value.response
+    assert table.get_item(Key=KEY)["Item"] == ITEM
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "v = :one",
+        "(v = :one)",
+        "(v = :one) OR (v = :two)",
+        "attribute_exists(v) AND (v = :one OR v = :two)",
+        "size(tags) > :one",
+    ],
+)
+def test_a_condition_may_have_parentheses(table: Any, condition: str) -> None:
+    """The service refuses redundant ones, which those of ours must not make."""
+    table.put_item(Item=ITEM)
+    used = {name: int(name == ":two") + 1 for name in (":one", ":two") if name in condition}
+    words = {"ConditionExpression": condition, "ExpressionAttributeValues": used}
+    table.put_item(Item=ITEM, **words)
+    table.update_item(Key=KEY, UpdateExpression="REMOVE m", **words)
+    either = (Attr("v").eq(1) | Attr("v").eq(2)) & Attr("tags").exists()
+    table.update_item(Key=KEY, UpdateExpression="REMOVE m", ConditionExpression=either)
+    table.delete_item(Key=KEY, **words)
+    assert "Item" not in table.get_item(Key=KEY)
+
+
+@pytest.mark.parametrize(
+    "key", [{**KEY, "v": 1}, {"path": "/f"}, {"path": "/f", "at": 1}, {"path": "/f", "v": "a"}]
+)
+def test_a_key_is_exactly_the_key(table: Any, key: dict[str, Any]) -> None:
+    for call in (
+        lambda: table.get_item(Key=key),
+        lambda: table.delete_item(Key=key),
+        lambda: table.update_item(Key=key, UpdateExpression="REMOVE m"),
+    ):
+        with pytest.raises(ClientError) as error:
+            call()
+        assert error.value.response["Error"]["Code"] == "ValidationException"
+
+
+def test_an_error_of_the_service_has_its_class(table: Any) -> None:
+    with pytest.raises(table.meta.client.exceptions.ClientError) as error:
+        table.update_item(Key=KEY, UpdateExpression="NO EXPRESSION")
+    assert error.value.response["Error"]["Code"] == "ValidationException"
+
+
+@pytest.mark.parametrize("table", ["calculated"], indirect=True)
+def test_what_cannot_be_is_refused_with_a_sentence(table: Any) -> None:
+    for words in ({"Expected": {}}, {"ReturnItemCollectionMetrics": "SIZE"}):
+        with pytest.raises(CannotStart, match=f"{next(iter(words))} is .*[.]"):
+            table.put_item(Item=ITEM, **words)
+    with pytest.raises(TypeError, match="'Ittem'"):
+        table.put_item(Item=ITEM, Ittem=1)
+    with pytest.raises(AttributeError, match="Transactions are not possible here"):
+        table.meta.client.transact_write_items(TransactItems=[])
+    with pytest.raises(AttributeError, match="make a client of boto3's own"):
+        table.meta.client.list_tables()
+    assert not hasattr(table.meta.client, "scan")

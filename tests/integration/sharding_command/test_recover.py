@@ -1,0 +1,233 @@
+"""`keyhop shards recover`: metadata that was lost is made anew, whatever became of the key."""
+
+import json
+
+import pytest
+from keyhop.errors import CannotStart, MetadataLost
+from keyhop.sharding.counter import ShardedCounter
+from keyhop.sharding.drain import Drain
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.key.shards import Phase
+
+from testing.databases import Database
+from tests.integration.sharding_command.test_shards import Place, Time, at_all, clock
+
+__all__ = ["clock"]
+
+
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name)
+
+
+def lose(place: Place, *keys: object) -> None:
+    for key in keys:
+        place.database.client.delete_item(TableName=place.metadata, Key={"path": {place.type: key}})
+
+
+def metadata_of(place: Place) -> set[str]:
+    items = place.database.client.scan(TableName=place.metadata)["Items"]
+    return {str(item["path"][place.type]) for item in items}
+
+
+def numbers(place: Place, key: object, **how: object) -> list[int]:
+    return [int(item["n"]) for item in place.table(**how).query(key, consistent=True)]
+
+
+WAYS = [
+    {},
+    {"hash": "modulo"},
+    {"placement": "random"},
+    {"placement": "random", "append_only": True},
+    {"separator": "#"},
+]
+
+
+@pytest.mark.parametrize("how", WAYS, ids=str)
+def test_a_key_is_read_and_written_as_before(place: Place, how: dict[str, object]) -> None:
+    """Also items that were placed by counts that nobody knows any more."""
+    for shards in (2, 5):
+        at_all(place, "/f", shards, **how)
+        place.write("/f", 40 + 10 * shards, **how)
+    place.write("/g", 3, **how)
+    before = numbers(place, "/f", **how)
+    lose(place, "/f", "/g")
+    with pytest.raises(MetadataLost):
+        numbers(place, "/f", **how)
+    result = place.run("recover", "--yes")
+    assert result.status == 0, result.err
+    assert "/f: readers read 5 shards now" in result.out.decode()
+    assert numbers(place, "/f", **how) == before
+    table = place.table(**how)
+    for n in range(90):
+        key = {"path": "/f", "at": f"{n:05}"}
+        assert table.get_item(Key=key, ConsistentRead=True)["Item"]["n"] == n
+        if "append_only" not in how:
+            table.put_item(Item={**key, "n": n})
+    place.table(**how).put_item(Item={"path": "/f", "at": "new", "n": 1_000})
+    assert numbers(place, "/f", **how) == [*before, 1_000], "nothing is twice"
+
+
+def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Place) -> None:
+    at_all(place, "/f", 3)
+    result = place.run("recover", "--yes")
+    assert "lacks nothing" in result.err
+    lose(place, "/f")
+    result = place.run("recover", "--plan")
+    assert result.out.decode() == "/f: would have 3 shards.\n"
+    assert "physical keys read, for" in result.err
+    assert metadata_of(place) == {"!keyhop-total"}
+    result = place.run("recover")
+    assert result.status == 2
+    assert "There is no terminal to ask at whether to recover the metadata of 1 key" in result.err
+    assert metadata_of(place) == {"!keyhop-total"}
+
+
+def test_it_may_be_started_again_and_says_what_it_did_to_programs(place: Place) -> None:
+    at_all(place, "/f", 3)
+    at_all(place, "/g", 2)
+    lose(place, "/f", "/g")
+    told = json.loads(place.run("recover", "--yes", "--key", "/f", "-f", "json").out)
+    assert told == [
+        {"key": "/f", "shards": 3, "known": 0, "recovered": True, "error": None},
+    ]
+    assert metadata_of(place) == {"!keyhop-total", "/f"}
+    told = json.loads(place.run("recover", "--yes", "-f", "json").out)
+    assert [(one["key"], one["shards"]) for one in told] == [("/g", 2)]
+    assert json.loads(place.run("recover", "--yes", "-f", "json").out) == []
+
+
+def test_what_was_registered_anew_with_too_few_shards_gets_those_that_it_has(
+    place: Place, clock: Time
+) -> None:
+    """As earlier versions do, and as a restore from a backup may."""
+    at_all(place, "/f", 4)
+    before = numbers(place, "/f")
+    place.set("/f", number=1, writable=1, readable=1, placed_by=frozenset({1}), history=())
+    place.write("/f", 1)
+    clock.now += 600
+    result = place.run("recover", "--yes")
+    assert result.status == 0, result.err
+    assert "4 shards; there is 1 shard" in result.err
+    assert numbers(place, "/f") == before
+    assert place.shards("/f").placed_by == {1, 2, 3, 4}
+
+
+def test_keys_that_end_like_shards_are_told_apart(place: Place) -> None:
+    """A logical key may end so itself; and an ordinary one may lie in the table."""
+    at_all(place, "/a_2", 3)
+    at_all(place, "/a", 2)
+    lose(place, "/a", "/a_2")
+    client = place.database.client
+    for key in ("/photo_3", "/photo_1", "/scan_2", "/plain", "!keyhop-total_2", "/x_1001"):
+        item = {"path": {"S": key}, "at": {"S": "a"}}
+        client.put_item(TableName=place.name, Item=item)
+    result = place.run("recover", "--yes")
+    assert result.out.decode().splitlines() == [
+        "/a: readers read 2 shards now; writers use them after 5 s.",
+        "/a_2: readers read 3 shards now; writers use them after 5 s.",
+    ]
+    assert "Left out: 2 keys with nothing in some shards before the last" in result.err
+    assert metadata_of(place) == {"!keyhop-total", "/a", "/a_2"}
+    place.run("recover", "--yes", "--key", "/scan")
+    assert place.shards("/scan").readable == 2
+    result = place.run("recover", "--yes", "--with-gaps")
+    assert result.out.decode() == "/photo: readers read 3 shards now; writers use them after 5 s.\n"
+
+
+def test_counters_are_recovered_and_the_markers_of_their_tokens_left_as_they_are(
+    place: Place, clock: Time
+) -> None:
+    counter = ShardedCounter(place.table(policy=Policy(start_shards={"/n": 3})))
+    for n in range(30):
+        counter.add("/n", token=f"{n}")
+    lose(place, "/n")
+    clock.now += 60
+    with pytest.raises(MetadataLost):
+        counter.value("/n")
+    place.run("recover", "--yes", "--with-gaps")
+    assert metadata_of(place) == {"!keyhop-total", "/n"}
+    assert counter.value("/n", consistent=True) == 30
+
+
+def test_a_key_that_was_lost_in_the_middle_of_a_drain(place: Place, clock: Time) -> None:
+    """Some items are moved, some are not, some have fences; and the drain that goes on ends."""
+    at_all(place, "/f", 4)
+    before = numbers(place, "/f")
+    table = place.table()
+    work = Drain(table)
+    step = work.step("/f", 1)
+    while step.shards.phase is not Phase.MOVING:
+        clock.now += 5
+        if step.shards.phase is Phase.FENCED:
+            for n in range(20):
+                key = {"path": "/f", "at": f"{n:05}"}
+                table.update_item(
+                    Key=key, UpdateExpression="SET u = :u", ExpressionAttributeValues={":u": 1}
+                )
+        step = work.step("/f", 1, begun=step.begun)
+    assert work.step("/f", 1, 0.0, begun=True).shards.phase is Phase.MOVING
+    lose(place, "/f")
+    clock.now += 60
+    with pytest.raises(MetadataLost):
+        work.step("/f", 1, begun=True)
+    result = place.run("recover", "--yes")
+    assert result.status == 0, result.err
+    assert numbers(place, "/f") == before
+    clock.now += 60
+    table.put_item(Item={"path": "/f", "at": "00000", "n": 0})
+    assert numbers(place, "/f") == before
+    place.run("drain", "/f", "--shards", "1")
+    assert numbers(place, "/f") == before
+    assert place.shards("/f").number == 1
+
+
+def test_what_start_shards_made_and_has_items_in_the_first_shard_only(place: Place) -> None:
+    place.write("/f", 1)
+    lose(place, "/f")
+    policy = Policy(start_shards={"/f": 8})
+    with pytest.raises(MetadataLost):
+        place.write("/f", 1, policy=policy)
+    result = place.run("recover", "--yes", "--key", "/f")
+    assert "/f: readers read 1 shard now" in result.out.decode()
+    place.write("/f", 2, policy=policy)
+    assert numbers(place, "/f") == [0, 1]
+
+
+def test_one_key_that_cannot_be_recovered_hinders_no_other(place: Place) -> None:
+    at_all(place, "/bad", 3)
+    at_all(place, "/good", 3)
+    lose(place, "/good")
+    place.database.client.update_item(
+        TableName=place.metadata,
+        Key={"path": {"S": "/bad"}},
+        UpdateExpression="SET readable = :n",
+        ExpressionAttributeValues={":n": {"N": "2"}},
+    )
+    result = place.run("recover", "--yes")
+    assert result.status == 2
+    assert "/bad: not recovered: A shard metadata item contradicts itself" in result.out.decode()
+    assert place.shards("/good").readable == 3
+
+
+def test_binary_keys(dynamodb: Database, table_name: str) -> None:
+    place = Place(dynamodb, table_name, "B")
+    at_all(place, b"\x00\xff", 3)
+    lose(place, b"\x00\xff")
+    assert "AP8=: would have 3 shards." in place.run("recover", "--plan").out.decode()
+    told = json.loads(place.run("recover", "--key", "AP8=", "--base64", "--yes", "-f", "json").out)
+    assert [one["recovered"] for one in told] == [True]
+    assert place.shards(b"\x00\xff").readable == 3
+
+
+def test_nothing_tells_how_keys_are_placed_if_all_metadata_is_gone(place: Place) -> None:
+    at_all(place, "/f", 3)
+    lose(place, "/f", "!keyhop-total")
+    result = place.run("recover", "--yes")
+    assert result.status == 2
+    assert "give --placement" in result.err
+    result = place.run("recover", "--yes", "--placement", "calculated")
+    assert result.status == 0
+    assert metadata_of(place) == {"!keyhop-total", "/f"}
+    with pytest.raises(CannotStart, match="must have the same placement"):
+        numbers(place, "/other", placement="random")

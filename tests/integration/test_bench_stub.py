@@ -1,0 +1,102 @@
+"""The benchmark's stub is a table: read to its end, refused, charged as the stand-in does it."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from keyhop.dynamodb.throttling import is_throttling, reason_names
+
+from bench.command import environment, keyhop, measure
+from bench.stub import TABLE, stub
+from testing.servers import local_client
+from testing.standin.engine import Table
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the stub waits by epoll"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="the stub is written in C"),
+]
+
+
+def page(answer: Mapping[str, Any]) -> tuple[int, float, bool]:
+    """Items, units, and whether it leads on."""
+    units = answer["ConsumedCapacity"]["CapacityUnits"]
+    return len(answer["Items"]), units, "LastEvaluatedKey" in answer
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags"),
+    [
+        ({"keys": 777, "items": 3, "bytes": 150}, ("--segments", "1000")),
+        ({"keys": 300, "items": 200, "bytes": 500, "latency": 500}, ("--threads", "64")),
+        ({"keys": 20_000, "items": 1, "bytes": 40}, ()),
+        ({"keys": 2_000, "items": 10, "bytes": 1_000}, ("--method", "scan")),
+    ],
+)
+def test_the_command_lists_each_key_once(settings: dict[str, int], flags: tuple[str, ...]) -> None:
+    with stub(**settings) as table:
+        ended = subprocess.run(
+            keyhop(table.url, *flags), env=environment(), stdout=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 0
+    assert sorted(ended.stdout.split()) == [f"k{n:09}" for n in range(settings["keys"])]
+    assert table.served().scans >= 1
+    assert table.cpu_seconds > 0
+
+
+@pytest.mark.parametrize("limit", [1, 9, 40, 500, None])
+@pytest.mark.parametrize("item_bytes", [100, 4_096, 300_000])
+def test_a_page_is_as_long_and_as_dear_as_the_stand_ins(item_bytes: int, limit: int | None) -> None:
+    keys = [{"AttributeName": n, "KeyType": t} for n, t in (("pk", "HASH"), ("sk", "RANGE"))]
+    types = [{"AttributeName": n, "AttributeType": "S"} for n in ("pk", "sk")]
+    other = Table({"TableName": TABLE, "KeySchema": keys, "AttributeDefinitions": types})
+    padding = {"S": "x" * (item_bytes - len("pk" + "k000000000" + "sk" + "000000" + "d"))}
+    other.base.put_all(
+        {"pk": {"S": f"k{k:09}"}, "sk": {"S": f"{i:06}"}, "d": padding}
+        for k in range(5)
+        for i in range(8)
+    )
+    asked = {"TableName": TABLE, "ReturnConsumedCapacity": "TOTAL"}
+    asked |= {} if limit is None else {"Limit": limit}
+    with stub(keys=5, items=8, bytes=item_bytes) as table:
+        client = local_client(table.url)
+        answer = client.scan(**asked)
+        assert page(answer) == page(other.scan(asked))
+        items = len(answer["Items"])
+        while "LastEvaluatedKey" in answer:
+            answer = client.scan(**asked, ExclusiveStartKey=answer["LastEvaluatedKey"])
+            items += len(answer["Items"])
+        assert items == 5 * 8
+
+
+def test_a_start_key_of_another_segment_is_refused() -> None:
+    with stub(keys=10, items=2, bytes=100) as table, pytest.raises(ClientError) as refused:
+        local_client(table.url).scan(
+            TableName=TABLE,
+            Segment=1,
+            TotalSegments=2,
+            ExclusiveStartKey={"pk": {"S": "k000000000"}, "sk": {"S": "000000"}},
+        )
+    assert refused.value.response["Error"]["Code"] == "ValidationException"
+
+
+def test_what_goes_beyond_the_tables_rate_is_throttled() -> None:
+    with stub(keys=100, items=10, bytes=1_000, rate=1) as table:
+        client = local_client(table.url)
+        client.scan(TableName=TABLE)
+        with pytest.raises(ClientError) as refused:
+            client.scan(TableName=TABLE)
+    assert is_throttling(refused.value.response)
+    assert reason_names(refused.value.response) == ("TableReadProvisionedThroughputExceeded",)
+    assert (table.served().scans, table.served().throttled) == (1, 1)
+
+
+def test_a_measurement_tells_requests_cpu_and_memory() -> None:
+    found = measure(60.0, keys=200, items=500, bytes=400, latency=1_000)
+    assert found["keys"] == 200
+    assert found["requests"] >= 200
+    assert found["requests_per_second"] > 0
+    assert found["megabytes"] > 10

@@ -1,0 +1,50 @@
+"""`keyhop keys` asks before reads of more than a dollar, and --max-cost ends a run."""
+
+import pytest
+
+from testing.databases import Database
+
+SIZES = [1, 6, 1, 25, 2] * 60
+
+
+@pytest.fixture(autouse=True)
+def dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dollar for a unit: so a table of a few hundred keys costs as much as one of a billion."""
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
+
+
+def test_without_a_terminal_a_dear_run_needs_a_yes(
+    strict: Database, table_name: str, tmp_path
+) -> None:
+    strict.collections(table_name, SIZES, filling=800)
+    refused = strict.keys(table_name, "--output", str(tmp_path / "out"))
+    assert (refused.status, refused.out) == (2, b"")
+    read = f"whether to read {table_name} for more than $1: add --yes."
+    assert read in refused.err
+    assert not (tmp_path / "out" / "run.json").exists()
+    listed = strict.keys(table_name, "--yes")
+    assert (listed.status, len(listed.keys)) == (0, len(SIZES))
+    assert "(on demand, at your own prices)" in listed.err
+
+
+def test_a_limit_is_an_answer_and_is_kept(strict: Database, table_name: str, tmp_path) -> None:
+    strict.collections(table_name, SIZES, filling=800)
+    status, report = strict.report(table_name, tmp_path, "--max-cost", "30")
+    assert status == 4
+    assert 20 < report["dollars"] <= 30
+    assert strict.keys(table_name, "--max-read-units", "1").status == 4
+
+
+def test_a_small_table_is_not_asked_about(strict: Database, table_name: str) -> None:
+    strict.collections(table_name, [2] * 40)
+    assert strict.keys(table_name).status == 0
+
+
+def test_of_a_run_that_goes_on_only_the_rest_counts(
+    strict: Database, table_name: str, tmp_path
+) -> None:
+    strict.collections(table_name, SIZES, filling=800)
+    where = ("--output", str(tmp_path / "out"), "--segments", "60")
+    assert strict.keys(table_name, *where, "--max-cost", "100").status == 4
+    assert strict.keys(table_name, *where, "--resume").status == 2
+    assert strict.keys(table_name, *where, "--resume", "--yes").status == 0

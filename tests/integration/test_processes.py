@@ -1,0 +1,216 @@
+"""One run in several processes: each key once, whoever is killed; one rate, one sum, one Ctrl-C."""
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from keyhop.errors import RunConflict
+from keyhop.jobs.processes import MOST_DEATHS
+from keyhop.storage.local import Directory
+
+from testing.databases import Database
+from testing.marks import prove
+from testing.standin.server import StandIn
+from tests.integration.conftest import Scans
+from tests.integration.test_nothing_is_lost import committed_keys
+
+SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 40
+TWO = ("--processes", "2", "--segments", "60")
+
+
+def children(process: int) -> list[int]:
+    """The processes of a run that a process has started, and that are still there.
+
+    Tests have servers as well, which are none of theirs.
+    """
+    found = []
+    for thread in Path("/proc", str(process), "task").iterdir():
+        with contextlib.suppress(OSError):  # a thread or a child that has ended meanwhile
+            for child in (thread / "children").read_text().split():
+                if is_of_a_run(int(child)):
+                    found.append(int(child))
+    return found
+
+
+def is_of_a_run(process: int) -> bool:
+    try:
+        return b"keyhop.cli.process" in Path("/proc", str(process), "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def is_there(process: int) -> bool:
+    """Neither gone nor a zombie."""
+    try:
+        return "\nState:\tZ" not in Path("/proc", str(process), "status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary directories are made."""
+    path = tmp_path / "temporary"
+    path.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(path))
+    return path
+
+
+@pytest.mark.parametrize("kills", [1, prove(MOST_DEATHS)])
+def test_each_key_is_printed_once_though_processes_are_killed(
+    strict: Database,
+    stand_in: StandIn,
+    table_name: str,
+    tmp_path: Path,
+    temporary: Path,
+    kills: int,
+) -> None:
+    expected = strict.collections(table_name, SIZES * (1 + kills // 2), filling=3_000)
+    chance = random.Random(kills)
+    scans = itertools.count(1)
+    commits = [0]
+    one_at_a_time = threading.Lock()
+
+    def kill(operation: str, request) -> None:
+        """One of them, now and then after a commit."""
+        time.sleep(0.03)  # so that there are commits before the end
+        if operation != "Scan" or next(scans) < 20:
+            return
+        with one_at_a_time:
+            done = len(list(temporary.glob("*/commits/*")))
+            if done > commits[-1] and len(commits) <= kills and (found := children(os.getpid())):
+                os.kill(chance.choice(found), signal.SIGKILL)
+                commits.append(done)
+
+    stand_in.fault = kill
+    status, report = strict.report(table_name, tmp_path, *TWO)
+    assert status == 0
+    assert Counter(key["pk"]["S"] for key in report["out"]) == Counter(expected)
+    told = [report[name] for name in ("processes", "segments", "keys", "finished")]
+    assert told == [2, 60, len(expected), True]
+    assert len(commits) == 1 + kills
+    assert list(temporary.iterdir()) == []
+    assert children(os.getpid()) == []
+
+
+def test_ctrl_c_is_for_all_and_another_number_goes_on(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    scans = itertools.count(1)
+
+    def interrupt(operation: str, request) -> None:
+        if operation == "Scan" and (scan := next(scans)) >= 100:
+            if scan == 100:
+                os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)  # or the run may end before it is heard of
+
+    stand_in.fault = interrupt
+    path = tmp_path / "out"
+    where = ("--output", str(path))
+    status, report = strict.report(table_name, tmp_path, *where, *TWO)
+    assert (status, report["error"], report["finished"]) == (130, "interrupted", False)
+    assert children(os.getpid()) == []
+    done = json.loads((path / "progress.json").read_bytes())
+    assert 0 < done["keys"] == report["keys"] < len(expected)
+    assert report["read_units"] == pytest.approx(stand_in.units, rel=0.2)
+    stand_in.fault = lambda operation, request: None
+    status, report = strict.report(table_name, tmp_path, *where, "--resume", "--processes", "1")
+    assert (status, report["processes"], report["finished"]) == (0, 1, True)
+    assert committed_keys(path) == expected
+
+
+@pytest.mark.prove
+def test_one_sum_of_units_is_not_overspent_by_all(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    path = tmp_path / "out"
+    arguments = ["--output", str(path), *TWO, "--max-read-units", "150"]
+    for _ in range(9):
+        before = stand_in.units
+        result = strict.keys(table_name, *arguments)
+        assert stand_in.units - before <= 150
+        if result.status == 0:
+            break
+        assert result.status == 4
+        assert "Of 150 read units" in result.err
+        assert stand_in.units - before >= 0.8 * 150
+        if "--resume" not in arguments:
+            arguments.append("--resume")
+    assert committed_keys(path) == expected
+
+
+@pytest.mark.prove
+def test_one_rate_holds_for_all_and_is_used(
+    strict: Database, charged: Scans, table_name: str, tmp_path: Path
+) -> None:
+    strict.collections(table_name, SIZES * 2, filling=3_000)
+    rate = 100.0
+    status, report = strict.report(
+        table_name, tmp_path, *TWO, "--max-read-rate", str(rate), "--output", str(tmp_path / "o")
+    )
+    assert (status, report["processes"]) == (0, 2)
+    began, total, middle = charged[0][0], 0.0, []
+    for moment, units in charged:
+        total += units
+        assert total <= rate * (moment - began) + 0.04 * rate + 2 * 8
+        if 0.3 <= total / report["read_units"] <= 0.8:
+            middle.append((moment, units))
+    # On a busy machine not all of it, but more than the share of one.
+    assert sum(units for _, units in middle) >= 0.6 * rate * (middle[-1][0] - middle[0][0])
+
+
+@pytest.mark.prove
+def test_who_is_left_alone_commits_and_ends(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    """Whoever starts them may be killed at any moment; nobody else works on the run until the last
+    of them has ended.
+    """
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    path = tmp_path / "out"
+    scans = itertools.count(1)
+    answers = threading.Event()
+
+    def never_answer(operation: str, request) -> None:
+        if operation == "Scan" and next(scans) > 200:
+            answers.wait(60)
+
+    stand_in.fault = never_answer
+    where = ("--endpoint-url", strict.url, "--output", str(path))
+    command = [sys.executable, "-m", "keyhop", "keys", table_name, *where, *TWO, "-f", "typed-json"]
+    parent = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while stand_in.requests["Scan"] < 200:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        orphans = children(parent.pid)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert orphans
+    with pytest.raises(RunConflict, match="Another process is working on"):
+        Directory(path).lock()
+    until = time.monotonic() + 5
+    while any(map(is_there, orphans)):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    answers.set()
+    resume = ("--output", str(path), "--resume")
+    while (result := strict.keys(table_name, *resume)).status == 2:  # their last threads
+        assert time.monotonic() < until
+    assert result.status == 0
+    assert committed_keys(path) == expected

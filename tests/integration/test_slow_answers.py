@@ -1,0 +1,55 @@
+"""Ctrl-C while the service does not answer: the command ends before the answer comes."""
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+from testing.databases import Database
+from testing.standin.server import StandIn
+from tests.integration.test_nothing_is_lost import committed_keys
+
+SIZES = [1, 6, 1, 25, 2] * 30
+
+
+def test_ctrl_c_does_not_wait_for_an_answer_and_loses_no_more_than_that(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
+    scans, withheld, released = itertools.count(1), threading.Event(), threading.Event()
+
+    def fault(operation: str, request: object) -> None:
+        if operation == "Scan" and next(scans) > 60:
+            withheld.set()
+            assert released.wait(300)
+
+    stand_in.fault = fault  # type: ignore[method-assign, assignment]
+    path = tmp_path / "out"
+    where = ("--output", str(path), "--segments", "9")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "keyhop", "keys", table_name, "--format", "jsonl", *where),
+            *("--endpoint-url", strict.url),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert withheld.wait(120)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+        assert not released.is_set()
+    finally:
+        released.set()
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert said.startswith("keyhop: stopping ...\n")
+    assert "Interrupted. Continue with --output" in said
+    assert json.loads((path / "progress.json").read_bytes())["keys"] > 0
+    assert strict.keys(table_name, *where, "--resume").status == 0
+    assert committed_keys(path) == expected

@@ -1,0 +1,56 @@
+"""Writes what would be deployed into a folder, for the validators of `make lint` to read.
+
+A template for each context of the golden files, and each state machine's definition as a file, with
+the names put in as CloudFormation would: python -m tests.lint.write FOLDER
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import App, assertions
+
+from infra.template import NAME, TEMPLATES, TemplateStack
+from tests.golden.capture.contexts import CONTEXTS
+from tests.infra.conftest import WITHOUT_ASSETS, deployed, stack_of
+
+ONE_STATE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
+
+
+def write(folder: Path) -> None:
+    """CONTEXT.template.json and CONTEXT-MACHINE.asl.json, for all contexts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.json"):
+        old.unlink()
+    for context, settings in CONTEXTS.items():
+        template = deployed(stack_of(settings))
+        (folder / f"{context}.template.json").write_text(json.dumps(readable(template.body)))
+        for raw in template.of_type("AWS::StepFunctions::StateMachine").values():
+            machine = template.resolve(raw["Properties"])
+            definition = machine["DefinitionString"]
+            for name, value in machine["DefinitionSubstitutions"].items():
+                definition = definition.replace(f"${{{name}}}", str(value))
+            path = folder / f"{context}-{machine['StateMachineName']}.asl.json"
+            path.write_text(definition)
+    for name, with_key_index in TEMPLATES.items():
+        stack = TemplateStack(App(context=WITHOUT_ASSETS, stack_traces=False), NAME, with_key_index)
+        body = assertions.Template.from_stack(stack).to_json()
+        (folder / f"parameters-{name}.template.json").write_text(json.dumps(body))
+
+
+def readable(body: dict[str, Any]) -> dict[str, Any]:
+    """Without the definitions that have a Parallel: cfn-lint breaks off at the number of a branch
+    (1.58.0, StateMachineDefinition._fix_message). asl-validator reads them.
+    """
+    copied: dict[str, Any] = json.loads(json.dumps(body))
+    for resource in copied["Resources"].values():
+        properties = resource.get("Properties", {})
+        if '"Parallel"' in str(properties.get("DefinitionString")):
+            properties["DefinitionString"] = ONE_STATE
+            properties.pop("DefinitionSubstitutions")
+    return copied
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

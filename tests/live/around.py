@@ -1,0 +1,212 @@
+"""What stands around the runs: a large part, Athena, metrics, alarms; destroy, and deploy again."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import boto3
+from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.report.facts import TABLE, Absent
+from keyhop.report.sources import control_plane
+from keyhop.report.sources.absence import client_beside
+from keyhop.report.sources.metrics import look
+from keyhop.storage.s3 import PIECE_BYTES
+
+from tests.live.deployed import Deployed, find
+from tests.live.fixtures import Fixture, OfOwnStack
+from tests.live.hot_keys import ITEMS, KEY
+from tests.live.key_index import Life
+from tests.live.report import Differs, Report, expect, expect_equal
+from tests.live.runs import Runs, check_result, whole_run
+from tests.live.stack import NAME, OwnStack
+
+TELLING_SECONDS = 900.0
+"""Metrics and alarms come minutes late."""
+
+QUERY_SECONDS = 120.0
+
+
+def check_around(
+    tables: OfOwnStack, runs: Runs, outputs: Mapping[str, str], report: Report
+) -> None:
+    """outputs: of the stack, which has logLevel ERROR."""
+    large: list[str] = []
+    report.check("run-large-part", lambda: large_part(runs, tables.wide, large))
+    report.check("athena", lambda: athena(runs, outputs, large, tables.wide))
+    began = datetime.now(UTC) - timedelta(hours=3)
+    report.check("metrics-at-error", lambda: _until(lambda: metrics(began), "RunSeconds"))
+    report.check("alarm-at-error", lambda: _until(alarm, "a state ALARM of FailedRun"))
+    wide = tables.wide.name
+    report.check("report-metrics", lambda: _until(lambda: seen(wide), "the table's own metrics"))
+
+
+def large_part(runs: Runs, table: Fixture, made: list[str]) -> str:
+    """All keys by one worker, in one slice: more than the piece from which a part is uploaded in
+    several. made: gets the run's name."""
+    run = runs.start("wide", {"table": table.name, "segments": 1})
+    output = runs.output(run)
+    made.append(run)
+    largest = max(part["size"] for part in runs.manifest(run)["parts"])
+    expect(largest > PIECE_BYTES, f"the largest part has {largest:,} bytes")
+    key = max(runs.sizes(run).items(), key=lambda one: one[1])[0]
+    told = runs.tag_of(key)
+    expect("-" in told, f"{key} was not uploaded in pieces: its ETag is {told}")
+    return f"{largest:,} bytes; {check_result(runs, run, output, table)}"
+
+
+def athena(runs: Runs, outputs: Mapping[str, str], made: list[str], wide: Fixture) -> str:
+    """The query of docs/runs.md, counted; and of a run that there is not."""
+    if not made:
+        large_part(runs, wide, made)
+    run, keys = made[0], len(wide.keys)
+    table = f'"{outputs["GlueDatabase"]}"."{outputs["GlueTable"]}"'
+    counted = f"count(*), count(distinct json_extract_scalar(line, '$.pk.S')) FROM {table}"
+    found = _query(runs, f"SELECT {counted} WHERE run = '{run}'")
+    expect_equal(found, [str(keys), str(keys)], "rows, and different keys")
+    none = _query(runs, f"SELECT {counted} WHERE run = 'there-is-none'")
+    expect_equal(none, ["0", "0"], "rows of a run that there is not")
+    return f"{keys} rows"
+
+
+def _query(runs: Runs, text: str) -> list[str]:
+    client = boto3.client("athena")
+    place = {"OutputLocation": f"s3://{runs.bucket}/athena/"}
+    begun = client.start_query_execution(QueryString=text, ResultConfiguration=place)
+    deadline = time.monotonic() + QUERY_SECONDS
+    while True:
+        told = client.get_query_execution(QueryExecutionId=begun["QueryExecutionId"])
+        status = told["QueryExecution"]["Status"]
+        if status["State"] not in ("QUEUED", "RUNNING"):
+            break
+        expect(time.monotonic() < deadline, f"the query is {status['State']}")
+        time.sleep(runs.ways.poll_seconds)
+    expect_equal(status["State"], "SUCCEEDED", f"the query: {status.get('StateChangeReason')}")
+    rows = client.get_query_results(QueryExecutionId=begun["QueryExecutionId"])["ResultSet"]["Rows"]
+    return [cell["VarCharValue"] for cell in rows[1]["Data"]]
+
+
+def metrics(since: datetime) -> str | None:
+    """Whether FinishRun's own metric of any table, which is a line of its log, has come."""
+    client = boto3.client("cloudwatch")
+    finished = 0.0
+    for one in client.list_metrics(Namespace=NAME, MetricName="RunSeconds")["Metrics"]:
+        told = client.get_metric_statistics(
+            Namespace=NAME,
+            MetricName="RunSeconds",
+            Dimensions=one["Dimensions"],
+            StartTime=since,
+            EndTime=datetime.now(UTC) + timedelta(minutes=5),
+            Period=3600,
+            Statistics=["SampleCount"],
+        )
+        finished += sum(point["SampleCount"] for point in told["Datapoints"])
+    return f"{finished:g} runs finished" if finished else None
+
+
+def alarm() -> str | None:
+    """Whether the run whose budget was spent before has raised the alarm."""
+    told = boto3.client("cloudwatch").describe_alarm_history(
+        AlarmName=f"{NAME}-FailedRun", HistoryItemType="StateUpdate"
+    )
+    states = [
+        json.loads(item["HistoryData"])["newState"]["stateValue"]
+        for item in told["AlarmHistoryItems"]
+    ]
+    return f"it was {states.count('ALARM')} times in ALARM" if "ALARM" in states else None
+
+
+def seen(table: str) -> str | None:
+    """Whether a key report finds the metrics of a table that was read a while ago."""
+    facts, _, _ = control_plane.look(connect(Endpoint()), table)
+    expect_equal(dict(facts.untold), {}, "what the control plane did not tell")
+    found = look(client_beside("cloudwatch", Endpoint()), facts, time.time(), 3 * 3600).facts
+    if isinstance(found, Absent) or not found.calls["Scan"]:
+        return None
+    units = found.consumed["read", TABLE]
+    expect(units > 0, "Scans consumed nothing")
+    return f"{found.calls['Scan']:g} Scans, {units:g} read units"
+
+
+def _until(look: Callable[[], str | None], what: str) -> str:
+    deadline = time.monotonic() + TELLING_SECONDS
+    while (told := look()) is None:
+        expect(time.monotonic() < deadline, f"{what} did not come in {TELLING_SECONDS:g} seconds")
+        time.sleep(10.0)
+    return told
+
+
+def check_destroy(
+    stack: OwnStack,
+    tables: OfOwnStack,
+    plain: Fixture,
+    runs: Runs,
+    runs_of: Callable[[Deployed], Runs],
+    life: Life,
+    report: Report,
+) -> None:
+    """What docs/deploy.md says of taking it away, and what the stack refuses before. runs_of: makes
+    the runs of a new deployment. life: of a table that may have a key index.
+    """
+    report.check("update-refused", lambda: update_refused(stack, tables, life))
+    report.check("destroy-refused", lambda: destroy_refused(stack, life))
+    report.check("destroy", lambda: destroyed(stack, tables, runs))
+    report.check("deploy-again", lambda: again(stack, tables, plain, runs, runs_of))
+
+
+def update_refused(stack: OwnStack, tables: OfOwnStack, life: Life) -> str:
+    """One that takes a table with a standing key index out of the list, and is rolled back."""
+    life.build()
+    others = [one for one in tables.context() if one["table"] != life.table.name]
+    try:
+        stack.deploy(tables=json.dumps(others))
+    except Differs as refused:
+        expect("The key index of" in str(refused), f"it was refused for another reason: {refused}")
+    else:
+        raise Differs("the table was let go")
+    status = stack.status()
+    life.remove()
+    return status
+
+
+def destroy_refused(stack: OwnStack, life: Life) -> str:
+    """Nothing is lost: afterwards the index can be removed by the same stack."""
+    life.build()
+    try:
+        stack.destroy()
+    except Differs as refused:
+        said = str(refused)
+    else:
+        raise Differs("the stack was destroyed")
+    status = stack.status()
+    expect_equal(status, "DELETE_FAILED", f"the stack's status; cdk said: {said}")
+    life.remove()
+    return status
+
+
+def destroyed(stack: OwnStack, tables: OfOwnStack, runs: Runs) -> str:
+    """What stays is the bucket, and the metadata table."""
+    left = stack.destroy()
+    metadata = [tables.shards.name] if runs.ways.stack_makes_tables else []
+    expect_equal(set(left), {runs.bucket, *metadata}, "what is left")
+    return f"left: {', '.join(left)}"
+
+
+def again(
+    stack: OwnStack,
+    tables: OfOwnStack,
+    plain: Fixture,
+    runs: Runs,
+    runs_of: Callable[[Deployed], Runs],
+) -> str:
+    """With the bucket and the metadata of before: its runs lie there, and the items are found."""
+    outputs = stack.deploy("--import-existing-resources", resultsBucket=runs.bucket)
+    deployed = find(outputs["StateMachineArn"], NAME)
+    expect_equal(deployed.bucket, runs.bucket, "the bucket")
+    event = {"table": tables.hot.name, "key": KEY, "limit": 1000}
+    answer = boto3.client("lambda").invoke(
+        FunctionName=outputs["QueryShardedName"], Payload=json.dumps(event).encode()
+    )
+    page = json.loads(answer["Payload"].read())
+    expect_equal(page.get("count"), ITEMS, "items of a sharded key")
+    return whole_run(runs_of(deployed), plain, None)

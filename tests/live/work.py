@@ -1,0 +1,149 @@
+"""What one start of the suite does, in order, and its clean-up."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+
+from keyhop.dynamodb.capacity import read_dollars
+from keyhop.dynamodb.client import Endpoint, aws_client
+
+from tests.live.around import check_around, check_destroy
+from tests.live.command import check_command
+from tests.live.cost import DOLLARS_PER_WRITE_UNIT
+from tests.live.deployed import Deployed, find
+from tests.live.fixtures import OfOwnStack, enumerated
+from tests.live.hot_keys import check_hot_keys
+from tests.live.key_index import check_key_index, life_of
+from tests.live.own_key import OwnKey
+from tests.live.report import Report, say
+from tests.live.runs import Runs, check_runs
+from tests.live.service import check_service
+from tests.live.stack import NAME, OwnStack
+from tests.live.streams import check_streams
+from tests.live.suite import Suite
+from tests.live.workshop import Workshop
+
+NOT_ITS_OWN = "only with a stack of the suite's own: STACK_NAME, STATE_MACHINE_ARN or WITHOUT_STACK"
+
+
+class Work:
+    """Everything that a start makes, so that all of it is removed."""
+
+    def __init__(self, suite: Suite, report: Report) -> None:
+        self._suite = suite
+        self._report = report
+        self._workshop = Workshop(suite.client, suite.id, suite.ways)
+        self._key = OwnKey(suite.id)
+        self._stack: OwnStack | None = None
+        self._runs: list[Runs] = []
+        self._read_units = 0.0
+
+    def do(self) -> None:
+        """All checks; what cannot be made here is told by name."""
+        suite, report = self._suite, self._report
+        others = self._others() if suite.own else None
+        say("Making and loading the tables ...")
+        made = others.made(suite.ways.stack_makes_tables) if others else []
+        self._workshop.make([*suite.tables, *made])
+        say("What Keyhop relies on")
+        self._read_units = check_service(suite.client, suite.tables, suite.ways, report)
+        say("keyhop keys")
+        check_command(suite.tables, report)
+        if suite.deployed is not None:
+            self._check_machine(self._runs_of(suite.deployed))
+        if others is not None:
+            self._with_own_stack(others)
+        report.skip_the_rest(NOT_ITS_OWN)
+        self._say_the_cost()
+
+    def _others(self) -> OfOwnStack:
+        key = self._key.make() if "kms" not in self._suite.ways.lacks else None
+        return OfOwnStack.of(self._suite.prefix, key)
+
+    def _with_own_stack(self, others: OfOwnStack) -> None:
+        suite, report = self._suite, self._report
+        say("A stack of its own, with logLevel ERROR")
+        tables = [*(table.name for table in enumerated(suite.tables)), *others.context()]
+        context = {
+            "settings": "",  # none of a deployment of the user's
+            "tables": json.dumps(tables),
+            "logLevel": "ERROR",
+            "auditSchedule": "never",
+            "shrinkSchedule": "never",
+        }
+        if not suite.ways.stack_makes_tables:
+            context["dynamodbEndpoint"] = os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
+        self._stack = OwnStack(suite.id, suite.ways, context)
+        outputs = self._stack.deploy()
+        runs = self._runs_of(find(outputs["StateMachineArn"], NAME))
+        self._check_machine(runs)
+        say("Streams")
+        local = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB")
+        streams = aws_client("dynamodbstreams", Endpoint(suite.region, url=local))
+        followed = next(table for table in others.kept if table.streams)
+        check_streams(suite.client, streams, followed, report)
+        say("The key index")
+        check_key_index(suite.client, others.kept, runs, outputs, report)
+        say("Hot keys")
+        check_hot_keys(suite.client, others, runs, outputs, report)
+        say("Around the runs")
+        check_around(others, runs, outputs, report)
+        say("The deployment")
+        plain = next(table for table in suite.tables if table.shape == "plain")
+        life = life_of(suite.client, others.kept[0], runs, outputs)
+        check_destroy(self._stack, others, plain, runs, self._runs_of, life, report)
+
+    def _check_machine(self, runs: Runs) -> None:
+        say("The state machine")
+        check_runs(enumerated(self._suite.tables), runs, self._suite.ways, self._report)
+
+    def _runs_of(self, deployed: Deployed) -> Runs:
+        runs = Runs(deployed, f"{self._suite.id}-{len(self._runs)}", self._suite.ways)
+        self._runs.append(runs)
+        return runs
+
+    def _say_the_cost(self) -> None:
+        suite = self._suite
+        dollars = (
+            sum(table.write_units for table in suite.tables) * DOLLARS_PER_WRITE_UNIT
+            + read_dollars(self._workshop.read_units + self._read_units)
+            + sum(runs.dollars for runs in self._runs)
+        )
+        say(
+            f"It cost about ${dollars:.4f}, the reads of keyhop keys and what a stack of its own "
+            f"did besides runs not counted; at most ${suite.expected.dollars:.4f} were expected."
+        )
+
+    def clean_up(self) -> list[str]:
+        """Removes what was made; returns what could not be, and why."""
+        say("Cleaning up ...")
+        # Step Functions stops executions, not the functions that are at work for them: those
+        # end because the table is gone. Only then nothing is written any more.
+        steps: list[Callable[[], list[str]]] = [runs.end for runs in self._runs]
+        steps.append(self._workshop.remove)
+        if self._runs:
+            steps.append(self._wait_for_functions)
+        steps += [runs.delete for runs in self._runs] if not self._suite.own else []
+        steps += [self._stack.remove] if self._stack else []
+        steps.append(self._key.remove)
+        left: list[str] = []
+        for step in steps:
+            try:
+                left += step()
+            except Exception as error:  # whatever it is, the other steps must be taken
+                left.append(f"{step.__name__}: {type(error).__name__}: {error}")
+        if left:
+            say("NOT REMOVED:" + "".join(f"\n  {what}" for what in left))
+        else:
+            say("All tables and objects that it made are removed.")
+        if self._runs:
+            say(
+                "Histories of its executions go when their retention is over; what cdk uploaded "
+                "stays in its own bucket (npx cdk gc)."
+            )
+        return left
+
+    def _wait_for_functions(self) -> list[str]:
+        time.sleep(self._suite.ways.last_write_seconds)
+        return []

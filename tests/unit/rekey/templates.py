@@ -1,0 +1,37 @@
+"""Tables' keys and the brief's template, for tests of all parts of a re-key."""
+
+from typing import Any
+
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.values import KeyType
+
+
+def keys(partition: str = "PK", sort: str | None = "SK", types: str = "SS") -> KeySpace:
+    of: dict[str, KeyType] = {"S": "S", "N": "N", "B": "B"}
+    last = None if sort is None else KeyAttribute(sort, of[types[1]])
+    return KeySpace((KeyAttribute(partition, of[types[0]]),), last)
+
+
+ORDERS: dict[str, Any] = {
+    "items": [
+        {
+            "name": "order",
+            "match": {"PK": "USER#{userId}", "SK": "ORDER#{createdAt}#{orderId}"},
+            "set": {
+                "PK": "TENANT#{tenantId}#{orderId|shard:16|pad:2}",
+                "SK": "ORDER#{createdAt|date:%Y-%m}#{orderId}",
+                "Type": "order",
+            },
+            "keep": {"PK": "oldPK", "SK": "oldSK"},
+        },
+        {"otherwise": "refuse"},
+    ]
+}
+
+ORDER = {
+    "PK": {"S": "USER#u1"},
+    "SK": {"S": "ORDER#2026-11-22T10:00:00Z#o17"},
+    "tenantId": {"S": "t1"},
+    "lines": {"L": [{"M": {"sku": {"S": "tea"}, "n": {"N": "2"}}}]},
+    "tags": {"SS": ["a", "b"]},
+}

@@ -1,0 +1,71 @@
+"""The control item's stages."""
+
+import pytest
+from keyhop.rekey.control import Control, Standing
+
+OPEN = Control(replicating=True)
+FENCED = OPEN.closed().froze().fenced()
+
+
+def test_there_and_back() -> None:
+    there = FENCED.turned().opened()
+    assert (there.serving, there.stage, there.revision) == ("destination", "open", 5)
+    back = there.closed().froze().fenced().turned().opened()
+    assert (back.serving, back.stage, back.revision) == ("source", "open", 10)
+    assert Control.from_json(back.to_json()) == back
+
+
+@pytest.mark.parametrize("control", [OPEN.closed(), OPEN.closed().froze(), FENCED])
+def test_a_change_can_be_called_off_until_it_has_turned(control: Control) -> None:
+    off = control.aborted()
+    assert (off.serving, off.stage, off.revision) == ("source", "open", control.revision + 1)
+
+
+@pytest.mark.parametrize("control", [OPEN, FENCED.turned()])
+def test_there_is_nothing_to_call_off_before_and_after(control: Control) -> None:
+    with pytest.raises(ValueError, match="nothing to call off"):
+        control.aborted()
+
+
+def test_stages_come_one_after_the_other() -> None:
+    with pytest.raises(ValueError, match="turned comes after fenced, and not after frozen"):
+        OPEN.closed().froze().turned()
+
+
+def test_batches_write_in_one_direction_and_in_none_while_it_is_fenced() -> None:
+    turned = FENCED.turned()
+    controls = [OPEN, OPEN.closed(), OPEN.closed().froze(), FENCED, turned, turned.opened()]
+    forward = [control.share_of("forward") for control in controls]
+    assert forward == ["work", "work", "work", "later", "pass", "pass"]
+    reverse = [control.share_of("reverse") for control in controls]
+    assert reverse == ["pass", "pass", "pass", "pass", "later", "work"]
+
+
+def test_records_are_kept_while_replication_is_paused() -> None:
+    paused = OPEN.changed(replicating=False)
+    assert (paused.direction, paused.share_of("forward")) == (None, "later")
+
+
+def test_the_leases_of_before_are_over_before_the_next_stage() -> None:
+    assert OPEN.closed().settle == OPEN.lease
+    assert OPEN.closed().froze().settle == OPEN.closed().lease
+    assert FENCED.turned().settle == FENCED.lease
+
+
+def test_a_change_goes_on_when_what_it_waits_for_is_there() -> None:
+    closing, long = OPEN.closed(), 60.0
+    assert closing.following(Standing(29.9)) == (None, "leases")
+    frozen = closing.froze()
+    assert closing.following(Standing(30.0)) == (frozen, "")
+    assert frozen.following(Standing(1.9, drained=True)) == (None, "leases")
+    assert frozen.following(Standing(long)) == (None, "the drain")
+    assert frozen.following(Standing(long, drained=True, claims=1)) == (None, "claims")
+    assert frozen.following(Standing(long, drained=True, open_batches=1)) == (FENCED, "")
+    assert FENCED.following(Standing(0.0, open_batches=1)) == (None, "batches")
+    assert FENCED.following(Standing(0.0, claims=1)) == (None, "claims")
+    assert FENCED.following(Standing(0.0)) == (FENCED.turned(), "")
+    turned = FENCED.turned()
+    assert turned.following(Standing(1.9)) == (None, "leases")
+    assert turned.following(Standing(2.0, open_batches=1, claims=1)) == (turned.opened(), "")
+    with pytest.raises(ValueError, match="no change is under way"):
+        OPEN.following(Standing(long))

@@ -1,0 +1,246 @@
+"""A cutover under writers and readers, in virtual time; killed everywhere, there and back."""
+
+import itertools
+import json
+import math
+import statistics
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from keyhop.rekey import control
+from keyhop.rekey.control import Control
+from keyhop.rekey.cutover import Change, Next
+from keyhop.rekey.gates import Gate
+from keyhop.rekey.lease import View
+
+from testing.marks import prove
+from testing.rekey_world import Killed, World, killed_at
+
+
+def after(world: World, seconds: float, act):
+    def go():
+        world.clock.sleep(seconds)
+        return act()
+
+    return go
+
+
+def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
+    world = World()
+
+    def there_and_back() -> list[Next]:
+        world.clock.sleep(1)
+        found = []
+        for to in ("destination", "source", "destination"):
+            found.append(world.change(to).run())
+            world.clock.sleep(2)
+        return found
+
+    (found,) = world.run(there_and_back)
+    assert [one.action for one in found] == ["done"] * 3
+    assert world.side.item == Control("destination", "open", 15, replicating=True)
+    assert world.failed == []
+    world.check()
+
+
+def test_writers_wait_for_six_seconds_at_most_in_the_median(capsys) -> None:
+    pauses = []
+    for seed in range(5):
+        world = World(seed)
+        (found,) = world.run(after(world, 1, world.change("destination").run))
+        assert found.action == "done"
+        assert world.failed == []
+        pauses.append(world.pause)
+    with capsys.disabled():
+        print(f"\npause of writers: {', '.join(f'{one:.2f}' for one in sorted(pauses))} s")
+    assert statistics.median(pauses) <= 6.0
+    assert max(pauses) <= 10.0
+
+
+def test_it_is_made_in_steps_that_know_each_other_by_json_alone() -> None:
+    """As the state machine makes it: each step by another process, with a wait between them."""
+    world = World()
+
+    def steps() -> list[str]:
+        actions: list[str] = []
+        last: dict[str, Any] = {"rekey": "the input"}
+        while not actions or actions[-1] == "wait":
+            found = world.change("destination").step(last)
+            world.clock.sleep(math.ceil(found.seconds))
+            last = json.loads(json.dumps(found.to_json()))
+            actions.append(found.action)
+        return actions
+
+    (actions,) = world.run(after(world, 1, steps))
+    assert actions == ["wait", "done"]
+    assert world.failed == []
+    world.check()
+
+
+def test_a_step_that_is_repeated_waits_anew_for_what_it_has_not_seen() -> None:
+    world = World()
+
+    def steps() -> list[str]:
+        first = world.change("destination").step()
+        again = world.change("destination").step()  # nobody knows how long it was closing
+        return [first.action, again.action, world.change("destination").abort("enough").action]
+
+    (actions,) = world.run(steps)
+    assert actions == ["wait", "wait", "called off"]
+    assert [one.stage for one in world.side.history] == ["closing", "open"]
+
+
+def test_what_was_called_off_while_it_waited_is_not_begun_again() -> None:
+    world = World()
+
+    def steps() -> Next:
+        last = world.change("destination").step().to_json()
+        world.change("destination").abort("by hand")
+        return world.change("destination").step(last)
+
+    (found,) = world.run(steps)
+    assert found.action == "called off"
+    assert [one.stage for one in world.side.history] == ["closing", "open"]
+
+
+def test_a_drain_that_takes_too_long_is_called_off_in_time() -> None:
+    world = World()
+    change = world.change("destination")
+    change.drain.unseen = lambda markers: 1  # type: ignore[method-assign]
+    (found,) = world.run(after(world, 1, change.run))
+    assert found.action == "called off"
+    assert "1 of 1 shards" in found.why
+    assert world.side.item.stage == "open"
+    assert world.pause <= world.side.item.freeze_limit + 3
+    assert world.failed == []
+    world.check()
+
+
+def test_a_batch_that_does_not_end_calls_it_off() -> None:
+    world = World()
+    change = world.change("destination")
+    change.side.side.open_batches = lambda direction: ["one"]  # type: ignore[attr-defined]
+    (found,) = world.run(after(world, 1, change.run))
+    assert found.action == "called off"
+    assert "batches are under way" in found.why
+    world.check()
+
+
+def test_a_shut_gate_changes_nothing() -> None:
+    world = World()
+    change = world.change("destination")
+    change.look = lambda control: [Gate("claims", False, "2 items want a place", "look")]
+    (found,) = world.run(change.run)
+    assert found.action == "refused"
+    assert world.side.history == []
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    world = World()
+    assert world.change("destination").dry_run().action == "looked"
+    assert world.side.history == []
+    assert world.tables["source"].stream == []
+
+
+def test_a_drain_that_was_too_slow_in_the_rehearsal_is_refused() -> None:
+    world = World()
+    world.side.item = replace(world.side.item, freeze_limit=5.0)
+    change = world.change("destination")
+    (found,) = world.run(change.run)
+    assert found.action == "refused"
+    assert world.side.item.stage == "open"
+
+
+def test_two_who_make_the_same_change_at_once_end_in_one() -> None:
+    world = World()
+    first, second = world.change("destination"), world.change("destination")
+    world.run(after(world, 1, first.run), after(world, 1.05, second.run))
+    assert world.side.item.stage == "open"
+    assert world.failed == []
+    world.check()
+
+
+@pytest.mark.parametrize("resumes", [True, False], ids=["resumed", "left alone"])
+@pytest.mark.parametrize("only", ["swap", prove("")], ids=["at swaps", "anywhere"])
+def test_whoever_makes_it_is_killed(resumes: bool, only: str) -> None:
+    for number in itertools.count():
+        world = World(number)
+        change = world.change("destination", killed_at(number, only))
+
+        def act(world=world, change=change):
+            world.clock.sleep(1)
+            try:
+                return change.run()
+            except Killed:
+                world.clock.sleep(3 if resumes else 30)
+                if resumes:
+                    world.change("destination").run()
+                raise
+
+        (found,) = world.run(act, writers=1, readers=1)
+        world.check()
+        assert world.failed == [], number
+        # Killed in a freeze, routers end it.
+        assert world.pause <= world.side.item.freeze_limit + 3, number
+        assert world.side.item.stage in ("open", "closing"), number
+        if not isinstance(found, Killed):
+            break
+    assert number >= 10
+
+
+def without_a_settle(stage: str):
+    def mutate(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
+        patch.setitem(control._SETTLES, stage, 0.0)
+
+    return mutate
+
+
+def without_a_drain(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
+    patch.setattr(world.side, "open_batches", lambda direction: [])
+    patch.setattr(change.drain, "unseen", lambda markers: 0)
+
+
+def without_a_freeze(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
+    patch.setattr(Control, "takes_writes", property(lambda self: True))
+
+
+def by_old_views(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
+    patch.setattr(View, "may_send", lambda self, now: True)
+    patch.setattr(View, "holds", lambda self, now: True)
+    patch.setattr(View, "is_young", lambda self, now: self.asked.until(now) < 60)
+
+
+MUTANTS = {
+    "no long lease is waited for": without_a_settle("closing"),
+    "no short lease is waited for before the drain": without_a_settle("frozen"),
+    "no lease is waited for after the turn": without_a_settle("turned"),
+    "no drain": without_a_drain,
+    "no freeze": without_a_freeze,
+    "routers go by old views, and do not look back": by_old_views,
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_without_any_part_of_it_something_is_lost(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(8):
+        world = World(seed, lag=(0.05, 4.0)[seed % 2])
+        change = world.change("destination")
+
+        def act(world=world, change=change) -> None:
+            world.clock.sleep(1)
+            change.run()
+            world.clock.sleep(3)
+
+        with monkeypatch.context() as patch:
+            # As lazy as they may be.
+            patch.setattr(View, "is_young", View.may_send)
+            MUTANTS[name](patch, world, change)
+            world.run(act, writers=4, readers=4)
+            try:
+                world.check()
+            except AssertionError:
+                return
+    pytest.fail("nothing was lost")

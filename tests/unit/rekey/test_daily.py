@@ -1,0 +1,37 @@
+"""When a comparison that a schedule starts has nothing to compare."""
+
+from typing import Any
+
+import pytest
+from keyhop.errors import CannotStart, TableNotFound
+from keyhop.rekey.control import Control
+from keyhop.rekey.daily import nothing_to_compare, why_not_today
+
+ENDED = {"run": "r", "ended": 17.0}
+
+
+@pytest.mark.parametrize(
+    ("control", "backfill", "why"),
+    [
+        (Control(replicating=True), ENDED, None),
+        (Control(replicating=True), {"run": "r", "ended": None}, "the backfill has not ended"),
+        (Control(replicating=True), None, "the backfill has not ended"),
+        (Control(), ENDED, "nothing replicates at the moment"),
+        (Control(replicating=True, stage="frozen"), ENDED, "a cutover is under way"),
+        (Control(replicating=True, serving="destination"), ENDED, "the destination serves already"),
+    ],
+)
+def test_it_is_compared_from_the_backfills_end_to_the_cutover(
+    control: Control, backfill: Any, why: str | None
+) -> None:
+    assert why_not_today(control, backfill) == why
+
+
+@pytest.mark.parametrize("error", [TableNotFound("gone"), CannotStart("no control item")])
+def test_without_a_rekey_there_is_nothing(error: Exception) -> None:
+    class NoSide:
+        def control(self) -> Control:
+            raise error
+
+    side: Any = NoSide()
+    assert nothing_to_compare(side) == "there is no re-key under way"

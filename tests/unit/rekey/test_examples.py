@@ -1,0 +1,60 @@
+"""examples/rekey: each template makes of its items what it says, and they come back."""
+
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from keyhop.dynamodb.items import Item, item_json, same_item
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.rekey.template.files import read
+from keyhop.rekey.template.functions import tried
+from keyhop.rekey.template.load import load
+from keyhop.report.advice.patterns import PATTERNS
+
+from testing.servers import ROOT
+
+SIDES = ("before", "after")
+EXAMPLES = sorted((ROOT / "examples" / "rekey").glob("*.yaml"))
+INDEX = (ROOT / "examples" / "rekey" / "README.md").read_text()
+
+
+def schema(told: str) -> KeySpace:
+    first, *second = (KeyAttribute(*one.split()) for one in told.split(", "))
+    return KeySpace((first,), *second)
+
+
+def item(text: str) -> Item:
+    return item_json(json.loads(text, parse_float=Decimal))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_makes_what_it_says(path: Path):
+    told = re.findall(r"(?m)^# (\w+): (.*)$", path.read_text())
+    only = dict(told)
+    template, code = read(path)
+    tables = schema(only["source"]), schema(only["destination"])
+    transform = load(template, *tables, code, trusted=code)
+    items = {
+        side: [
+            item_json(json.loads(text, parse_float=Decimal)) for name, text in told if name == side
+        ]
+        for side in ("before", "after")
+    }
+    assert items["before"]
+    for before, after in zip(items["before"], items["after"], strict=True):
+        assert transform.forward(before) == after
+        assert same_item(transform.back(after), before)
+    kind, _, owners = only["class"].partition(", by ")
+    assert (transform.kind, ", ".join(transform.owner_attributes)) == (kind, owners)
+    assert tried(transform, items["before"]) == []
+
+
+def test_the_index_has_each_pattern_and_each_file():
+    for number in PATTERNS:
+        (line,) = re.findall(rf"(?m)^\| {number} .*$", INDEX)
+        files = [path.name for path in EXAMPLES if path.name.startswith(f"p{int(number[1:]):02}-")]
+        assert all(name in line for name in files)
+        assert bool(files) != ("| none: " in line)
+    assert all(path.name in INDEX for path in EXAMPLES)

@@ -1,0 +1,108 @@
+"""What stands in the way of a cutover, and of a rollback."""
+
+from dataclasses import replace
+
+import pytest
+from keyhop.rekey.around import why_not
+from keyhop.rekey.control import Control
+from keyhop.rekey.gates import Seen, are_open, gates_of
+
+NOW = 1_000_000.0
+READY = Seen(
+    Control(replicating=True, revision=7),
+    NOW,
+    failed=0,
+    verified={"finished": True, "share": 1.0, "left": 0, "at": NOW - 3600},
+    lag={"seconds": 0.4, "at": NOW - 5},
+    clients={"a": {"revision": 7, "until": NOW + 10}, "gone": {"revision": 1, "until": NOW - 1}},
+    expected=1,
+    way_back="",
+    mapped={"forward": "", "reverse": ""},
+)
+
+
+def shut(seen: Seen, to: str = "destination", accept: bool = False) -> list[str]:
+    gates = gates_of(seen, to, accept)  # type: ignore[arg-type]
+    assert are_open(gates) == all(gate.is_open for gate in gates)
+    assert all(gate.says and (gate.is_open or gate.remedy) for gate in gates)
+    return [gate.name for gate in gates if not gate.is_open]
+
+
+def test_all_are_open() -> None:
+    assert shut(READY) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"control": Control("destination", replicating=True, revision=7)}, "stage"),
+        ({"control": Control(stage="closing", replicating=True, revision=7)}, "stage"),
+        ({"control": Control(revision=7)}, "stage"),
+        ({"verified": None}, "verified"),
+        ({"verified": {"finished": False, "at": NOW}}, "verified"),
+        ({"verified": {**(READY.verified or {}), "share": 0.1}}, "verified"),
+        ({"verified": {**(READY.verified or {}), "left": 1}}, "verified"),
+        ({"verified": {**(READY.verified or {}), "at": NOW - 86_401}}, "verified"),
+        ({"claims": 1}, "claims"),
+        ({"unmappable": 1}, "unmappable"),
+        ({"lag": {"seconds": 2.0, "at": NOW}}, "lag"),
+        ({"lag": {"seconds": 0.1, "at": NOW - 121}}, "lag"),
+        ({"failed": 1}, "failures"),
+        ({"failed": None}, "failures"),
+        ({"mapped": {"forward": "", "reverse": "the mapping is Disabled"}}, "streams"),
+        ({"way_back": "Permission is missing"}, "way back"),
+        ({"expected": 2}, "routers"),
+        ({"clients": {"a": {"revision": 6, "until": NOW + 10}}}, "routers"),
+        ({"clients": {}}, "routers"),
+    ],
+)
+def test_each_is_shut_by_what_it_is_for(change: dict, name: str) -> None:
+    assert shut(replace(READY, **change)) == [name]
+
+
+def test_a_table_at_rest_has_no_lag_to_tell() -> None:
+    assert shut(replace(READY, lag=None)) == []
+
+
+def test_no_number_of_routers_is_expected_unless_somebody_says() -> None:
+    assert shut(replace(READY, expected=0, clients={})) == []
+
+
+BACK = replace(READY, control=Control("destination", replicating=True, revision=7), verified=None)
+
+
+def test_a_rollback_needs_no_verify() -> None:
+    assert shut(BACK, "source") == []
+
+
+def test_what_a_rollback_would_lose_is_always_told_and_has_to_be_accepted() -> None:
+    losing = replace(BACK, unmappable=3)
+    assert shut(losing, "source") == ["would lose"]
+    assert shut(losing, "source", accept=True) == []
+    for seen in (BACK, losing):
+        (told,) = [gate for gate in gates_of(seen, "source") if gate.name == "would lose"]
+        assert f"lose {seen.unmappable} items" in told.says
+
+
+MAPPING = {"EventSourceArn": "stream", "State": "Enabled", "ParallelizationFactor": 1}
+
+
+@pytest.mark.parametrize(
+    ("mappings", "why"),
+    [
+        ([MAPPING], ""),
+        ([], "nobody"),
+        ([{**MAPPING, "EventSourceArn": "yesterday's"}], "nobody"),
+        ([MAPPING, MAPPING], "two"),
+        ([{**MAPPING, "State": "Disabled"}], "Disabled"),
+        ([{**MAPPING, "ParallelizationFactor": 2}], "several"),
+        ([{**MAPPING, "LastProcessingResult": "PROBLEM: Function call failed"}], "problem"),
+    ],
+)
+def test_why_a_stream_is_not_followed_as_it_must_be(mappings: list, why: str) -> None:
+    assert why in why_not(mappings, "stream")
+    assert bool(why_not(mappings, "stream")) == bool(why)
+
+
+def test_a_stream_that_is_off_is_not_followed() -> None:
+    assert why_not([MAPPING], None)

@@ -1,0 +1,120 @@
+"""What a plan says of items, by a trial: reasons, collisions, hot keys, dollars."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.prices import US_EAST_1
+from keyhop.rekey.collisions import tally
+from keyhop.rekey.costs import costs
+from keyhop.rekey.judgement import hot_keys
+from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
+from keyhop.rekey.trial import Trial, estimated
+
+TERABYTE = 1e12
+
+
+class ByPlace(Transform):
+    """The attribute `place` becomes the key; an item without it cannot be mapped."""
+
+    source, destination = KeyNames("pk", "sk"), KeyNames("place")
+    kind: Kind = "recoverable"
+    owner_attributes: Sequence[str] = ("pk", "sk")
+
+    def forward(self, item: Item) -> Item | None:
+        if "place" not in item:
+            raise Unmappable("it has no place")
+        return item
+
+    def back(self, item: Item) -> Item | None:
+        return item
+
+    @property
+    def reverse(self) -> "Transform":
+        raise NotImplementedError
+
+
+def item(pk: int, sk: int, place: str | None, size: int = 0) -> Item:
+    own = {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}
+    filled = {"filling": {"S": "x" * size}} if size else {}
+    return {**own, **filled, **({} if place is None else {"place": {"S": place}})}
+
+
+def tried(items: list[Item], **more: object) -> Trial:
+    return Trial(ByPlace(), **more).add(items)  # type: ignore[arg-type]
+
+
+def test_reasons_are_counted_and_hold_no_values() -> None:
+    trial = tried([item(1, 1, "a"), item(1, 2, None), item(2, 1, None)])
+    assert (trial.items, trial.mapped, trial.collections) == (3, 1, 2)
+    assert trial.unmappable == {"it has no place": 2}
+
+
+def test_pairs_of_one_collection_and_of_two_are_told_apart() -> None:
+    trial = tried([item(1, 1, "a"), item(1, 2, "a"), item(2, 1, "a"), item(3, 1, "b")])
+    assert trial.pairs == (1, 2)
+
+
+def test_estimates_of_collisions_are_right_on_average_and_their_limits_hold() -> None:
+    chance = random.Random(3)
+    items = [item(pk, sk, str(chance.randrange(900))) for pk in range(200) for sk in range(3)]
+    truth = sum(tried(items).pairs)
+    found, held = [], 0
+    for _ in range(200):
+        drawn = [pk for pk in range(200) if chance.random() < 0.2]
+        share = 0.2
+        sample = [one for one in items if int(one["pk"]["S"]) in drawn]
+        guess = estimated(tried(sample), share)
+        found.append(guess.pairs)
+        held += guess.at_most is not None and guess.at_most >= truth
+    assert sum(found) / len(found) == pytest.approx(truth, rel=0.15)
+    assert held >= 190
+
+
+@given(st.lists(st.integers(0, 40), max_size=300))
+def test_a_tally_counts_every_pair(places: list[int]) -> None:
+    with tally() as counted:
+        for place in places:
+            counted.add({"place": {"N": str(place)}})
+        assert counted.pairs() == sum(n * (n - 1) // 2 for n in Counter(places).values())
+
+
+def test_numbers_that_are_written_otherwise_are_one_place() -> None:
+    with tally() as counted:
+        for number in ("1", "1.0", "1E0"):
+            counted.add({"place": {"N": number}})
+        assert counted.pairs() == 3
+
+
+def test_a_key_is_hot_by_its_share_and_not_in_a_handful_of_items() -> None:
+    few = tried([item(n, 1, "a") for n in range(10)])
+    many = tried([item(n, 1, "a" if n < 30 else str(n)) for n in range(300)])
+    assert hot_keys(few) == []
+    (hot,) = hot_keys(many)
+    assert (hot.share, hot.shards) == (0.1, 4)
+    assert "a" not in hot.to_json().values()
+
+
+@pytest.mark.parametrize(("size", "dollars"), [(250, 2_577), (1_000, 656), (4_000, 645)])
+def test_dollars_of_a_terabyte_are_those_of_the_formulas(size: int, dollars: float) -> None:
+    """Of 10**12 bytes, scan and put; Lambda, which is a fortieth at most, is not in them."""
+    overhead = 24  # names, keys and the place
+    trial = tried([item(n % 10, n % 10, f"{n:05}", size - overhead) for n in range(50)])
+    assert trial.bytes_before / 50 == pytest.approx(size, abs=3)
+    told = costs(trial, TERABYTE / size, TERABYTE, US_EAST_1)
+    assert told["backfill"]["dollars"] == pytest.approx(dollars, rel=0.04)
+    assert told["verify"]["dollars"] == pytest.approx(62, rel=0.04)
+    assert told["export_import"]["dollars"] == 250
+
+
+def test_puts_pay_for_each_index_that_an_item_enters() -> None:
+    items = [item(n, 1, str(n)) for n in range(10)]
+    plain = costs(tried(items), 1e6, 1e8, US_EAST_1)["backfill"]["write_units"]
+    indexed = costs(
+        tried(items, indexes={"one": ["place"], "other": ["nowhere"]}), 1e6, 1e8, US_EAST_1
+    )["backfill"]["write_units"]
+    assert indexed == 2 * plain

@@ -1,0 +1,37 @@
+"""Inputs of RekeyBackfill and RekeyVerify."""
+
+import pytest
+from keyhop.checks import InvalidInput
+from keyhop.rekey.request import parse_backfill, parse_verify
+
+
+def test_an_input_names_the_destination() -> None:
+    request = parse_backfill({"rekey": "New", "maxWriteRate": 50, "maxCost": 3})
+    assert (request.table, request.task, request.named_by) == ("New", "rekey_backfill", "rekey")
+    assert request.options["max_write_rate"] == 50.0
+    assert request.max_cost == 3
+    request = parse_verify({"rekey": "New", "repair": True, "sample": 0.01})
+    assert (request.task, request.options["repair"], request.options["sample"]) == (
+        "rekey_verify",
+        True,
+        0.01,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, 'rekey is missing: {"rekey": "OrdersByTenant"}'),
+        ({"rekey": "New", "repair": True}, "unknown: 'repair'"),
+        ({"rekey": "New", "maxWriteRate": 0}, "maxWriteRate must be a number of write units"),
+    ],
+)
+def test_what_is_wrong_is_named(given: dict[str, object], told: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_backfill(given)
+    assert told in str(refused.value)
+
+
+def test_a_sample_is_a_share() -> None:
+    with pytest.raises(InvalidInput, match="sample must be a number from"):
+        parse_verify({"rekey": "New", "sample": 2})

@@ -1,0 +1,95 @@
+"""How far a re-key is said to be, and what is said to come next."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from keyhop.jobs.model import RunPlan
+from keyhop.rekey.compare.look import DIFFERENCES
+from keyhop.rekey.compare.outcome import told_of
+from keyhop.rekey.control import Control
+from keyhop.rekey.gates import Seen, gates_of
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side_table import Claim, Unmapped
+from keyhop.rekey.standing import MEANS, VERIFY_SECONDS, Phase, Standing
+
+NOW = 1_795_000_000.0
+CLEAN = {"at": NOW - 60, "items": 5, "missing": 0, "surplus": 0, "changed": 0, "finished": True}
+COPIED = {"run": "r", "began": NOW - 90, "ended": NOW - 80, "counts": {"copied": 5}}
+WORKING = Control(replicating=True)
+AHEAD = {"seconds": 0.5, "at": NOW - 5}
+
+
+def standing(control: Control = WORKING, **more: Any) -> Standing:
+    figures = {name: more.pop(name) for name in list(more) if name in FIGURES}
+    figures["lag.forward"] = figures.pop("lag", None)
+    return Standing(Pair("Old", "New", {}), control, NOW, figures=figures, **more)
+
+
+FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag", "failures")
+
+
+@pytest.mark.parametrize(
+    ("one", "phase", "todo"),
+    [
+        (standing(Control()), "creating", "create, again"),
+        (standing(Control(), copied=[]), "created", "start"),
+        (standing(Control(), copied=[], ending={"how": "cancel"}), "ending", "rekey cancel, again"),
+        (standing(), "copying", "wait"),
+        (standing(throttle={"paused": True}), "paused", "resume"),
+        (standing(backfill=COPIED), "copied", "verify"),
+        (standing(backfill=COPIED, throttle={"paused": True}), "copied", "verify"),
+        (standing(backfill=COPIED, verify=CLEAN, lag=AHEAD), "verified", "shadow"),
+        (standing(backfill=COPIED, verify={**CLEAN, "missing": 1, "left": 1}), "copied", "verify"),
+        (standing(backfill=COPIED, verify={**CLEAN, "missing": 1}), "verified", ""),
+        (standing(backfill=COPIED, verify={**CLEAN, "share": 0.5}), "copied", "verify"),
+        (standing(backfill=COPIED, verify={**CLEAN, "finished": False}), "copied", "verify"),
+        (
+            standing(backfill=COPIED, verify={**CLEAN, "at": NOW - VERIFY_SECONDS}),
+            "copied",
+            "verify",
+        ),
+        (standing(replace(WORKING, shadow=0.1), lag=AHEAD), "shadowing", "larger share"),
+        (standing(replace(WORKING, stage="frozen")), "changing", "back by itself"),
+        (standing(replace(WORKING, serving="destination")), "cut over", "rollback goes back"),
+    ],
+)
+def test_the_phase_and_what_comes_next(one: Standing, phase: Phase, todo: str) -> None:
+    assert one.phase == phase
+    assert todo in one.todo
+    assert phase in MEANS
+
+
+def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
+    one = standing(
+        backfill=COPIED,
+        verify=CLEAN,
+        lag={"seconds": 300.0, "at": NOW},
+        claims=[Claim("forward", {}, {}, NOW, "t")] * 2,
+        unmapped=[Unmapped("d", "it lacks day", NOW)] * 3,
+        failures={"count": 1},
+        stragglers=[{}],
+        clients={"r": {"until": NOW, "shadow_real": 1}},
+    )
+    assert len(one.troubles) == 6
+    assert "see to what is named above" in one.todo
+
+
+@pytest.mark.parametrize("repairs", [False, True])
+@pytest.mark.parametrize("kind", DIFFERENCES)
+def test_what_verify_has_left_is_told_as_the_gate_has_it(kind: str, repairs: bool) -> None:
+    plan = SimpleNamespace(id="r", started="2026-11-22T00:00:00+00:00", options={})
+    counts = {kind: 2, "repaired": 2 if repairs else 0}
+    told = told_of(cast(RunPlan, plan), counts, NOW - 1)
+    one = standing(backfill=COPIED, verify=told)
+    gates = gates_of(Seen(WORKING, NOW, verified=told), "destination")
+    is_open = {gate.name: gate.is_open for gate in gates}["verified"]
+    assert one.is_verified == is_open == repairs
+
+
+def test_a_lag_that_was_told_long_ago_is_none() -> None:
+    """A function that no longer works tells nothing: that is not a lag of half a second."""
+    assert standing(lag=AHEAD).lag == 0.5
+    stale = standing(lag={"seconds": 0.5, "at": NOW - 3600})
+    assert stale.lag is None

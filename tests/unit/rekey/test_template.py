@@ -1,0 +1,149 @@
+"""keyhop.rekey.template: what a template makes of items, and that it comes back."""
+
+import pytest
+from keyhop.errors import CannotStart
+from keyhop.rekey.template.load import load
+from keyhop.rekey.transform import Unmappable
+
+from tests.unit.rekey.templates import ORDER, ORDERS, keys
+
+
+def test_the_template_of_the_brief_goes_there_and_back():
+    transform = load(ORDERS, keys(), keys())
+    there = transform.forward(ORDER)
+    assert there == {
+        "PK": {"S": "TENANT#t1#11"},
+        "SK": {"S": "ORDER#2026-11#o17"},
+        "Type": {"S": "order"},
+        "oldPK": ORDER["PK"],
+        "oldSK": ORDER["SK"],
+        **{name: ORDER[name] for name in ("tenantId", "lines", "tags")},
+    }
+    assert transform.back(there) == ORDER
+    assert transform.kind == "recoverable"
+    assert transform.owner_attributes == ("oldPK", "oldSK")
+    assert transform.owner_of(there) == {"PK": ORDER["PK"], "SK": ORDER["SK"]}
+    reverse = transform.reverse
+    assert reverse.owner_attributes == ("tenantId",)
+    assert reverse.forward(there) == ORDER
+    assert reverse.owner_of(ORDER) == transform.place_of(ORDER)
+
+
+def test_what_cannot_be_recovered_is_refused_with_the_keep_that_mends_it():
+    rule = {**ORDERS["items"][0], "keep": {"SK": "oldSK"}}
+    with pytest.raises(CannotStart, match=r"loses 'userId' of 'PK'.* keep: {PK: oldPK}"):
+        load({"items": [rule]}, keys(), keys())
+
+
+def test_an_item_without_an_attribute_is_unmappable_and_its_values_are_not_told():
+    without = {name: value for name, value in ORDER.items() if name != "tenantId"}
+    with pytest.raises(Unmappable, match="'tenantId' is missing") as refused:
+        load(ORDERS, keys(), keys()).forward(without)
+    assert "u1" not in str(refused.value)
+
+
+def of_two_kinds(**more):
+    """Two rules whose keys look alike, with something that tells what they make apart."""
+    to = {"PK": "{PK}", "SK": "{id}"}
+    users = {"name": "user", "match": {"SK": "USER#{id}"}, "set": {**to, "Type": "user"}}
+    groups = {"name": "group", "match": {"SK": "GROUP#{id}"}, "set": {**to, "Type": "group"}}
+    return load({"items": [users, groups], **more}, keys(), keys())
+
+
+@pytest.mark.parametrize("kind", ["USER", "GROUP"])
+def test_rules_whose_keys_look_alike_are_told_apart_by_an_attribute_which_tells_the_owner(kind):
+    transform = of_two_kinds()
+    item = {"PK": {"S": "p"}, "SK": {"S": f"{kind}#1"}}
+    there = transform.forward(item)
+    assert there == {"PK": {"S": "p"}, "SK": {"S": "1"}, "Type": {"S": kind.lower()}}
+    assert transform.back(there) == item
+    assert (transform.kind, transform.owner_attributes) == ("recoverable", ("Type",))
+    assert transform.owner_of(there) == item
+    with pytest.raises(Unmappable, match="no rule of the template makes such an item"):
+        transform.back({**there, "Type": {"S": "other"}})
+
+
+def test_items_that_match_by_an_attribute_have_a_way_back_that_is_recoverable():
+    """In the source another item, which is skipped, may have the place that one goes back to."""
+    rule = {"match": {"Type": "user"}, "set": {"PK": "{PK}", "SK": "{SK}"}}
+    transform = load({"items": [rule, {"otherwise": "skip"}]}, keys(), keys())
+    item = {"PK": {"S": "p"}, "SK": {"S": "s"}, "Type": {"S": "user"}}
+    assert transform.forward(item) == item
+    assert transform.forward({**item, "Type": {"S": "group"}}) is None
+    assert transform.kind == "bijective"
+    assert transform.reverse.owner_attributes == ("Type",)
+    assert transform.reverse.owner_of({**item, "Type": {"S": "group"}}) is None
+    with pytest.raises(Unmappable, match="are not as the template makes them"):
+        transform.back({**item, "Type": {"S": "group"}})
+
+
+def test_an_attribute_that_the_application_changed_travels_back_and_one_that_is_set_does_not():
+    transform = load(ORDERS, keys(), keys())
+    there = transform.forward(ORDER)
+    new = {"note": {"S": "new"}, "lines": {"L": []}}
+    assert transform.back({**there, **new}) == {**ORDER, **new}
+    with pytest.raises(Unmappable, match="the attributes 'Type' are not as the template makes"):
+        transform.back({**there, "Type": {"S": "ORDER"}})
+    with pytest.raises(Unmappable, match="'oldPK' is missing, which keeps 'PK'"):
+        transform.back({name: value for name, value in there.items() if name != "oldPK"})
+    assert transform.owner_of({**there, "Type": {"S": "ORDER"}}) == transform.source.of(ORDER)
+
+
+def test_an_attribute_that_says_the_same_as_the_key_tells_the_owner_and_needs_no_keep():
+    rule = {
+        "match": {"PK": "U#{user}", "SK": "ORDER#{id}", "orderId": "{id}", "user": "{user}"},
+        "set": {"PK": "ALL", "SK": "{at|date:%Y}"},
+    }
+    transform = load({"items": [rule]}, keys(), keys())
+    rest = {"orderId": {"S": "7"}, "user": {"S": "ana"}, "at": {"S": "2026-11-22"}}
+    item = {"PK": {"S": "U#ana"}, "SK": {"S": "ORDER#7"}, **rest}
+    there = transform.forward(item)
+    assert there == {"PK": {"S": "ALL"}, "SK": {"S": "2026"}, **rest}
+    assert transform.owner_attributes == ("user", "orderId")
+    assert transform.back(there) == item
+    with pytest.raises(Unmappable, match="no rule of the template is for it"):
+        transform.forward({**item, "orderId": {"S": "8"}})
+
+
+def there_and_back(rule, item):
+    transform = load({"items": [rule]}, keys(), keys())
+    there = transform.forward(item)
+    assert transform.back(there) == item
+    return there
+
+
+def test_a_variable_may_be_written_to_an_attribute_of_its_name_which_the_source_lacks():
+    to = {"PK": "{PK}", "SK": "O#{orderId}", "orderId": "{orderId}"}
+    rule = {"match": {"SK": "ORDER#{orderId}"}, "set": to}
+    there = there_and_back(rule, {"PK": {"S": "p"}, "SK": {"S": "ORDER#7"}})
+    assert there == {"PK": {"S": "p"}, "SK": {"S": "O#7"}, "orderId": {"S": "7"}}
+
+
+def test_a_separator_of_two_characters_ends_a_field_where_it_is_first():
+    item = {"PK": {"S": "x#y"}, "SK": {"S": "a##b"}}
+    assert there_and_back({"set": {"PK": "T", "SK": "{PK}##{SK}"}}, item)["SK"]["S"] == "x#y##a##b"
+
+
+def test_rules_may_be_told_apart_by_the_type_or_the_value_of_an_attribute():
+    rules = [
+        {"name": f"{kind}", "match": {"kind": kind}, "set": {"PK": f"K{n}#{{PK}}", "SK": "{SK}"}}
+        for n, kind in enumerate(["a", 1, 2, True, None])
+    ]
+    transform = load({"items": rules}, keys(), keys())
+    kinds = [{"S": "a"}, {"N": "1"}, {"N": "2.0"}, {"BOOL": True}, {"NULL": True}]
+    for n, kind in enumerate(kinds):
+        item = {"PK": {"S": "p"}, "SK": {"S": "s"}, "kind": kind}
+        assert transform.forward(item)["PK"] == {"S": f"K{n}#p"}
+
+
+def test_a_number_in_a_text_is_one_in_its_only_form():
+    rule = {"match": {"SK": "ORDER#{n:N}"}, "set": {"PK": "{PK}", "SK": "O#{n|pad:3}"}}
+    transform = load({"items": [rule, {"otherwise": "skip"}]}, keys(), keys())
+    made = {
+        text: transform.forward({"PK": {"S": "p"}, "SK": {"S": f"ORDER#{text}"}})
+        for text in ("0", "17", "017", "x", "1.0")
+    }
+    assert {text: one and one["SK"]["S"] for text, one in made.items()} == {
+        **{"0": "O#000", "17": "O#017"},
+        **dict.fromkeys(["017", "x", "1.0"]),
+    }

@@ -1,0 +1,206 @@
+"""What is wrong with a template is said when it is read; of an item, when it is mapped."""
+
+import re
+from typing import Any
+
+import pytest
+from keyhop.errors import CannotStart
+from keyhop.rekey.template.load import load
+from keyhop.rekey.transform import Unmappable
+
+from tests.unit.rekey.templates import keys
+
+SET = {"PK": "T#{PK}", "SK": "{SK}"}
+
+
+def rule(**parts: Any) -> dict[str, Any]:
+    return {"items": [{"name": "r", "set": SET, **parts}]}
+
+
+def matched(pk: str, sk: str = "{SK}", **parts: Any) -> dict[str, Any]:
+    return rule(match={"PK": pk, "SK": sk}, **parts)
+
+
+def setting(pk: Any, sk: Any = "{SK}", **parts: Any) -> dict[str, Any]:
+    return rule(set={"PK": pk, "SK": sk, **parts})
+
+
+def two(one: dict[str, Any], other: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"items": [{"name": "one", **one}, {"name": "two", **other}], **more}
+
+
+ORDER = {"match": {"SK": "ORDER#{id}"}, "set": {"PK": "{PK}", "SK": "O#{id}"}}
+LINE = {"match": {"SK": "ORDER#{id}#ITEM#{n}"}, "set": {"PK": "{PK}", "SK": "I#{id}#{n}"}}
+
+WRONG = [
+    ({}, "must be an object with the rules in it"),
+    ({"items": []}, "has no items: list rules"),
+    ({"item": []}, "The template has an unknown 'item'; did you mean items?"),
+    (rule(sets={}), "Rule 'r' has an unknown 'sets'; did you mean set?"),
+    ({"items": ["x"]}, "Rule number 1 of the template is no object"),
+    ({"items": [{"otherwise": "copy"}, {"set": SET}]}, "otherwise must be the last"),
+    ({"items": [{"set": SET}, {"otherwise": "drop"}]}, "otherwise must be refuse, copy or skip"),
+    ({**rule(), "separator": "##"}, "separator must be one character"),
+    (two({"set": SET, "name": "a"}, {"set": SET, "name": "a"}), "have the same name"),
+    (rule(set={"PK": "{PK}"}), "Rule 'r' does not set 'SK', the destination's sort key"),
+    (setting("T#{PK|uper}"), "set of 'PK': there is no filter 'uper'; did you mean upper?"),
+    (setting("T#{PK|pad}"), "the filter pad takes a whole number above 0, as pad:16"),
+    (setting("T#{PK|pad:9999}"), "the filter pad takes 2048 at most"),
+    (setting("T#{PK|upper:3}"), "the filter upper takes no argument"),
+    (setting("T#{PK|hash:crc}"), "the filter hash takes md5 or sha256"),
+    (setting("T#{PK|date:%b}"), "the filter date has no %b; it has %Y"),
+    (setting("T#{PK|date:x}"), "the filter date takes a form such as date:%Y-%m"),
+    (setting("T#{PK"), "a '{' is not closed"),
+    (setting("T#PK}"), "a '}' closes nothing"),
+    (setting("T#{}"), "{} does not begin with the name of an attribute"),
+    (setting("T#{PK:X}"), "'X' is no type of a key"),
+    (setting(""), "it is empty"),
+    (setting("T#{PK:N}"), "'PK' is of type S, and not N"),
+    (setting("{n:N}#{PK.x}"), "{PK.x} steps into a key or a variable"),
+    (setting("{PK}", 7), "the key is of type S"),
+    (setting("{PK}", "{n:N}"), "{n} is of type N, and the key of type S: write |str"),
+    (setting("{PK|str}"), "the filter str of 'PK' cannot take type S"),
+    (setting("{PK}{SK}"), "{PK} and {SK} touch: put a separator between them"),
+    (setting("{PK|mod:9}{SK}"), "{PK} and {SK} touch"),
+    (setting("{n:N}0{SK}"), "the separator after {n} begins with a digit"),
+    (setting("{x:B}#{SK}"), "{x} is of type B: it stands alone, or is hashed"),
+    (setting("{PK}#{x?a#b}#{SK}"), "the default of {x} contains its separator"),
+    (setting("{PK}#{x|pad:3?7}#{SK}"), "the default of {x} is nothing that its filters could make"),
+    (setting("{PK}", Type=["x"]), "set of 'Type': it must be a text, a number, true, false or"),
+    (matched("{u|upper}"), "match of 'PK': {u} can have the filters pad, num and str only"),
+    (matched("{u.x}"), "{u.x} steps into a key or a variable"),
+    (matched("U#{SK}", "S#{v}"), "match of 'PK': 'SK' is a key of the source: take another name"),
+    (matched("U#{u:N}", "S#{u}"), "match of 'SK': 'u' is of another type"),
+    (rule(keep={"PK": "SK"}), "keeps 'PK' as 'SK', which it also sets"),
+    (rule(keep={"PK": "old", "SK": "old"}), "keeps two attributes under one name"),
+    (rule(keep={"PK": 1}), "keep says under which name 'PK' is kept, not 1"),
+    (rule(keep=["PK"]), "Rule 'r': keep must be an object of attributes"),
+    (setting("T#{a}"), "Rule 'r' loses 'PK', .* add keep: {PK: oldPK}"),
+    (setting("T#{PK|lower}"), "loses 'PK', so"),
+    (rule(match={"Type": "{t}"}, set={**SET, "Type": "x"}), "loses 't' of 'Type', .* oldType}"),
+    (two(ORDER, LINE), "The rules 'one' and 'two' overlap: .* as separator: '#'"),
+    (two({"set": SET, "match": {"SK": "X#{id}"}}, {"set": SET, "match": {"SK": "X#1"}}), "overlap"),
+    (two({"set": SET, "match": {"SK": "X#1"}}, {"set": SET, "match": {"SK": "X#{id}"}}), "overlap"),
+    (two({**ORDER, "set": SET}, {**LINE, "match": {"SK": "X#{id}"}, "set": SET}), "told apart"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "sentence"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_with_a_template_is_one_sentence(template, sentence):
+    with pytest.raises(CannotStart) as refused:
+        load(template, keys(), keys())
+    message = str(refused.value)
+    assert re.search(re.sub(r"([{}|?%()\[\]])", r"\\\1", sentence), message), message
+    assert message.endswith(".")
+    assert message.count(". ") == 0
+
+
+def test_a_key_of_type_n_takes_numbers():
+    template = rule(set={"PK": "{PK}", "SK": "{SK}"})
+    with pytest.raises(CannotStart, match=r"{SK} is of type S, and the key of type N: write \|num"):
+        load(template, keys(), keys(types="SN"))
+    with pytest.raises(CannotStart, match="it makes a text, and the key is of type N"):
+        load(setting("{PK}", "{SK}#"), keys(), keys(types="SN"))
+    with pytest.raises(CannotStart, match="match of 'SK': it makes a text, and the key is"):
+        load(matched("{PK}", "ORDER#{n}"), keys(types="SN"), keys())
+
+
+def test_only_equal_keys_can_be_copied():
+    template = {"items": [{"set": {"PK": "{id}", "SK": "{SK}"}}, {"otherwise": "copy"}]}
+    with pytest.raises(
+        CannotStart, match="copies what no rule is for, and the tables' keys differ"
+    ):
+        load(template, keys("id"), keys())
+
+
+def test_a_separator_keeps_rules_apart():
+    transform = load(two(ORDER, LINE, separator="#"), keys(), keys())
+    made = [
+        transform.forward({"PK": {"S": "c"}, "SK": {"S": text}})["SK"]["S"]
+        for text in ("ORDER#1", "ORDER#1#ITEM#2")
+    ]
+    assert made == ["O#1", "I#1#2"]
+    with pytest.raises(Unmappable, match="no rule of the template is for it"):
+        transform.forward({"PK": {"S": "c"}, "SK": {"S": "ORDER#1#2"}})
+
+
+ITEM = {"PK": {"S": "secret"}, "SK": {"S": "s"}, "n": {"N": "7"}, "a": {"S": "x#y"}}
+TOLD = setting("T#{PK}", "{SK}")
+UNMAPPABLE = [
+    (setting("{PK}#{x}"), {}, "rule 'r': 'x' is missing, and has no default"),
+    (setting("{PK}#{m.x[0]}"), {"m": {"M": {}}}, "'m.x[0]' is missing, and has no default"),
+    (setting("{a}#{PK}"), {}, "'a' contains its separator"),
+    (setting("{a}##{PK}"), {"a": {"S": "x#"}}, "'a' contains its separator"),
+    ({**setting("{PK}#{a}"), "separator": "#"}, {}, "'a' contains the separator"),
+    (setting("{PK}#{n|pad:2}"), {"n": {"N": "-7"}}, "'n' is negative"),
+    (setting("{PK}#{n|pad:2}"), {"n": {"N": "100"}}, "'n' has more than the 2 digits of its pad"),
+    (setting("{PK}#{n|pad:2}"), {"n": {"N": "1.5"}}, "'n' is no whole number"),
+    (setting("{PK}#{n|pad:2}"), {"n": {"S": "x"}}, "'n' is no whole number"),
+    (setting("{PK}#{n}"), {"n": {"N": "1.5"}}, "'n' is no whole number, and becomes a text"),
+    (setting("{PK}#{n}"), {"n": {"BOOL": True}}, "'n' is of type BOOL: it is no text"),
+    (setting("{PK}#{n:N}"), {"n": {"S": "7"}}, "'n' is of type S, and not N"),
+    (setting("{PK}#{n|upper}"), {}, "'n' is of type N, and not S"),
+    (setting("{PK}#{a}"), {"a": {"S": ""}}, "'a' is empty"),
+    (setting("{PK}", "{SK}", a="{a|num}"), {"a": {"S": "x"}}, "'a' is no number that"),
+    (setting("{PK}#{a|date:%Y}"), {"a": {"S": "soon"}}, "'a' is no date"),
+    (setting("{PK}#{n|date:%Y}"), {"n": {"N": "1E+30"}}, "'n' is no date"),
+    (setting("{PK}#{SK}", "{a}"), {"a": {"S": ""}}, "'SK' is a key, and would be"),
+    (setting("T#{PK}"), {"PK": {"S": "x" * 2047}}, "'PK' would have 2,049 bytes; 2,048 are most"),
+    (setting("T#{PK}"), {"PK": {"S": "ü" * 1024}}, "'PK' would have 2,050 bytes; 2,048 are most"),
+    (setting("{PK}", "S#{SK}"), {"SK": {"S": "x" * 1023}}, "'SK' would have 1,025 bytes; 1,024"),
+    (setting("{PK}", "{SK}", n="x"), {}, "the attributes 'n' would not come back as they are"),
+    (rule(keep={"SK": "a"}), {}, "the attributes 'a' would not come back"),
+    (matched("U#{u}"), {}, "no rule of the template is for it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("template", "changes", "sentence"), UNMAPPABLE, ids=range(len(UNMAPPABLE))
+)
+def test_what_is_wrong_with_an_item_is_told_by_names_alone(template, changes, sentence):
+    transform = load(template, keys(), keys())
+    with pytest.raises(Unmappable) as refused:
+        transform.forward({**ITEM, **changes})
+    assert sentence in str(refused.value)
+    assert not re.search("secret|x#y|soon|xxx|ü", str(refused.value))
+
+
+def test_longest_keys_are_mappable():
+    item = {"PK": {"S": "x" * 2046}, "SK": {"S": "ü" * 512}}
+    assert load(setting("T#{PK}"), keys(), keys()).forward(item)["PK"]["S"] == "T#" + "x" * 2046
+    item = {"PK": {"B": b"x" * 2048}, "SK": {"B": b"x" * 1024}}
+    of_bytes = load(setting("{PK}", "{SK}"), keys(types="BB"), keys(types="BB"))
+    assert of_bytes.forward(item) == item
+    with pytest.raises(Unmappable, match="'SK' would have 1,025 bytes"):
+        of_bytes.forward({**item, "SK": {"B": b"x" * 1025}})
+
+
+def test_a_text_that_a_number_would_not_give_back_is_unmappable():
+    transform = load(setting("{PK}", "{SK|num}"), keys(), keys(types="SN"))
+    assert transform.forward({"PK": {"S": "a"}, "SK": {"S": "17"}})["SK"] == {"N": "17"}
+    with pytest.raises(Unmappable, match="'SK' would not come back"):
+        transform.forward({"PK": {"S": "a"}, "SK": {"S": "017"}})
+
+
+def test_a_default_stands_for_what_is_missing():
+    template = setting("{tenant?none}#{PK}", "{n|pad:3?000}#{SK}")
+    made = load(template, keys(), keys()).forward({"PK": {"S": "p"}, "SK": {"S": "s"}})
+    assert made == {"PK": {"S": "none#p"}, "SK": {"S": "000#s"}}
+
+
+def test_braces_and_dollars():
+    template = setting("${{{{{PK}}}#${SK}#${{", "{SK}")
+    template["items"][0]["keep"] = {}
+    made = load(template, keys(), keys()).forward({"PK": {"S": "p"}, "SK": {"S": "s"}})
+    assert made["PK"] == {"S": "${{p}#s#${"}
+
+
+def test_names_with_dots_are_reached_by_a_match():
+    template = rule(match={"a.b": "{ab}"}, set={"PK": "{ab}#{PK}", "SK": "{SK}"})
+    item = {"PK": {"S": "p"}, "SK": {"S": "s"}, "a.b": {"S": "x"}}
+    assert load(template, keys(), keys()).forward(item)["PK"] == {"S": "x#p"}
+    template = {"items": [{"set": {"PK": "x", "SK": "y"}, "keep": {"p{.k": "old"}}]}
+    transform = load(template, keys("p{.k", None), keys())
+    assert transform.owner_of({"old": {"S": "p"}, "PK": {"S": "x"}, "SK": {"S": "y"}}) == {
+        "p{.k": {"S": "p"}
+    }

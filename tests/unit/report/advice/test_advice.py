@@ -1,0 +1,166 @@
+"""What a finding advises: shards, buckets, indexes, money, and commands that there are."""
+
+import shlex
+from typing import Any
+
+import click
+import pytest
+from keyhop.cli.main import command as keyhop
+from keyhop.dynamodb.prices import Prices
+from keyhop.report.advice import buckets, links, money
+from keyhop.report.advice.indexes import stays_small, with_local
+from keyhop.report.advice.patterns import PATTERNS
+from keyhop.report.advice.shards import command, peak_of, shards_for, write_units
+from keyhop.report.facts import HotKey, KeyTraffic, RequestShape, Tag
+from keyhop.report.rules.judge import judge
+
+from tests.unit.report.rules.test_indexes import throttled
+from tests.unit.report.rules.world import GB, facts, gsi, lsi, sampled, says, share
+
+
+@pytest.mark.parametrize(
+    ("peak", "least", "roomy"),
+    [(1.0, 1, 1), (500.0, 1, 1), (501.0, 1, 2), (1000.0, 1, 2), (1001.0, 2, 3), (5000.0, 5, 10)],
+)
+def test_shards(peak: float, least: int, roomy: int) -> None:
+    shards = shards_for(peak)
+    assert (shards.least, shards.roomy) == (least, roomy)
+
+
+def test_a_transaction_takes_twice_as_many() -> None:
+    assert shards_for(2500.0, transactional=True).least == 5
+    assert shards_for(write_units(400, 2500)).least == 2
+
+
+def test_the_peak_is_what_was_seen_and_what_was_throttled() -> None:
+    traffic = (KeyTraffic("k", 9, 9, 9.0, 800.0), KeyTraffic("c", 9, 9, 99.0, 10.0))
+    assert peak_of(facts(stream={"traffic": traffic})) == 800.0
+    refused = {"throttled": {"": (HotKey("k", 18_000.0, 1.0),)}}
+    assert peak_of(facts(stream={"traffic": traffic}, insights=refused)) == 1_100.0
+    accessed = {"accessed": {"": (HotKey("k", 180_000.0, 1.0),)}}
+    assert peak_of(facts(insights=accessed)) == 1_000.0
+    assert peak_of(facts()) is None
+
+
+@pytest.mark.parametrize(
+    ("daily", "has_lsi", "span", "unit"),
+    [
+        (1e6, True, None, "year"),
+        (1e8, True, None, "month"),
+        (4e9, True, None, "day"),
+        (6e9, True, None, "hour"),
+        (6e9, False, None, "year"),
+        (1e6, True, 7 * 86_400.0, "day"),
+        (1e6, False, 60.0, "hour"),
+        (1e12, True, None, "hour"),
+    ],
+)
+def test_buckets(daily: float, has_lsi: bool, span: float | None, unit: str) -> None:
+    assert buckets.bucket(daily, has_lsi, span) == unit
+
+
+def test_buckets_do_not_spread_a_rate() -> None:
+    assert not any("shards" in step for step in buckets.steps("day", 1_000.0))
+    assert any("2 shards" in step for step in buckets.steps("day", 1_001.0))
+
+
+def test_an_lsi_stays_only_if_it_stays_small() -> None:
+    table = {"bytes": 2 * GB, "items": 2_000_000, "indexes": (lsi(bytes=1 * GB),)}
+    assert with_local(facts(table)) == 1.5
+    assert not stays_small(facts(table))
+    assert stays_small(facts(table, stream={"growth": {"k": 100.0}}))
+    assert not stays_small(facts(table, stream={"growth": {"k": 10_000.0}}))
+
+
+def test_money_has_the_date_and_the_place_of_its_prices() -> None:
+    told = money.money(facts(), 2.0, 1.0)
+    assert told is not None
+    assert told.priced == "on demand, us-east-1, 2026-08"
+    there = money.money(facts({"region": "eu-west-1"}), 2.0, 1.0)
+    assert there is not None
+    assert "as those of eu-west-1 are not known here" in there.priced
+    own = money.money(facts(prices=Prices(1e-6, 2e-6, "at your own prices")), 2.0, 1.0)
+    assert own is not None
+    assert own.priced == "on demand, at your own prices"
+    assert money.money(facts({"table_class": "STANDARD_INFREQUENT_ACCESS"}), 2.0, 1.0) is None
+
+
+def test_a_month_of_a_table() -> None:
+    """1 GB, and in 14 days 1 million reads and writes: $0.25, and 52 times (0.125 + 0.625) / 24."""
+    metrics = {"consumed": {("read", ""): 1e6, ("write", ""): 1e6}}
+    month = 730 / (14 * 24)
+    assert money.of_table(facts(metrics=metrics)) == pytest.approx(0.25 + month * 0.75)
+    assert money.of_table(facts()) is None
+    provisioned = money.of_table(facts({"throughput": (10, 10)}))
+    assert provisioned == pytest.approx(0.25 + 7300 * (0.00013 + 0.00065))
+    assert money.writing(facts({"throughput": (10, 10)}), 3600.0, 3600.0) == pytest.approx(
+        730 * 0.00065
+    )
+
+
+def test_another_key_costs_as_much_and_once_all_is_read_and_written() -> None:
+    """1 GB of 1,000-byte items: 122,070 read units, and a million write units."""
+    cost = links.with_new_key(facts(metrics={}), ("P1",), "Do.").cost
+    assert cost is not None
+    assert cost.today == cost.advised == 0.25
+    assert cost.one_off == pytest.approx(0.625 + 122_070 * 0.125e-6, rel=1e-3)
+
+
+FOUND: list[dict[str, Any]] = [
+    {"stream": {"traffic": (KeyTraffic("k", 9, 9, 9e4, 4_800.0),), "inserts": 9}},
+    {"stream": {"counter": share(0.9)}},
+    {"stream": {"traffic": (KeyTraffic("k", 999, 999, 9e4, 900.0, 998),), "inserts": 999}},
+    {"sample": {"dated": share(1.0), "unpadded": share(1.0), "orphans": share(1.0)}},
+    {"sample": {"numbered": share(1.0), "density": share(0.9), "unseen": share(0.5)}},
+    {"sample": {"typed": share(0.0), "tags": (Tag("ORDER", share(0.5)), Tag("USER", share(0.4)))}},
+    {"sample": {"largest_item": 399 * 1024, "indexes": sampled("by-status", top_share=share(0.9))}},
+    {"metrics": {"throttles": throttled()}},
+    {"requests": {"shapes": (RequestShape("Query", "", ("pk",), ("a",), 500, 1, 9, 9.0, 500),)}},
+]
+
+
+@pytest.mark.parametrize("sources", FOUND)
+@pytest.mark.parametrize("sort", [None, "sk"])
+def test_advice_names_patterns_and_commands_that_there_are(
+    sources: dict[str, Any], sort: str | None
+) -> None:
+    findings = judge(facts({"indexes": (gsi(), lsi()), "sort": sort}, **sources))
+    advised = [one.advice for one in findings if one.advice is not None]
+    assert advised
+    for advice in advised:
+        assert set(advice.patterns) <= set(PATTERNS)
+        assert all(
+            step[0].isupper() and step.endswith((".", '#status = :pending".'))
+            for step in advice.steps
+        )
+        assert "rekey" not in advice.command
+        if advice.command:
+            runs(advice.command)
+
+
+def runs(pasted: str) -> None:
+    """Raises a UsageError if the command line does not know it."""
+    _, *words = shlex.split(pasted)
+    found: click.Command = keyhop
+    while isinstance(found, click.Group):
+        found = found.commands[words.pop(0)]
+    found.make_context(pasted, words, help_option_names=["-h", "--help"])
+
+
+def test_commands_are_the_command_lines_own() -> None:
+    runs(command("Orders", shards_for(4_800)))
+    assert command("Orders", shards_for(4_800)).startswith("keyhop shards add Orders KEY --count 9")
+    runs(links.naming("Orders", "Type", "USER"))
+
+
+def test_the_kind_is_named_by_each_where_each_item_is_a_collection() -> None:
+    tags = (Tag("USER", share(0.6)), Tag("ORDER", share(0.4)))
+    of = facts({"sort": None}, sample={"typed": share(0.0), "tags": tags})
+    pasted = says("A18", of).advice.command  # type: ignore[union-attr]
+    assert "begins_with(USER)" in pasted
+
+
+def test_rekey_is_a_command_once_it_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert links.with_new_key(facts(), ("P1",), "Do.").command == ""
+    monkeypatch.setattr(links, "REKEY_EXISTS", True)
+    assert links.with_new_key(facts(), ("P1",), "Do.").command == "keyhop rekey plan Orders"

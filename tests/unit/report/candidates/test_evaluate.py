@@ -1,0 +1,138 @@
+"""All that is known of a candidate, together: reads by kind, the migration, money."""
+
+from dataclasses import replace
+
+import pytest
+from keyhop.report.candidates.evaluate import evaluated, kind_of, reads_by_kind
+from keyhop.report.candidates.template import candidate
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import (
+    Absent,
+    CandidateSample,
+    Facts,
+    IndexFacts,
+    MetricFacts,
+    RequestFacts,
+    RequestShape,
+    SampleFacts,
+    TableFacts,
+)
+
+TEXT = "PK=DEVICE#{deviceId}#{ts:day}#{hash(id)%4}"
+NOT = Absent("not asked for")
+
+
+def shape(
+    operation: str, *names: str, calls: int = 1, filters: tuple[str, ...] = ()
+) -> RequestShape:
+    return RequestShape(operation, "", names, filters, calls, 0, 0, 0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "kind"),
+    [
+        ("PK={deviceId}", shape("Query", "deviceId"), "single"),
+        ("PK={deviceId}", shape("Query", "city"), "scatter"),
+        ("PK={deviceId}", shape("Scan"), "scatter"),
+        ("PK={deviceId}", shape("Query", "city", filters=("deviceId",)), "single"),
+        ("PK={deviceId}#{hash(id)%4}", shape("Query", "deviceId"), "several"),
+        ("PK={deviceId}#{hash(id)%4}", shape("Query", "deviceId", "id"), "single"),
+        ("PK={deviceId}#{ts:day}", shape("Query", "deviceId", "ts"), "several"),
+        ("PK={deviceId}#{ts:day}", shape("GetItem", "deviceId", "ts"), "single"),
+        ("PK={deviceId}#{ts:day}", shape("Query", "deviceId"), "scatter"),
+        ("PK={where.city}", shape("Query", "where"), "single"),
+    ],
+)
+def test_a_read_needs_one_key_several_or_all(text: str, asked: RequestShape, kind: str):
+    assert kind_of(candidate(text), asked) == kind
+
+
+def test_reads_are_shares_of_the_calls_that_read():
+    shapes = [shape("Query", "a", calls=3), shape("Scan", calls=1), shape("PutItem", calls=90)]
+    assert reads_by_kind(candidate("PK={a}"), shapes) == {
+        "single": 0.75,
+        "several": 0.0,
+        "scatter": 0.25,
+    }
+    assert reads_by_kind(candidate("PK={a}"), shapes[2:]) == {}
+
+
+def of(value: float) -> Estimate:
+    return Estimate(value, value * 0.9, value * 1.1, 400, "m")
+
+
+def facts_of(*shapes: RequestShape) -> Facts:
+    index = IndexFacts("byCity", "GSI", "city", None, "ALL", (), items=500, bytes=500 * 1_500)
+    table = TableFacts(
+        name="T",
+        arn="arn",
+        region="us-east-1",
+        partition="pk",
+        sort=None,
+        types={},
+        items=1_000,
+        bytes=2_000_000,
+        created=0.0,
+        throughput=None,
+        maximum=None,
+        table_class="STANDARD",
+        warm=None,
+        ttl=None,
+        stream=None,
+        stream_view=None,
+        indexes=(index,),
+        insights=None,
+        deletion_protection=False,
+        pitr=None,
+    )
+    sampled = CandidateSample(
+        TEXT, of(0.5), of(0.01), of(200.0), Estimate.at_least(90, 400, "m"), 2.0
+    )
+    return Facts(
+        at=0.0,
+        table=table,
+        metrics=MetricFacts(0.0, 730 * 3600.0, {("read", ""): 8e6, ("write", ""): 4e6}),
+        insights=NOT,
+        stream=NOT,
+        sample=SampleFacts(1.0, 400, 60, candidates=(sampled,)),
+        code=NOT,
+        requests=RequestFacts(60.0, 10, 1.0, shapes) if shapes else NOT,
+    )
+
+
+def test_a_migration_writes_each_item_once_and_its_indexes():
+    (found,) = evaluated([candidate(TEXT)], [None], facts_of())
+    assert found.migration_units == 1_000 * 0.5 * 2 + 500 * 2
+    assert found.migration == pytest.approx(2_000 * 0.625e-6 + 2_000_000 / 4096 / 2 * 0.125e-6)
+
+
+def test_a_month_costs_what_it_does_and_reads_of_several_keys_as_many_times():
+    today, advised = 8 * 0.125 + 4 * 0.625, 4 * 8 * 0.125 + 4 * 0.625
+    (found,) = evaluated(
+        [candidate(TEXT)], [None], facts_of(shape("GetItem", "deviceId", "ts", calls=9))
+    )
+    assert found.reads == {"single": 0.0, "several": 1.0, "scatter": 0.0}
+    assert (found.today, found.advised) == (pytest.approx(today), pytest.approx(advised))
+
+
+@pytest.mark.parametrize("shapes", [(), (shape("Scan"),)])
+def test_what_reads_would_cost_is_not_said_where_they_are_not_known(
+    shapes: tuple[RequestShape, ...],
+):
+    (found,) = evaluated([candidate(TEXT)], [None], facts_of(*shapes))
+    assert (found.today, found.advised) == (pytest.approx(3.5), None)
+
+
+def test_giants_that_nobody_sampled_may_be_one_key_each():
+    facts = facts_of()
+    assert isinstance(facts.sample, SampleFacts)
+    unseen = replace(facts, sample=replace(facts.sample, unseen=of(0.4)))
+    (found,) = evaluated([candidate(TEXT)], [None], unseen)
+    assert found.largest.high == pytest.approx(0.44)
+    assert found.effective.low < 1 / 0.44**2
+
+
+def test_without_a_sample_nothing_is_said():
+    facts = facts_of()
+    assert evaluated([candidate(TEXT)], [None], replace(facts, sample=NOT)) == ()
+    assert evaluated([candidate("PK={other}")], [None], facts) == ()

@@ -1,0 +1,73 @@
+"""What is read from the request sampler's file, whole or damaged, of this table or another."""
+
+import json
+from pathlib import Path
+
+import pytest
+from keyhop.errors import CannotStart
+from keyhop.report.facts import Absent, RequestFacts
+from keyhop.report.sampler import COUNTS, FULL
+from keyhop.report.sources.requests import read_requests, requests_of
+
+
+def line(table: str = "Orders", began: float = 100.0, share: float = 0.1, **counts: float) -> str:
+    shape = {"table": table, "operation": "Query", "index": "", "conditions": ["pk"], "filters": []}
+    said = {
+        "keyhop": "requests",
+        "version": 1,
+        "began": began,
+        "ended": began + 60,
+        "share": share,
+        "shapes": [{**shape, **dict.fromkeys(COUNTS, 0), "calls": 1, **counts}],
+        "followed": [[table, "byCity", 1, 4]],
+    }
+    return json.dumps(said, separators=(",", ":")) + "\n"
+
+
+def test_lines_are_summed_by_shape():
+    lines = [line(calls=3, count=5, units=1.5), line("Users"), line(began=400.0, calls=1, count=2)]
+    facts = requests_of([*lines, FULL], "Orders", "f")
+    assert isinstance(facts, RequestFacts)
+    (shape,) = facts.shapes
+    assert (shape.calls, shape.count, shape.units) == (4, 7, 1.5)
+    assert (facts.calls, facts.seconds, facts.sampled) == (4, 360.0, pytest.approx(0.1))
+    assert facts.followed == {"byCity": (2, 8)}
+
+
+def test_a_damaged_last_line_is_borne():
+    whole = line(calls=3)
+    for end in range(1, len(whole) - 1):
+        facts = requests_of([whole, whole[:end]], "Orders", "f")
+        assert isinstance(facts, RequestFacts)
+        assert facts.calls == 3
+
+
+def test_lines_of_a_log_are_found():
+    facts = requests_of(["START\n", "2026-11-22T10:00:00Z " + line()], "Orders", "f")
+    assert isinstance(facts, RequestFacts)
+
+
+def test_of_another_table_it_is_said_which():
+    facts = requests_of([line("Users"), line("Carts")], "Orders", "requests.jsonl")
+    assert facts == Absent(
+        "'requests.jsonl' has requests to Carts, Users, and none to Orders",
+        "--requests FILE, of keyhop.report.sampler in the application that uses this table",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "hello\n", "{}\n", '{"keyhop":"keys"}\n', "\0\xff"])
+def test_another_file_is_refused(text: str):
+    with pytest.raises(CannotStart, match="no file of the request sampler"):
+        requests_of([text], "Orders", "f")
+
+
+def test_another_version_is_refused():
+    with pytest.raises(CannotStart, match="version 2"):
+        requests_of([line().replace('"version":1', '"version":2')], "Orders", "f")
+
+
+def test_what_cannot_be_opened_is_said(tmp_path: Path):
+    with pytest.raises(CannotStart, match="no such file"):
+        read_requests(tmp_path / "none", "Orders")
+    with pytest.raises(CannotStart, match="is a directory"):
+        read_requests(tmp_path, "Orders")

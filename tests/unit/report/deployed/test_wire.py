@@ -1,0 +1,99 @@
+"""What the states of ReportKeys hand on: as it was, through JSON."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import (
+    Absent,
+    Collection,
+    HotKey,
+    IndexFacts,
+    IndexSample,
+    InsightFacts,
+    KeyTraffic,
+    MetricFacts,
+    SampleFacts,
+    StreamFacts,
+    TableFacts,
+    Throttles,
+)
+from keyhop.report.wire import seen, told
+
+SHARE = Estimate(0.4, 0.32, 0.48, 60, "complement against ItemCount")
+INDEX = IndexFacts("byCity", "GSI", "city", None, "INCLUDE", ("name",), 10, 100, throughput=(1, 2))
+FACTS: list[Any] = [
+    TableFacts(
+        name="Orders",
+        arn="arn",
+        region="eu-west-1",
+        partition="pk",
+        sort="sk",
+        types={"pk": "S", "sk": "N"},
+        items=10,
+        bytes=1000,
+        created=1.5,
+        throughput=None,
+        maximum=(40, 40),
+        table_class="STANDARD",
+        warm=None,
+        ttl="expires",
+        stream=None,
+        stream_view=None,
+        indexes=(INDEX,),
+        insights=None,
+        deletion_protection=False,
+        pitr=None,
+    ),
+    MetricFacts(
+        1.0,
+        2.0,
+        consumed={("read", ""): 5.0, ("write", "byCity"): 1.5},
+        throttles={("write", "key range", ""): Throttles(3.0, None)},
+        read_days={"byCity": None, "byDay": 3},
+        minutes=((60.0, 1.0), (120.0, 0.0)),
+    ),
+    InsightFacts(1.0, 2.0, accessed={"": (HotKey("k1", 90_000.0, 1e6),)}),
+    StreamFacts(
+        1.0,
+        2.0,
+        10,
+        4,
+        "NEW_IMAGE",
+        3,
+        traffic=(KeyTraffic("k1", 1, 1, 1.0, 1.0, place=0.25),),
+        tau=SHARE,
+        reversals={"status": (10, 1)},
+        heat=((60.0, 255, 3.5),),
+    ),
+    SampleFacts(
+        rru=3.0,
+        items_read=100,
+        keys_read=8,
+        keys=Estimate.at_least(10, 8, "random segments"),
+        length={0.5: SHARE, 0.99: SHARE},
+        top=(Collection("k1", SHARE, None, 0.5),),
+        indexes={"byCity": IndexSample(10, top_share=SHARE, top_key="PENDING")},
+        lorenz=((0.0, 0.0), (1.0, 1.0)),
+    ),
+]
+
+
+@pytest.mark.parametrize("facts", FACTS, ids=lambda one: type(one).__name__)
+def test_facts_come_back_as_they_were(facts: Any) -> None:
+    text = json.dumps(told(facts), allow_nan=False)
+    assert seen(type(facts), json.loads(text)) == facts
+
+
+def test_an_end_that_is_open_stays_open() -> None:
+    back = seen(Estimate, json.loads(json.dumps(told(Estimate.at_least(3, 1, "probes")))))
+    assert isinstance(back, Estimate)
+    assert math.isinf(back.high)
+
+
+def test_a_source_that_said_nothing_says_why() -> None:
+    absent = Absent("The stream is off.", "--stream", 1.0)
+    assert seen(StreamFacts, json.loads(json.dumps(told(absent)))) == absent
+    assert isinstance(seen(StreamFacts, None), Absent)

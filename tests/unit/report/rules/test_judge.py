@@ -1,0 +1,224 @@
+"""All rules together: each speaks of each target, and none is clear for want of a source."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keyhop.report.facts import (
+    Absent,
+    Facts,
+    HotKey,
+    KeyTraffic,
+    RequestShape,
+    TableFacts,
+    Throttles,
+    TtlFacts,
+)
+from keyhop.report.rules.judge import RULES, judge
+from keyhop.report.rules.not_assessed import not_assessed
+from keyhop.report.rules.rule import Rule
+
+from tests.unit.report.rules.world import (
+    NOW,
+    SOURCES,
+    TABLE_OF_ORDERS,
+    facts,
+    gsi,
+    lsi,
+    sampled,
+    share,
+)
+
+ALL = (
+    [f"A{n}" for n in range(1, 19)]
+    + [f"H{n}" for n in range(1, 8)]
+    + ["I1", "I2", "I3", "E1", "E2"]
+)
+BY_CONTROL_PLANE = {
+    "A6": "there is no LSI",
+    "A7": "GSIs are counted",
+    "A9": "there is no GSI with a key of its own",
+    "A10": "there is no GSI",
+    "A15": "there is no sort key",
+    "A16": "time to live is off",
+    "E1": "there is no sort key, or it is a number",
+    "H2": "there is no sort key",
+    "H3": "there is no GSI",
+    "H5": "the table is warm for the peak that was given",
+    "I1": "there is no GSI",
+    "I2": "there is no GSI, or it holds few attributes",
+    "I3": "there is no GSI",
+}
+"""Rules that may be clear by the table's description alone, and why."""
+
+
+def test_all_rules_are_there_once() -> None:
+    assert [rule.id for rule in RULES] == ALL
+    assert all(rule.sources and rule.why.endswith(".") for rule in RULES)
+
+
+def test_all_rules_speak_of_the_table_or_of_each_index() -> None:
+    of = facts({"indexes": (gsi("one"), gsi("two", partition="day"), lsi("three"))})
+    for rule in RULES:
+        targets = [finding.target for finding in rule(of)]
+        assert targets, rule.id
+        assert len(targets) == len(set(targets)), rule.id
+        assert set(targets) <= {"", "one", "two"}, rule.id
+
+
+tables = st.builds(
+    lambda **fields: replace(TABLE_OF_ORDERS, **fields),
+    sort=st.sampled_from([None, "sk"]),
+    types=st.sampled_from([{"pk": "S", "sk": "S"}, {"pk": "N", "sk": "N"}]),
+    items=st.sampled_from([0, 1, 1_000_000]),
+    bytes=st.sampled_from([0, 100, 10**13]),
+    created=st.sampled_from([NOW, NOW - 10, NOW - 10**8]),
+    throughput=st.sampled_from([None, (5, 5)]),
+    warm=st.sampled_from([None, (12_000, 4_000)]),
+    ttl=st.sampled_from([None, "expires"]),
+    table_class=st.sampled_from(["STANDARD", "STANDARD_INFREQUENT_ACCESS"]),
+    indexes=st.lists(
+        st.sampled_from(
+            [
+                gsi("a"),
+                gsi("b", items=0, bytes=0),
+                gsi("c", projection="ALL"),
+                gsi("d", partition="pk"),
+                lsi("e"),
+                lsi("f", bytes=0, items=0),
+            ]
+        ),
+        unique_by=lambda one: one.name,
+    ).map(tuple),
+)
+absent = st.builds(Absent, st.sampled_from(["not looked at", "suppressed"]))
+
+
+@settings(deadline=None)
+@given(table=tables, peak=st.sampled_from([None, 100.0, 10_000.0]), data=st.data())
+def test_without_sources_nothing_is_clear_but_by_the_table_itself(
+    table: TableFacts, peak: float | None, data: st.DataObject
+) -> None:
+    sources = {name: data.draw(absent) for name in SOURCES}
+    for finding in judge(Facts(NOW, table, **sources, peak_writes=peak)):
+        if finding.status == "clear":
+            assert finding.id in BY_CONTROL_PLANE, finding
+        if finding.status == "unknown":
+            assert finding.price is not None, finding
+            assert finding.price.remedy, finding
+            assert finding.severity == "info"
+        else:
+            assert finding.price is None
+
+
+@settings(deadline=None)
+@given(table=tables, which=st.sets(st.sampled_from(sorted(SOURCES))))
+def test_of_sources_that_saw_nothing_nothing_is_clear(table: TableFacts, which: set[str]) -> None:
+    """Each source's facts as they are made, with no field filled."""
+    of = facts(None, **{name: SOURCES[name] for name in which})
+    of = replace(of, table=table)
+    young = {"H3", "H4"}
+    """Metrics that cover days and hold no throttle do say that there was none."""
+    known = set(BY_CONTROL_PLANE) | (young if "metrics" in which else set())
+    known |= {"A14"} if "code" in which else set()
+    for finding in judge(of):
+        if finding.status == "clear":
+            assert finding.id in known, finding
+
+
+def test_a_brand_new_empty_table_is_not_found_to_be_wrong() -> None:
+    of = facts({"items": 0, "bytes": 0, "created": NOW - 5}, **dict(SOURCES))
+    assert [one for one in judge(of) if one.status == "found"] == []
+
+
+def test_what_is_not_assessed_is_told() -> None:
+    told = " ".join(not_assessed(facts()))
+    for what in ("access patterns", "ADD", "consistent reads", "A10", "A14"):
+        assert what in told
+    assert "A10" not in " ".join(not_assessed(facts(requests={}, code={})))
+
+
+ORDINARY = {
+    "metrics": {
+        "consumed": {(way, at): 1e6 for way in ("read", "write") for at in ("", "by-status")},
+        "peak": {("read", ""): 50.0, ("write", ""): 50.0, ("read", "by-status"): 9.0}
+        | {("write", "by-status"): 9.0},
+        "throttles": {
+            (way, cause, at): Throttles(0, None)
+            for way in ("read", "write")
+            for cause in ("key range", "provisioned", "maximum", "account")
+            for at in ("", "by-status")
+        },
+        "calls": {"Scan": 0.0, "PutItem": 1e6, "GetItem": 2e6, "TransactWriteItems": 0.0},
+        "read_days": {"by-status": 30},
+    },
+    "insights": {"accessed": {at: (HotKey("k", 9.0, 9.0),) for at in ("", "by-status")}},
+    "stream": {
+        "traffic": (KeyTraffic("k", 9, 9, 9.0, 1.0, 2),),
+        "shards": {f"s{n}": 2500 for n in range(4)},
+        "date_share": share(0.0, 0.0, 0.01),
+        "tau": share(0.0, -0.1, 0.1),
+        "hash_rho": share(0.0, -0.1, 0.1),
+        "counter": share(0.0, 0.0, 0.01),
+        "reversals": {"status": (1600, 0)},
+    },
+    "sample": {
+        "unseen": share(0.01, 0.0, 0.03),
+        "seen_largest": 60.0,
+        "mean_items": share(10.0),
+        "item_bytes": {0.99: share(900, 800, 999)},
+        "large": share(0.0, 0.0, 0.001),
+        "largest_item": 999.0,
+        "shapes": {"a,b": share(1.0, 0.99, 1.0)},
+        "dated": share(0.0, 0.0, 0.01),
+        "tagged": share(1.0, 0.99, 1.0),
+        "numbered": share(0.0, 0.0, 0.01),
+        "typed": share(1.0, 0.99, 1.0),
+        "unpadded": share(0.0, 0.0, 0.01),
+        "orphans": share(0.0, 0.0, 0.01),
+        "ttl": TtlFacts(*[share(0.0, 0.0, 0.01)] * 4),
+        "indexes": sampled("by-status", top_share=share(0.1, 0.05, 0.15)),
+    },
+    "code": {},
+    "requests": {
+        "shapes": (RequestShape("Query", "", ("pk",), (), 500, 900, 900, 500.0, 9),),
+        "followed": {"by-status": (0, 500)},
+    },
+}
+"""Sources that have seen enough, and nothing wrong: all that can be clear is."""
+WHOLE_TABLE = {"ttl": "expires", "indexes": (gsi(projection="ALL", bytes=3 * 10**9),)}
+
+SUFFICES = {
+    **{
+        rule: ["sample"]
+        for rule in ["A1", "A2", "A3", "A9", "A13", "A15", "A16", "A18", "I1", "E1", "E2"]
+    },
+    **{rule: ["stream"] for rule in ["A8", "A11", "H2", "H6", "H7"]},
+    **{rule: ["metrics"] for rule in ["A4", "A12", "H1", "H3", "H4", "I2", "I3"]},
+    "A5": ["requests"],
+    "A10": ["requests"],
+    "A14": ["code"],
+    "A17": ["requests", "metrics+sample"],
+    "A6": [""],
+    "A7": ["metrics"],
+    "H5": [""],
+}
+"""By rule the sources of which each alone (or together with +) gives a clear; "": none is needed.
+A7 of an index; of the table it needs none."""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_a_clear_goes_with_the_source_that_gave_it(rule: Rule) -> None:
+    """Of all 64 sets of sources: a rule that is clear without its source is seen here."""
+    for count in range(len(SOURCES) + 1):
+        for names in combinations(sorted(SOURCES), count):
+            of = facts(WHOLE_TABLE, **{name: ORDINARY[name] for name in names}, peak_writes=100.0)
+            ways = SUFFICES[rule.id]
+            enough = any(set(filter(None, way.split("+"))) <= set(names) for way in ways)
+            targets = rule(of)
+            if rule.id == "A7":
+                targets = [one for one in targets if one.target]
+            wanted = {"clear"} if enough else {"unknown"}
+            assert {one.status for one in targets} == wanted, names

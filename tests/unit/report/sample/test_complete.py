@@ -1,0 +1,77 @@
+"""What the corpus has found in samples of small tables."""
+
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import SampleFacts
+from keyhop.report.forms import KeyForm, width_of
+from keyhop.report.sample.complete import counted
+from keyhop.report.sample.gather import gather
+from keyhop.report.sample.observation import Observation
+from keyhop.report.sample.population import Population
+from keyhop.report.sample.rows import CollectionRow, SegmentRow
+from keyhop.report.statistics.shares import Item, weighted_quantiles
+
+
+def rows_of(*keys: str) -> list[SegmentRow]:
+    observed = (Observation(100, ("pk",)),)
+    return [
+        SegmentRow(
+            0,
+            True,
+            tuple(
+                CollectionRow(key, KeyForm.of({"S": key}), 1, True, None, observed) for key in keys
+            ),
+        )
+    ]
+
+
+def test_numbers_that_many_keys_share_are_no_ids():
+    polls = [f"POLL#{poll:x}a#{shard}" for poll in range(40) for shard in range(10)]
+    days = [f"DEVICE#{device:x}a#2026-11-{day:02}" for device in range(30) for day in range(1, 9)]
+    for keys in (polls, days):
+        facts = gather(rows_of(*keys), Population(1, len(keys)))
+        assert facts.numbered is not None
+        assert facts.numbered.high < 0.05
+        assert facts.density is None
+
+
+def test_numbers_that_tell_keys_apart_are_ids():
+    facts = gather(rows_of(*(f"INV-{number:05}" for number in range(300))), Population(1, 300))
+    assert facts.numbered is not None
+    assert facts.density is not None
+    assert facts.numbered.low > 0.95
+    assert facts.density.low > 0.5
+
+
+def test_long_numbers_are_rounded_and_yet_no_shards():
+    keys = [f"{5_000_000 + number}" for number in range(300)]
+    facts = gather(rows_of(*keys), Population(1, 300))
+    assert facts.numbered is not None
+    assert facts.numbered.low > 0.95
+
+
+def test_what_was_read_to_its_end_has_no_interval():
+    share = Estimate(0.04, 0.02, 0.07, 100, "weighted windows")
+    facts = SampleFacts(1.0, 3, 3, unpadded=share, item_bytes={0.5: share}, exhaustive=True)
+    whole = counted(facts, rows_of("a", "b"))
+    assert whole.unpadded == Estimate.exactly(0.04, 100, "complete count")
+    assert whole.item_bytes[0.5].low == 0.04
+
+
+def test_what_was_not_noted_of_each_item_stays_an_estimate():
+    share = Estimate(0.04, 0.02, 0.07, 100, "weighted windows")
+    facts = SampleFacts(1.0, 3, 3, unpadded=share, exhaustive=True)
+    rows = [SegmentRow(0, True, (CollectionRow("a", KeyForm(), 9, True),))]
+    assert counted(facts, rows) is facts
+
+
+def test_a_word_before_a_number_is_no_reason_not_to_see_its_width():
+    widths = [width_of({"S": text}) for text in ("v9", "v12", "PAGE#7", "rev-0012", "a1b2", "9")]
+    assert widths == [1, 2, 1, -4, 0, 1]
+
+
+def test_of_a_high_quantile_the_low_limit_is_told_sooner_than_the_high_one():
+    items = [Item(number, 1.0, 120.0 if number < 20 else 1.0) for number in range(400)]
+    found = weighted_quantiles(items, (0.5, 0.99))
+    assert found[0.99].low == 120.0
+    assert found[0.99].high == float("inf")
+    assert found[0.5].high == 1.0

@@ -1,0 +1,83 @@
+"""What is seen of a key's text, and what is not."""
+
+import pytest
+from keyhop.report.forms import KeyForm, tag_of, width_of
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("ORDER#17", "ORDER"),
+        ("order:2024", "order"),
+        ("cus_9sKx", "cus"),
+        ("tenant/7/user/8", "tenant"),
+        ("order-item#5", "order-item"),
+        ("2024-01-02", ""),
+        ("ada@example.org", ""),
+        ("3f2504e0-4f89-11d3-9a0c-0305e82c3301", ""),
+        ("__type", ""),
+        ("", ""),
+    ],
+)
+def test_a_tag_is_the_word_before_the_first_delimiter(text: str, tag: str) -> None:
+    assert tag_of(text) == tag
+
+
+@pytest.mark.parametrize(
+    "text", ["2024-01-02", "20240102", "2024-01", "2024", "2024-01-02T10", "DATE#2024-01-02"]
+)
+def test_nothing_but_a_date(text: str) -> None:
+    assert KeyForm.of({"S": text}).dated
+
+
+@pytest.mark.parametrize("text", ["2024-13-02", "20240102a", "1234", "99999999"])
+def test_more_than_a_date_or_none(text: str) -> None:
+    assert not KeyForm.of({"S": text}).dated
+
+
+def test_dates_as_numbers() -> None:
+    assert KeyForm.of({"N": "20240102"}).dated
+    assert not KeyForm.of({"N": "2024"}).dated
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ({"S": "USER#1042"}, 1042),
+        ({"S": "user1042"}, 1042),
+        ({"S": "0017"}, 17),
+        ({"N": "1042"}, 1042),
+        ({"N": "10.5"}, None),
+        ({"S": "3f2504e0-4f89-11d3-9a0c-030508203301"}, None),
+        ({"S": "a1b2c3"}, None),
+        ({"S": "2024-01-02"}, None),
+        ({"B": b"17"}, None),
+    ],
+)
+def test_a_number_at_the_end(value: dict, number: float | None) -> None:
+    assert KeyForm.of(value).number == number
+
+
+def test_of_a_long_number_only_the_beginning_is_kept() -> None:
+    assert KeyForm.of({"S": "TEL#4915112345678"}).number == 4_915_110_000_000
+
+
+def test_a_form_survives_json() -> None:
+    for value in ({"S": "A#2024-01-02"}, {"S": "x9"}, {"N": "5"}, {"B": b"1"}):
+        form = KeyForm.of(value)
+        assert KeyForm.from_json(form.to_json()) == form
+
+
+@pytest.mark.parametrize(
+    ("value", "width"),
+    [
+        ({"S": "7"}, 1),
+        ({"S": "ITEM#10"}, 2),
+        ({"S": "007"}, -3),
+        ({"S": "x"}, 0),
+        ({"N": "7"}, 0),
+        ({}, 0),
+    ],
+)
+def test_the_width_of_a_number_as_text(value: dict, width: int) -> None:
+    assert width_of(value) == width

@@ -1,0 +1,166 @@
+"""From rows to facts."""
+
+import random
+
+import pytest
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts_json import sample_json, sample_of
+from keyhop.report.forms import KeyForm
+from keyhop.report.sample.gather import gather
+from keyhop.report.sample.observation import Observation
+from keyhop.report.sample.population import Population
+from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow, from_key, to_key
+
+
+def collection(number: int, items: int = 3, key: str = "USER#{}", **noted: object) -> CollectionRow:
+    return CollectionRow(
+        key=f"k{number}",
+        form=KeyForm.of({"S": key.format(number)}),
+        items=items,
+        whole=True,
+        observations=tuple(
+            Observation(**{"bytes": 100, "names": ("pk", "sk"), **noted})  # type: ignore[arg-type]
+            for _ in range(items)
+        ),
+    )
+
+
+def segments(rows: list[CollectionRow], each: int = 8) -> list[SegmentRow]:
+    return [SegmentRow(at, True, tuple(rows[at : at + each])) for at in range(0, len(rows), each)]
+
+
+def facts_of(rows: list[CollectionRow], of: int = 1_000, items: int = 0, **more: object):
+    return gather(segments(rows), Population(of, items, **more))  # type: ignore[arg-type]
+
+
+def test_keys_are_counted_in_all_segments_and_lengths_in_those_that_were_probed() -> None:
+    cut = CollectionRow("c", KeyForm(), 2, whole=False)
+    counted = SegmentRow(0, False, tuple([cut] * 8))
+    facts = gather([counted, *segments([collection(n) for n in range(80)])], Population(110, 0))
+    assert facts.keys is not None
+    assert facts.keys.value == 880
+    assert facts.length[0.5].value == 3
+    assert facts.length[0.5].high == 3
+
+
+def test_all_segments_read_is_all_there_is() -> None:
+    facts = facts_of([collection(n) for n in range(16)], of=2, items=48)
+    assert facts.keys == Estimate.exactly(16, 16, "complete count")
+    assert facts.exhaustive
+    assert facts.unseen is not None
+    assert facts.unseen.high == 0
+
+
+def test_what_is_cut_keeps_a_complete_look_from_being_called_one() -> None:
+    rows = [collection(n) for n in range(15)]
+    facts = facts_of([*rows, CollectionRow("c", KeyForm(), 2, whole=False)], of=2, items=48)
+    assert not facts.exhaustive
+    assert facts.unseen is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "share"),
+    [(["2026-01-{:02}"], 1.0), (["DATE#2026-01-{:02}"], 1.0), (["USER#{}"], 0.0)],
+)
+def test_keys_that_are_dates(keys: list[str], share: float) -> None:
+    facts = facts_of([collection(1 + n % 28, key=keys[0]) for n in range(64)])
+    assert facts.dated is not None
+    assert facts.dated.value == share
+
+
+def test_dates_of_many_places_are_no_dates_alone() -> None:
+    places = ["JFK", "LAX", "ORD", "ATL", "SFO"]
+    rows = [collection(n, key=places[n % 5] + "#2026-01-01") for n in range(64)]
+    facts = facts_of(rows)
+    assert facts.dated is not None
+    assert facts.dated.value == 0
+
+
+def test_a_word_that_one_key_has_is_no_tag_and_is_not_told() -> None:
+    rows = [collection(n) for n in range(40)] + [collection(99, key="canary#{}")]
+    facts = facts_of(rows)
+    assert [tag.name for tag in facts.tags] == ["USER"]
+    assert facts.tagged is not None
+    assert facts.tagged.value == 40 / 41
+
+
+def test_sequential_numbers_are_dense_and_random_ones_are_not() -> None:
+    chance = random.Random(1)
+    rows = [collection(n) for n in chance.sample(range(8_000), 64)]
+    facts = facts_of(rows)
+    assert facts.density is not None
+    assert facts.density.low > 0.5
+    sparse = facts_of([collection(chance.randrange(10**9)) for _ in range(64)])
+    assert sparse.density is not None
+    assert sparse.density.high < 0.5
+
+
+def test_unpadded_numbers_are_of_several_widths() -> None:
+    rows = [collection(n, width=1 + n % 3, tag="ITEM") for n in range(40)]
+    facts = facts_of(rows)
+    assert facts.unpadded is not None
+    assert facts.unpadded.value == 1
+    padded = facts_of([collection(n, width=-3 if n % 2 else 3) for n in range(40)])
+    assert padded.unpadded is not None
+    assert padded.unpadded.value == 0
+
+
+def test_the_type_attribute_that_most_items_have() -> None:
+    rows = [collection(n, names=("pk", "Type") if n % 4 else ("pk",)) for n in range(40)]
+    facts = facts_of(rows)
+    assert facts.type_name == "Type"
+    assert facts.typed is not None
+    assert facts.typed.value == 0.75
+
+
+def test_ttl() -> None:
+    values = [None, 30.0, -3.0, "ms", "type"]
+    rows = [collection(n, ttl=values[n % 5]) for n in range(100)]
+    ttl = facts_of(rows, ttl="expires").ttl
+    assert ttl is not None
+    shares = (ttl.expired, ttl.milliseconds, ttl.wrong_type, ttl.missing)
+    assert [share.value for share in shares] == [0.25, 0.25, 0.25, 0.2]
+
+
+def draws(index: str, keys: list[dict[str, int]], of: int, whole: bool = True) -> list[DrawRow]:
+    return [DrawRow(index, at, of, whole, one, {"e": 1}) for at, one in enumerate(keys)]
+
+
+def test_a_giant_that_no_segment_met_is_met_by_an_index() -> None:
+    drawn = draws("by", [{"giant": 8, f"k{n}": 6, f"k{n + 50}": 6} for n in range(40)], of=500)
+    facts = gather(
+        [*segments([collection(n) for n in range(64)]), *drawn],
+        Population(1_000, 10_000, indexes={"by": 10_000}),
+    )
+    assert facts.biased == ("GSI by",)
+    assert facts.top[0].key == "giant"
+    assert facts.top[0].by == "GSI by"
+    assert facts.top[0].items.low <= 4_000 <= facts.top[0].items.high
+
+
+def test_an_index_most_of_whose_entries_are_never_met_is_no_source() -> None:
+    drawn = draws("by", [{f"k{n}": 2} for n in range(40)], of=500)
+    drawn += draws("by", [{"giant": 60}], of=500, whole=False)
+    facts = gather(drawn, Population(1_000, 10_000, indexes={"by": 10_000}))
+    assert facts.biased == ()
+
+
+def test_rows_and_facts_survive_json() -> None:
+    rows = [
+        *segments([collection(n, ttl="ms", entries={"by": "x"}, weight=1.5) for n in range(40)]),
+        *draws("by", [{"k1": 20}], of=2),
+    ]
+    assert [from_key(to_key(row)) for row in rows] == rows
+    facts = gather(rows, Population(5, 120, ttl="t", indexes={"by": 40}), 12.5, 120)
+    assert sample_of(sample_json(facts)) == facts
+
+
+def test_candidate_keys_are_told_of_by_their_templates() -> None:
+    rows = [collection(n, candidates=(f"k{n % 5}", None)) for n in range(400)]
+    facts = facts_of(rows, of=500, items=12_000, candidates=("PK={a}", "PK={b}"))
+    even, none = facts.candidates
+    assert even.template == "PK={a}"
+    assert even.effective.low <= 5 <= even.effective.high
+    assert even.largest.low <= 0.2 <= even.largest.high
+    assert none.coverage.high < 0.02
+    assert sample_of(sample_json(facts)).candidates == facts.candidates

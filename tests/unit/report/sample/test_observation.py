@@ -1,0 +1,67 @@
+"""What is noted of an item: never a value."""
+
+import json
+
+import pytest
+from keyhop.report.sample.observation import Looking, Observation, is_type_name
+from keyhop.report.shown import Shower
+
+DAY = 86_400
+NOW = 1_800_000_000.0
+LOOKING = Looking(Shower("table"), NOW, "sk", "ttl", {"by": (("city", "at"), 1)})
+
+
+def item(**more: dict) -> dict:
+    return {"pk": {"S": "USER#1"}, "sk": {"S": "ORDER#7"}, **more}
+
+
+def test_sizes_are_those_that_the_service_counts() -> None:
+    # "DynamoDB item sizes and formats": names and values in UTF-8; a number has about one byte for
+    # two digits, and one more; a map three bytes, and one for each of its members.
+    seen = Observation.of(
+        {"pk": {"S": "é"}, "n": {"N": "1234"}, "m": {"M": {"a": {"NULL": True}}}}, LOOKING
+    )
+    assert seen.bytes == (2 + 2) + (1 + 3) + (1 + 3 + 1 + 1 + 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ({"N": str(int(NOW - 10 * DAY))}, 10.0),
+        ({"N": str(int(NOW + DAY))}, -1.0),
+        ({"N": str(int(NOW * 1000))}, "ms"),
+        ({"S": "2026-01-01"}, "type"),
+    ],
+)
+def test_what_ttl_makes_of_a_value(value: dict, seen: object) -> None:
+    assert Observation.of(item(ttl=value), LOOKING).ttl == seen
+
+
+def test_an_item_without_the_attribute_has_no_ttl() -> None:
+    assert Observation.of(item(), LOOKING).ttl is None
+
+
+def test_an_item_is_in_an_index_with_all_of_its_key() -> None:
+    inside = Observation.of(item(city={"S": "Rome"}, at={"N": "1"}), LOOKING)
+    assert inside.entries == {"by": LOOKING.shower.shown({"city": {"S": "Rome"}})}
+    assert Observation.of(item(city={"S": "Rome"}), LOOKING).entries == {}
+
+
+def test_no_value_is_in_what_is_written_down() -> None:
+    seen = Observation.of(
+        item(city={"S": "canary"}, at={"N": "271828"}, data={"S": "canary"}), LOOKING, 2.5
+    )
+    written = json.dumps(seen.to_json())
+    assert "canary" not in written
+    assert "271828" not in written
+    assert Observation.from_json(json.loads(written)) == seen
+
+
+@pytest.mark.parametrize("name", ["type", "Type", "entity_type", "__typename", "#type", "kind"])
+def test_names_of_type_attributes(name: str) -> None:
+    assert is_type_name(name)
+
+
+@pytest.mark.parametrize("name", ["prototype", "typed", "mankind", "mime-typed"])
+def test_other_names(name: str) -> None:
+    assert not is_type_name(name)

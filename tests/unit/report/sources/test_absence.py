@@ -1,0 +1,67 @@
+"""A failed request has a reason; a service that is not beside a table is not asked elsewhere."""
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from keyhop.dynamodb.client import Endpoint
+from keyhop.errors import AwsRefused
+from keyhop.report.facts import Absent
+from keyhop.report.sources.absence import client_beside, why_absent
+
+from testing.report_cloud import refusal
+
+LOCAL = Endpoint(url="http://127.0.0.1:8000")
+
+
+def test_an_error_that_was_explained_is_judged_by_what_it_was():
+    explained = AwsRefused("DynamoDB refused the request")
+    explained.__cause__ = refusal("DescribeTimeToLive", "AccessDeniedException")
+    assert why_absent(explained, "DynamoDB", "dynamodb:DescribeTimeToLive") == Absent(
+        "dynamodb:DescribeTimeToLive is not allowed", "allow dynamodb:DescribeTimeToLive"
+    )
+
+
+def test_no_answer_is_told_apart_from_a_refusal():
+    told = why_absent(EndpointConnectionError(endpoint_url="http://x"), "CloudWatch")
+    assert told.reason == "CloudWatch cannot be reached"
+
+
+def test_a_table_elsewhere_is_not_looked_up_in_the_callers_account(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_CLOUDWATCH"):
+        monkeypatch.delenv(name, raising=False)
+    docker = Endpoint(url="http://dynamodb:8000", region="eu-central-1")
+    told = client_beside("cloudwatch", docker)
+    assert isinstance(told, Absent)
+    assert told.reason == "http://dynamodb:8000 has no cloudwatch"
+
+
+@pytest.mark.parametrize(
+    ("service", "endpoint", "elsewhere", "address"),
+    [
+        ("dynamodbstreams", LOCAL, None, "http://127.0.0.1:8000"),
+        (
+            "cloudwatch",
+            Endpoint(
+                url="https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", region="eu-west-1"
+            ),
+            None,
+            "https://monitoring.eu-west-1.amazonaws.com",
+        ),
+        ("cloudwatch", Endpoint(region="us-east-1"), None, "https://monitoring.us-east-1"),
+        ("cloudwatch", LOCAL, "http://127.0.0.1:4566", "http://127.0.0.1:4566"),
+    ],
+)
+def test_where_a_service_is(
+    service: str,
+    endpoint: Endpoint,
+    elsewhere: str | None,
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    if elsewhere:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", elsewhere)
+    client = client_beside(service, endpoint)
+    assert client.meta.endpoint_url.startswith(address)

@@ -1,0 +1,14 @@
+"""docs/report-sources.md names what each source needs, and nothing else."""
+
+import re
+from pathlib import Path
+
+from keyhop.report.sources import control_plane, insights, metrics, places, stream
+
+PAGE = Path(__file__).parents[4] / "docs" / "report-sources.md"
+
+
+def test_the_page_names_each_action():
+    named = set(re.findall(r"`((?:dynamodb|cloudwatch):\w+)`", PAGE.read_text()))
+    sources = (control_plane, insights, metrics, places, stream)
+    assert named == {action for source in sources for action in source.ACTIONS}

@@ -1,0 +1,45 @@
+"""A report adds no reads to a key range that was throttled in the last hour."""
+
+import pytest
+from keyhop.report.facts import TABLE, Absent, Cause, MetricFacts, Throttles
+from keyhop.report.sources.guard import why_not
+
+NOW = 1_000_000.0
+
+
+def throttled(seconds_ago: float | None, cause: Cause = "key range", target: str = TABLE):
+    last = None if seconds_ago is None else NOW - seconds_ago
+    events = 0.0 if last is None else 9.0
+    return MetricFacts(0, NOW, throttles={("write", cause, target): Throttles(events, last)})
+
+
+def test_recent_key_range_throttles_forbid_a_sample_and_say_how_long():
+    told = why_not(throttled(1200), NOW)
+    assert told == Absent(
+        "DynamoDB throttled a key range of the table 20 min ago: a sample would add to that load",
+        "wait until there were none for 60 min, or give --anyway",
+    )
+
+
+def test_an_indexs_throttles_count_too():
+    told = why_not(throttled(60, target="byCity"), NOW)
+    assert told is not None
+    assert "index byCity" in told.reason
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        throttled(None),
+        throttled(3600),
+        throttled(60, "provisioned"),
+        throttled(60, "account"),
+        Absent("not allowed"),
+    ],
+)
+def test_otherwise_the_data_may_be_sampled(metrics: MetricFacts | Absent):
+    assert why_not(metrics, NOW) is None
+
+
+def test_anyway_is_anyway():
+    assert why_not(throttled(60), NOW, anyway=True) is None

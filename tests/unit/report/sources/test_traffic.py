@@ -1,0 +1,206 @@
+"""What the records of a stream come to."""
+
+from typing import Any
+
+import pytest
+from keyhop.report.facts import StreamFacts
+from keyhop.report.sources.key_order import is_today, number_of, order_of
+from keyhop.report.sources.traffic import Seen, Traffic
+
+from tests.unit.report.sources.streams import record
+from tests.unit.report.sources.tables import NOW, whole
+
+SECONDS = 900.0
+BEGAN = NOW - SECONDS
+
+
+def facts(records: list[dict[str, Any]], kept: int = 100, **options: Any) -> StreamFacts:
+    traffic = Traffic("customer", "placed", kept)
+    for one in records:
+        traffic.take(one, "s1")
+    seen = Seen(BEGAN, SECONDS, options.pop("view", "NEW_AND_OLD_IMAGES"), 0)
+    return traffic.facts(seen, whole, **options)
+
+
+def test_traffic_by_key_with_the_busiest_second():
+    body = {"body": {"S": "x" * 3000}}
+    told = facts(
+        [
+            record(BEGAN + 1, "a", "1", new=body),
+            record(BEGAN + 1, "a", "2", new=body),
+            record(BEGAN + 2, "a", "3", new=body),
+            record(BEGAN + 2, "b", "1"),
+            record(BEGAN + 3, "a", "3", event="REMOVE"),
+        ]
+    )
+    assert (told.records, told.inserts, told.keys) == (5, 4, 2)
+    first, second = told.traffic
+    assert (first.key, first.records, first.inserts) == ("customer=a", 4, 3)
+    assert (first.write_units, first.peak) == (10.0, 6.0)
+    assert (second.key, second.write_units, second.peak) == ("customer=b", 1.0, 1.0)
+    assert told.shards == {"s1": 5}
+
+
+def test_inserts_at_the_newest_sort_key():
+    told = facts([record(BEGAN, "a", sort) for sort in ("1", "2", "3", "25", "4")])
+    assert told.traffic[0].newest == 3
+
+
+def test_sort_keys_are_ordered_as_the_service_does():
+    assert order_of({"N": "10"}) > order_of({"N": "9"})
+    assert order_of({"S": "\U00010000"}) > order_of({"S": "\uffff"})
+    assert order_of({"B": b"\xff"}) > order_of({"B": b"\x00"})
+
+
+@pytest.mark.parametrize(
+    ("key", "is_it"),
+    [
+        ({"S": "2026-11-22"}, True),
+        ({"S": "DAY#2026-11-22"}, True),
+        ({"N": "20261122"}, True),
+        ({"S": "2026-11"}, True),
+        ({"S": "2026-11-21"}, True),  # it is, in Hawaii
+        ({"S": "2026-11-19"}, False),
+        ({"S": "customer-2026-11-22-17"}, False),
+        ({"S": "17"}, False),
+        ({"B": b"2026-11-22"}, False),
+    ],
+)
+def test_keys_that_are_today(key: dict[str, Any], is_it: bool):
+    assert is_today(key, NOW) == is_it
+
+
+def test_the_share_of_inserts_of_today():
+    keys = ["2026-11-22"] * 60 + ["2020-01-01"] * 40
+    told = facts([record(BEGAN, key, str(at)) for at, key in enumerate(keys)])
+    assert told.date_share is not None
+    assert (told.date_share.value, told.date_share.n) == (0.6, 100)
+    assert told.date_share.against(0.5) == "open"
+    assert facts([]).date_share is None
+
+
+def test_numbers_at_the_end_of_keys():
+    assert [number_of(key) for key in ({"S": "order-17"}, {"N": "100"}, {"S": "x"})] == [
+        *(17, 100),
+        None,
+    ]
+
+
+def test_a_date_is_nobodys_number() -> None:
+    dates = ("2013-01-05", "DAY#2013-01-05", "20130105", "x-2013-01", "2013-01-05T10:00")
+    assert [number_of({"S": text}) for text in dates] == [None] * 5
+    assert [number_of({"S": text}) for text in ("10000123", "ORDER#17")] == [10000123, 17]
+
+
+def test_keys_that_grow_with_time():
+    growing = facts([record(BEGAN + at, f"order-{1000 + at}") for at in range(200)])
+    assert growing.tau is not None
+    assert growing.tau.against(0.7) == "above"
+    mixed = facts([record(BEGAN + at, f"order-{at * 7919 % 1000}") for at in range(200)])
+    assert mixed.tau is not None
+    assert mixed.tau.against(0.7) == "below"
+    assert facts([record(BEGAN + at, f"{at:x}z") for at in range(200)]).tau is None
+
+
+def test_a_look_of_seconds_goes_by_the_order_of_records():
+    told = facts([record(BEGAN, f"order-{1000 + at}") for at in range(200)])
+    assert told.tau is not None
+    assert told.tau.value == 1.0
+
+
+def test_load_in_the_order_of_hashes():
+    records = [record(BEGAN + at, f"key-{at}") for at in range(400)]
+    in_order = facts(records, place=lambda key: int(key["customer"]["S"][4:]) / 400)
+    assert in_order.hash_rho is not None
+    assert in_order.hash_rho.against(0.5) == "above"
+    shuffled = facts(records, place=lambda key: int(key["customer"]["S"][4:]) * 7919 % 400 / 400)
+    assert shuffled.hash_rho is not None
+    assert shuffled.hash_rho.against(0.5) == "below"
+    assert facts(records).hash_rho is None
+    assert facts(records, place=lambda key: None).hash_rho is None
+
+
+def test_places_make_the_key_map():
+    places = {"a": 0.5, "b": None}
+    told = facts(
+        [record(BEGAN + 5, "a"), record(BEGAN + 65, "a"), record(BEGAN + 65, "b")],
+        place=lambda key: places[key["customer"]["S"]],
+    )
+    assert told.heat == ((BEGAN, 128, 1.0), (BEGAN + 60, 128, 1.0))
+    assert [one.place for one in told.traffic] == [0.5, None]
+
+
+def test_a_counter_is_one_item_of_which_one_number_changes():
+    def add(at: int) -> dict[str, Any]:
+        old, new = {"hits": {"N": str(at)}}, {"hits": {"N": str(at + 1)}}
+        return record(BEGAN + at, "totals", "all", "MODIFY", new=new, old=old)
+
+    others = [record(BEGAN, f"order-{at}") for at in range(300)]
+    told = facts([*others, *map(add, range(200))])
+    assert told.counter is not None
+    assert told.counter.value == 0.4
+    assert told.counter.against(0.2) == "above"
+    assert told.counter_attribute == "hits"
+    assert told.busiest_item == told.counter
+    none = facts(others)
+    assert none.counter is not None
+    assert none.counter.against(0.2) == "below"
+
+
+def test_without_both_images_a_busy_item_is_not_known_to_be_a_counter():
+    told = facts([record(BEGAN + at, "totals", "all", "MODIFY") for at in range(9)], view="KEYS")
+    assert told.counter is None
+    assert told.busiest_item is not None
+    assert told.busiest_item.value == 1.0
+
+
+def test_growth_is_inserts_less_removals_a_day():
+    records = [record(BEGAN, "a", str(at)) for at in range(10)]
+    records += [record(BEGAN, "a", str(at), event="REMOVE") for at in range(4)]
+    assert facts(records).growth == {"customer=a": 6 * 96.0}
+
+
+def test_memory_is_bounded_and_the_busiest_keys_stay():
+    records = [record(BEGAN, "giant", str(at)) for at in range(200)]
+    records += [record(BEGAN, f"small-{at}") for at in range(1000)]
+    told = facts(records, kept=100)
+    assert told.traffic[0].key == "customer=giant"
+    assert told.traffic[0].records == 200
+    assert told.keys == 1001
+
+
+def test_a_table_without_a_sort_key():
+    traffic = Traffic("customer", None)
+    one = record(BEGAN, "a")
+    del one["dynamodb"]["Keys"]["placed"]
+    traffic.take(one)
+    told = traffic.facts(Seen(BEGAN, SECONDS, "KEYS_ONLY", 0), whole)
+    assert told.traffic[0].newest == 0
+
+
+def test_nothing_of_an_item_is_in_the_facts():
+    secret = "canary-7f3a"
+    records = [
+        record(
+            BEGAN + at,
+            f"{secret}-{at}",
+            secret,
+            "MODIFY",
+            new={"status": {"S": f"{secret}{at % 3}"}, "hits": {"N": "424242"}},
+            old={"status": {"S": f"{secret}{at % 2}"}, "hits": {"N": "424241"}},
+        )
+        for at in range(50)
+    ]
+    traffic = Traffic("customer", "placed")
+    for one in records:
+        traffic.take(one)
+    told = traffic.facts(Seen(BEGAN, SECONDS, "NEW_AND_OLD_IMAGES", 0), lambda key: "digest")
+    assert secret not in repr(told)
+    assert "4242" not in repr(told)
+    assert "status" in told.reversals
+
+
+@pytest.mark.parametrize(("moments", "peak"), [((60, 120), 0.5), ((61, 120), 30.0), ((60,), 30.0)])
+def test_a_stream_that_tells_minutes_has_no_busiest_second(moments, peak):
+    told = facts([record(at, "a", f"{at}-{number}") for at in moments for number in range(30)])
+    assert told.traffic[0].peak == peak

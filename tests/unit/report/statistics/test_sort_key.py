@@ -1,0 +1,79 @@
+"""Sort keys as numbers, and back."""
+
+import random
+from decimal import Decimal
+
+import pytest
+from keyhop.report.statistics.sort_key import form_of, parse, tag_of
+
+KEYS = {
+    "ORDER#2026-11-22T10:00:00Z": ("time", "ORDER#"),
+    "2026-11-22": ("time", ""),
+    "2026-11-22T10:00:00.123+09:00#abc": ("time", ""),
+    "2026-11-22 10:00:00": ("time", ""),
+    "v0#ORDER#20261122T101112Z": ("time", "v0#ORDER#"),
+    "01ARZ3NDEKTSV4RRFFQ69G5FAV": ("ulid", ""),
+    "0ujsswThIGTUYm2K8FjOOfXtY1K": ("ksuid", ""),
+    "018f2b3c-5d6e-7abc-9def-0123456789ab": ("uuid7", ""),
+    "1b4e28ba-2fa1-41d2-883f-0016d3cca427": ("hex", ""),
+    "1732269600": ("integer", ""),
+    "1732269600123#a8f1": ("integer", ""),
+    "ORDER#0000123": ("integer", "ORDER#"),
+    "deadbeef01": ("hex", ""),
+    17: ("number", ""),
+    Decimal("1700000000.5"): ("number", ""),
+}
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_a_key_is_read_as_what_it_is_and_written_again(key) -> None:
+    parsed = parse(key)
+    assert parsed is not None
+    assert (parsed.kind, parsed.tag) == KEYS[key]
+    form = form_of([key])
+    assert form is not None
+    number = form.number(key)
+    again = form.key(number)
+    assert again <= key
+    assert form.number(again) == pytest.approx(number, rel=1e-12)
+
+
+@pytest.mark.parametrize("key", ["/srv/log/12/f.txt", "hello", "", "a/b/c/d/e/1"])
+def test_paths_and_words_are_no_numbers(key: str) -> None:
+    assert parse(key) is None
+    assert tag_of(key) is None
+
+
+def test_numbers_of_several_widths_as_text_are_no_form() -> None:
+    """They are kept in the order of text: 10 before 9."""
+    assert form_of(["10", "9"]) is None
+    assert form_of(["09", "10"]) is not None
+
+
+def test_an_order_that_the_numbers_do_not_have_is_no_form() -> None:
+    assert form_of(["2026-01-02#a", "2026-01-01#b"]) is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda at: f"{at:010d}",
+        lambda at: f"E#{at:012x}",
+        lambda at: f"018f2b3c-{at >> 16 & 0xFFFF:04x}-7{at & 0xFFF:03x}-8000-0123456789ab",
+        lambda at: f"2026-{1 + at % 7919 % 12:02d}-{1 + at % 28:02d}#{at:06d}",
+        lambda at: at,
+    ],
+)
+def test_numbers_are_in_the_order_of_keys_and_starts_too(written) -> None:
+    chance = random.Random(1)
+    keys = sorted({written(chance.randrange(10**6)) for _ in range(300)})
+    form = form_of(keys)
+    assert form is not None
+    numbers = [form.number(key) for key in keys]
+    assert numbers == sorted(set(numbers))
+    for _ in range(60):
+        x = chance.randrange(numbers[0], numbers[-1])
+        start = form.key(x)
+        assert form.number(start) <= x + 1
+        after = sum(1 for number in numbers if number >= form.number(start))
+        assert after == sum(1 for key in keys if key >= start)

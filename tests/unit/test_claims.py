@@ -1,0 +1,67 @@
+"""docs/claims.md: every claim says how it is known, and its names are those of the live checks."""
+
+import re
+from dataclasses import dataclass
+
+import pytest
+
+from testing.servers import ROOT
+from tests.live.catalogue import CHECKS
+
+CLAIMS = ROOT / "docs" / "claims.md"
+KINDS = {"live", "oracle", "documentation", "assumption"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    says: str
+    known_by: str
+    where: str
+
+
+def claims() -> list[Claim]:
+    rows = re.findall(r"^\| (.+) \| (\w+) \| (.+) \|$", CLAIMS.read_text(), re.MULTILINE)
+    return [Claim(*row) for row in rows]
+
+
+def test_each_row_of_the_tables_is_a_claim_of_a_kind() -> None:
+    lines = [line for line in CLAIMS.read_text().splitlines() if line.startswith("| ")]
+    heads = [line for line in lines if line == "| claim | known by | where |"]
+    assert len(claims()) == len(lines) - len(heads)
+    assert {claim.known_by for claim in claims()} == KINDS
+    assert len({claim.says for claim in claims()}) == len(claims())
+
+
+def test_live_claims_and_checks_of_the_suite_are_the_same() -> None:
+    named = {claim.where.strip("`") for claim in claims() if claim.known_by == "live"}
+    assert named == CHECKS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS))
+def test_a_check_is_made_by_the_suite(name: str) -> None:
+    """By its name, in one of its modules; that it is made, tests/e2e/test_live_suite.py shows."""
+    sources = (ROOT / "tests" / "live").glob("*.py")
+    made = [path.stem for path in sources if f'"{name}"' in path.read_text()]
+    assert len(made) >= 2, f"only in {made}"
+    assert "catalogue" in made
+
+
+def test_documentation_is_a_page_of_aws() -> None:
+    for claim in claims():
+        if claim.known_by == "documentation":
+            assert re.fullmatch(r"https://(docs\.)?aws\.amazon\.com/\S+", claim.where), claim.says
+
+
+def test_an_oracle_is_a_file_of_this_repository() -> None:
+    for claim in claims():
+        if claim.known_by == "oracle":
+            assert (ROOT / claim.where).exists(), claim.where
+
+
+def test_an_assumption_says_where_it_is_made() -> None:
+    for claim in claims():
+        if claim.known_by == "assumption":
+            file, _, heading = claim.where.partition(", ")
+            path = ROOT / file
+            assert not heading or f"## {heading}" in path.read_text(), claim.where
+            assert path.exists()

@@ -1,0 +1,471 @@
+"""Keys handed to a function, a queue, a machine: each at least once, failures by name, no key lost.
+
+The receivers are fakes that answer as the services do (their API references): a function that fails
+has a FunctionError and status 200; SQS tells of each message; a name of Step Functions is taken for
+ever once its execution is over.
+"""
+
+import io
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable
+from threading import Event
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import Source
+from keyhop.dynamodb.usage import Usage
+from keyhop.each.deliver import (
+    ANSWER_SECONDS,
+    MACHINE_BYTES,
+    MESSAGE_BYTES,
+    REQUEST_BYTES,
+    Delivery,
+    InvokeEffect,
+    MachineEffect,
+    QueueEffect,
+    delivery,
+)
+from keyhop.each.effect import Batch, Work
+from keyhop.errors import AwsRefused, CannotStart, GaveUp, NotPermitted
+
+QUEUE = "https://sqs.us-east-1.amazonaws.com/111122223333/keys"
+MACHINE = "arn:aws:states:us-east-1:111122223333:stateMachine:PerBatch"
+FUNCTION = "arn:aws:lambda:us-east-1:111122223333:function:OnKeys"
+SECRET = "customer-4711@example.org"
+
+
+class Clock:
+    """Time that passes when somebody waits for it, and a little when somebody looks."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.01
+        return self.now
+
+
+class Waiting(Event):
+    """The run's stop; waiting for it takes no time but the clock's."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.clock.now += timeout or 0.0
+        return self.is_set()
+
+
+def work(usage: Usage | None = None, type_: Any = "S", patience: float = 300.0) -> Work:
+    clock = Clock()
+    space = KeySpace((KeyAttribute("pk", type_),), KeyAttribute("sk", "S"))
+    source = Source("Orders", None, "arn", "identity", space, 0, 0)
+    connection = Connection(cast(Any, None), clock=clock)
+    return Work(
+        connection, source, "a run", "2026-11-22", usage or Usage(), Waiting(clock), patience
+    )
+
+
+def page(keys: list[Any], number: int = 0, over: Event | None = None) -> Batch:
+    rows = [{"pk": {"N" if isinstance(key, int) else "S": str(key)}} for key in keys]
+    return Batch(f"a run.7.{number}", rows, over or Event())
+
+
+def outcomes(rows: Any) -> dict[str, str]:
+    return {next(iter(row["pk"].values())): row["outcome"]["S"] for row in rows}
+
+
+def refused(code: str, status: int = 400, message: str = "") -> ClientError:
+    told: Any = {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(told, "Call")
+
+
+class Function:
+    """A Lambda function, which does `work` with each payload: its answer, or an exception."""
+
+    def __init__(self, work: Callable[[dict[str, Any]], Any]) -> None:
+        self.work = work
+        self.payloads: list[dict[str, Any]] = []
+
+    def invoke(self, **given: Any) -> dict[str, Any]:
+        assert given["FunctionName"] == FUNCTION
+        assert given["InvocationType"] == "RequestResponse"
+        assert len(given["Payload"]) <= 6 * 1024 * 1024
+        payload = json.loads(given["Payload"])
+        self.payloads.append(payload)
+        try:
+            answer, error = self.work(payload), {}
+        except (ClientError, ReadTimeoutError, ConnectionClosedError):
+            raise
+        except Exception as error_:
+            told = {"errorMessage": str(error_), "errorType": type(error_).__name__}
+            answer, error = told, {"FunctionError": "Unhandled"}
+        content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        return {"StatusCode": 200, "Payload": io.BytesIO(content), **error}
+
+
+def invoke(does: Callable[[dict[str, Any]], Any], size: int = 10, **more: Any) -> tuple[Any, Any]:
+    function = Function(does)
+    return InvokeEffect(work(**more), FUNCTION, size, function), function
+
+
+KEYS = [f"customer-{number}" for number in range(30)]
+
+
+def test_a_function_gets_each_key_once_in_batches_that_say_what_they_are() -> None:
+    effect, function = invoke(lambda payload: None)
+    assert outcomes(effect.apply(page(KEYS))) == dict.fromkeys(KEYS, "sent")
+    assert [len(payload["keys"]) for payload in function.payloads] == [10, 10, 10]
+    assert {(one["run"], one["table"]) for one in function.payloads} == {("a run", "Orders")}
+    assert len({payload["batch"] for payload in function.payloads}) == 3
+
+
+def test_one_key_in_ten_that_fails_is_sent_again_alone_and_is_then_told() -> None:
+    """The others are not sent again; the key that fails for good is named, with no key in why."""
+    tried: Counter[str] = Counter()
+
+    def fails_some(payload: dict[str, Any]) -> Any:
+        tried.update(payload["keys"])
+        is_lucky = any(key.endswith("5") and tried[key] > 1 for key in payload["keys"])
+        return {"failed": [] if is_lucky else [k for k in payload["keys"] if k[-1] in "5"]}
+
+    keys = [*KEYS[:10], *KEYS[20:30]]
+    effect, function = invoke(fails_some, usage=(usage := Usage()))
+    assert outcomes(effect.apply(page(keys))) == dict.fromkeys(keys, "sent")
+    assert tried == {key: 2 if key[-1] == "5" else 1 for key in keys}
+    ids = [payload["batch"] for payload in function.payloads]
+    assert len(set(ids)) == 4, "those that come again are a batch of their own"
+    assert usage.retries == 2
+
+    effect, function = invoke(lambda payload: {"failed": [k for k in payload["keys"] if "5" in k]})
+    rows = effect.apply(page(KEYS[:10]))
+    assert outcomes(rows) == {key: "failed" if "5" in key else "sent" for key in KEYS[:10]}
+    assert [len(payload["keys"]) for payload in function.payloads] == [10, 1, 1]
+    assert function.payloads[1] == function.payloads[2], "the same keys under the same id"
+    (error,) = [row["error"]["S"] for row in rows if "error" in row]
+    assert "3 tries" in error
+    assert "customer" not in error
+
+
+def test_a_function_that_crashes_gets_the_batch_again_under_its_id_and_no_key_is_told() -> None:
+    def crashes(payload: dict[str, Any]) -> Any:
+        raise ValueError(f"no such customer: {SECRET}")
+
+    effect, function = invoke(crashes)
+    rows = effect.apply(page(KEYS[:10]))
+    assert set(outcomes(rows).values()) == {"failed"}
+    assert len(function.payloads) == 3
+    assert all(payload == function.payloads[0] for payload in function.payloads)
+    errors = {row["error"]["S"] for row in rows}
+    assert len(errors) == 1
+    assert "ValueError" in min(errors)
+    assert SECRET not in str(rows)
+
+
+def test_a_function_that_recovers_costs_nobody_an_outcome() -> None:
+    attempts = itertools.count()
+
+    def crashes_twice(payload: dict[str, Any]) -> Any:
+        if next(attempts) < 2:
+            raise RuntimeError
+        return {}
+
+    effect, _ = invoke(crashes_twice)
+    assert outcomes(effect.apply(page(KEYS[:10]))) == dict.fromkeys(KEYS[:10], "sent")
+
+
+@pytest.mark.parametrize("answer", [{"failed": "all"}, {"failed": ["nobody"]}, b"<html>", b"\xff"])
+def test_an_answer_that_is_nonsense_is_asked_for_again_and_then_all_have_failed(
+    answer: Any,
+) -> None:
+    effect, function = invoke(lambda payload: answer)
+    rows = effect.apply(page(KEYS[:4]))
+    assert outcomes(rows) == dict.fromkeys(KEYS[:4], "failed")
+    assert len(function.payloads) == 3
+    assert "nobody" not in str(rows)
+
+
+def test_a_function_that_answers_nothing_has_done_all() -> None:
+    effect, _ = invoke(lambda payload: b"")
+    assert outcomes(effect.apply(page(KEYS[:4]))) == dict.fromkeys(KEYS[:4], "sent")
+
+
+def test_a_function_that_is_late_was_at_work_and_is_asked_three_times() -> None:
+    def is_late(payload: dict[str, Any]) -> Any:
+        raise ReadTimeoutError(endpoint_url="https://lambda")
+
+    effect, function = invoke(is_late)
+    rows = effect.apply(page(KEYS[:4]))
+    assert len(function.payloads) == 3
+    assert f"within {ANSWER_SECONDS:g} seconds" in rows[0]["error"]["S"]
+
+
+def test_throttles_and_broken_connections_are_no_tries() -> None:
+    """Lambda refuses by 429 whatever is at its limit: nothing was done, so no key has failed."""
+    attempts = itertools.count()
+
+    def is_full(payload: dict[str, Any]) -> Any:
+        if (number := next(attempts)) < 8:
+            raise refused("TooManyRequestsException", 429)
+        if number < 10:
+            raise ConnectionClosedError(endpoint_url="https://lambda")
+
+    effect, function = invoke(is_full, usage=(usage := Usage()))
+    assert outcomes(effect.apply(page(KEYS[:4]))) == dict.fromkeys(KEYS[:4], "sent")
+    assert len(function.payloads) == 11
+    assert usage.throttles.total() == 8
+
+
+def test_a_function_that_is_full_for_long_ends_the_run_and_fails_no_key() -> None:
+    def is_full(payload: dict[str, Any]) -> Any:
+        raise refused("TooManyRequestsException", 429)
+
+    effect, _ = invoke(is_full, patience=60.0)
+    with pytest.raises(GaveUp, match="60 seconds"):
+        effect.apply(page(KEYS[:4]))
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("ResourceNotFoundException", CannotStart),
+        ("AccessDeniedException", NotPermitted),
+        ("InvalidRequestContentException", AwsRefused),
+    ],
+)
+def test_what_no_repetition_mends_ends_the_run(code: str, error: type[Exception]) -> None:
+    who = "User: arn:aws:sts::1:assumed-role/R/s is not authorized to perform: "
+    why = f"{who}lambda:InvokeFunction on resource: {FUNCTION}"
+
+    def refuses(payload: dict[str, Any]) -> Any:
+        raise refused(code, 403, why)
+
+    effect, function = invoke(refuses)
+    with pytest.raises(error, match=FUNCTION):
+        effect.apply(page(KEYS[:4]))
+    assert len(function.payloads) == 1
+
+
+def test_what_is_over_ends_after_a_whole_batch_and_goes_on_with_the_next() -> None:
+    over = Event()
+    effect, function = invoke(lambda payload: over.set())
+    rows = effect.apply(page(KEYS, over=over))
+    assert [*outcomes(rows)] == KEYS[:10]
+    assert len(function.payloads) == 1
+
+
+def test_a_wait_between_tries_ends_when_the_slice_is_over_and_tells_of_nothing() -> None:
+    over = Event()
+
+    def crashes(payload: dict[str, Any]) -> Any:
+        over.set()
+        raise RuntimeError
+
+    effect, function = invoke(crashes)
+    assert effect.apply(page(KEYS, over=over)) == []
+    assert len(function.payloads) == 1
+
+
+def test_a_page_that_is_worked_again_sends_the_same_ids() -> None:
+    """Whoever was killed sends again what was not committed, and the receiver can tell."""
+    payloads = []
+    for _ in range(2):
+        effect, function = invoke(lambda payload: None)
+        effect.apply(page(KEYS, number=300))
+        payloads.append(function.payloads)
+    assert payloads[0] == payloads[1]
+
+
+def test_number_keys_are_named_by_themselves() -> None:
+    effect, function = invoke(lambda payload: {"failed": [k for k in payload["keys"] if k == 5]})
+    effect = InvokeEffect(work(type_="N"), FUNCTION, 10, function)
+    rows = effect.apply(page([4, 5, 6]))
+    assert outcomes(rows) == {"4": "sent", "5": "failed", "6": "sent"}
+
+
+def test_a_batch_of_the_longest_keys_fits_into_an_invocation() -> None:
+    effect, function = invoke(lambda payload: None, size=1000)
+    keys = [f"{number:04d}" + "\U0010ffff" * 511 for number in range(1000)]
+    assert len(effect.apply(page(keys))) == 1000
+    assert len(function.payloads) == 2, "six bytes in JSON for two of UTF-16"
+
+
+def test_batches_keep_to_the_rate() -> None:
+    effect, _ = invoke(lambda payload: None)
+    effect.limit_writes(2.0)
+    clock = cast(Clock, effect._work.connection.clock)
+
+    def advance(seconds: float) -> bool:
+        clock.now += seconds
+        return True
+
+    effect._gate._changed.wait = advance
+    for number in range(10):
+        effect.apply(page(KEYS, number=number * 30))
+    assert 14.0 <= clock.now <= 15.5, "30 batches, two a second"
+
+
+class Queue:
+    """SQS. answers: what it says of each message, by its number over all requests."""
+
+    def __init__(self, answers: dict[int, tuple[str, bool]] | None = None) -> None:
+        self.answers = answers or {}
+        self.requests: list[list[dict[str, str]]] = []
+        self.taken: list[dict[str, str]] = []
+        self.seen = itertools.count()
+
+    def send_message_batch(self, **given: Any) -> dict[str, Any]:
+        entries: list[dict[str, str]] = given["Entries"]
+        assert 1 <= len(entries) <= 10
+        assert len({entry["Id"] for entry in entries}) == len(entries)
+        sizes = [len(entry["MessageBody"].encode()) for entry in entries]
+        assert max(sizes) <= MESSAGE_BYTES
+        assert sum(sizes) <= REQUEST_BYTES
+        self.requests.append(entries)
+        failed = []
+        for entry in entries:
+            code, is_sender = self.answers.get(next(self.seen), ("", False))
+            if code:
+                failed.append({"Id": entry["Id"], "Code": code, "SenderFault": is_sender})
+            else:
+                self.taken.append(entry)
+        return {"Failed": failed} if failed else {}
+
+
+def test_a_queue_gets_ten_messages_at_a_time() -> None:
+    keys = [f"k{number}" for number in range(25)]
+    queue = Queue()
+    effect = QueueEffect(work(), QUEUE, 2, queue)
+    assert outcomes(effect.apply(page(keys))) == dict.fromkeys(keys, "sent")
+    assert [len(entries) for entries in queue.requests] == [10, 3]
+    assert [k for entry in queue.taken for k in json.loads(entry["MessageBody"])["keys"]] == keys
+    assert all("MessageGroupId" not in entry for entry in queue.taken)
+    assert effect.at_once == 20
+
+
+def test_messages_that_a_queue_does_not_take_for_the_moment_come_again_alone() -> None:
+    keys = [f"k{number}" for number in range(5)]
+    queue = Queue({1: ("InternalError", False), 3: ("ThrottlingException", False)})
+    assert outcomes(QueueEffect(work(), QUEUE, 1, queue).apply(page(keys))) == dict.fromkeys(
+        keys, "sent"
+    )
+    assert [len(entries) for entries in queue.requests] == [5, 2]
+    assert len(queue.taken) == 5
+
+
+def test_a_message_that_a_queue_refuses_for_good_is_told_of_its_keys() -> None:
+    keys = [f"k{number}" for number in range(6)]
+    queue = Queue({1: ("InvalidMessageContents", True)})
+    rows = QueueEffect(work(), QUEUE, 2, queue).apply(page(keys))
+    told = outcomes(rows)
+    assert [key for key, outcome in told.items() if outcome == "failed"] == ["k2", "k3"]
+    assert "InvalidMessageContents" in rows[2]["error"]["S"]
+    assert len(queue.requests) == 1
+
+
+def test_messages_of_long_keys_are_shared_out_by_their_bytes() -> None:
+    keys = [f"{number:04d}" + "x" * 2000 for number in range(1500)]
+    queue = Queue()
+    effect = QueueEffect(work(), QUEUE, 150, queue)
+    assert len(effect.apply(page(keys))) == 1500
+    assert max(len(entries) for entries in queue.requests) < 10
+
+
+def test_a_fifo_queue_is_told_what_it_has_had_before_and_no_batch_waits_for_another() -> None:
+    keys = [f"k{number}" for number in range(6)]
+    names = []
+    for _ in range(2):
+        queue = Queue()
+        QueueEffect(work(), f"{QUEUE}.fifo", 2, queue).apply(page(keys))
+        names.append([entry["MessageDeduplicationId"] for entry in queue.taken])
+        assert len({entry["MessageGroupId"] for entry in queue.taken}) == 3
+    assert names[0] == names[1]
+    assert all(len(name) <= 128 for name in names[0])
+
+
+def test_a_queue_that_is_gone_ends_the_run() -> None:
+    class Gone:
+        def send_message_batch(self, **_: Any) -> Any:
+            raise refused("AWS.SimpleQueueService.NonExistentQueue")
+
+    with pytest.raises(CannotStart, match=QUEUE):
+        QueueEffect(work(), QUEUE, 2, Gone()).apply(page(["a"]))
+
+
+class StepFunctions:
+    """Executions by name. The same name with the same input is no error while it is at work."""
+
+    def __init__(self, ended: bool = True) -> None:
+        self.ended = ended
+        self.inputs: dict[str, str] = {}
+        self.throttles = itertools.count()
+
+    def start_execution(self, **given: str) -> dict[str, Any]:
+        assert given["stateMachineArn"] == MACHINE
+        name, text = given["name"], given["input"]
+        assert len(name) <= 80
+        assert len(text.encode()) <= MACHINE_BYTES
+        if next(self.throttles) == 0:
+            raise refused("ThrottlingException")
+        if name in self.inputs and (self.ended or self.inputs[name] != text):
+            raise refused("ExecutionAlreadyExists")
+        self.inputs[name] = text
+        return {"executionArn": "arn"}
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_execution_is_started_once_for_a_batch_however_often_it_is_sent(ended: bool) -> None:
+    machines = StepFunctions(ended)
+    for _ in range(3):
+        effect = MachineEffect(work(), MACHINE, 10, machines)
+        assert outcomes(effect.apply(page(KEYS))) == dict.fromkeys(KEYS, "sent")
+    assert len(machines.inputs) == 3
+    sent = [key for text in machines.inputs.values() for key in json.loads(text)["keys"]]
+    assert sorted(sent) == sorted(KEYS)
+
+
+def test_an_execution_is_given_no_more_than_it_takes() -> None:
+    machines = StepFunctions()
+    keys = [f"{number:04d}" + "x" * 2000 for number in range(400)]
+    effect = MachineEffect(work(), MACHINE, 400, machines)
+    assert len(effect.apply(page(keys))) == 400
+    assert len(machines.inputs) == 4
+
+
+def test_a_machine_with_too_many_open_executions_is_asked_again() -> None:
+    class Full(StepFunctions):
+        def start_execution(self, **given: Any) -> dict[str, Any]:
+            if next(self.throttles) < 3:
+                raise refused("ExecutionLimitExceeded")
+            return {}
+
+    effect = MachineEffect(work(), MACHINE, 10, Full())
+    assert outcomes(effect.apply(page(["a"]))) == {"a": "sent"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "class_"),
+    [
+        ("invoke", FUNCTION, InvokeEffect),
+        ("queue", QUEUE, QueueEffect),
+        ("machine", MACHINE, MachineEffect),
+    ],
+)
+def test_an_effect_is_made_of_its_options(
+    kind: str, target: str, class_: type[Delivery], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    effect = delivery({"kind": kind, "target": target, "batch": 25}, work())
+    assert isinstance(effect, class_)
+    config = effect._requester.client.meta.config
+    assert config.read_timeout == ANSWER_SECONDS
+    assert config.retries["total_max_attempts"] == 1

@@ -1,0 +1,177 @@
+"""Update expressions: what may be done twice passes, and what may not is refused by its clause."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.each.expression import Update
+from keyhop.each.template import Variables, template_json
+from keyhop.errors import CannotStart
+
+SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+
+
+def update(expression: str, names=None, **values) -> Update:
+    given = template_json({f":{name}": value for name, value in values.items()})
+    variables = Variables(SPACE.partition[0], "run-7", "2026-11-22T15:04:40+00:00")
+    return Update.of(expression, given, names or {}, SPACE, variables)
+
+
+def resolved(made: Update) -> str:
+    """With the names for their placeholders."""
+    text = made.expression
+    for placeholder in sorted(made.names, reverse=True):
+        text = text.replace(placeholder, made.names[placeholder])
+    return text
+
+
+SET = {"SS": ["x"]}
+FINE = {
+    "SET plan = :a": "SET plan = :a",
+    "set plan=:a": "SET plan = :a",
+    "SET a.b = :a, c = :b": "SET a.b = :a, c = :b",
+    "SET a = if_not_exists(a, :a)": None,
+    "SET a.b = if_not_exists(a.b, :a)": None,
+    "SET a = b": None,
+    "SET a = b + :a, c = :b - b": None,
+    "SET a = pk": None,
+    "SET a = if_not_exists(b, c)": None,
+    "SET a = list_append(b, :a)": None,
+    "SET a[0].b = :a": None,
+    "REMOVE a, b.c[1].d": None,
+    "SET a = :a REMOVE b": None,
+    "SET a = if_not_exists(a, if_not_exists(b, :a))": None,
+}
+
+
+@pytest.mark.parametrize("expression", FINE)
+def test_what_comes_to_the_same_however_often_it_is_done_passes(expression: str) -> None:
+    values = {name: 1 for name in "ab" if f":{name}" in expression}
+    made = update(expression, **values)
+    assert resolved(made) == (FINE[expression] or resolved(made))
+    assert resolved(made).upper().replace(" ", "") == expression.upper().replace(" ", "")
+
+
+def test_sets_may_be_added_to_and_deleted_from() -> None:
+    assert (
+        resolved(update("ADD tags :s DELETE old :o", s=SET, o=SET)) == "ADD tags :s DELETE old :o"
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("SET n = n + :a", "SET n is made of n"),
+        ("SET n = :a + n", "SET n is made of n"),
+        ("SET n = if_not_exists(n, :a) + :b", "SET n is made of n"),
+        ("SET n = :a - if_not_exists(n, :b)", "SET n is made of n"),
+        ("SET l = list_append(l, :a)", "SET l is made of l"),
+        ("SET l = list_append(if_not_exists(l, :a), :b)", "SET l is made of l"),
+        ("SET l = list_append(:a, l)", "SET l is made of l"),
+        ("SET a = b, b = a", "which SET b writes"),
+        ("SET a = b REMOVE b", "which REMOVE b writes"),
+        ("SET a = if_not_exists(b, :a) REMOVE b", "which REMOVE b writes"),
+        ("SET a = b.c, b = :a", "which SET b writes"),
+        ("SET a.b = a", "which SET a.b writes"),
+        ("SET a = if_not_exists(a.b, :a)", "SET a is made of a.b"),
+        ("ADD n :a", "ADD n would add again"),
+        ("REMOVE l[0]", "REMOVE l[0]: a place in a list"),
+        ("SET l[3] = :a", "SET l[3]: a place in a list"),
+        ("SET a = :a, a.b = :b", "write the same"),
+        ("SET pk = :a", "SET pk: it is of the table's key"),
+        ("REMOVE sk", "REMOVE sk: it is of the table's key"),
+        ("SET keyhop = :a", "marks the sentinels"),
+    ],
+)
+def test_what_does_not_is_refused_by_its_clause(expression: str, said: str) -> None:
+    with pytest.raises(CannotStart) as error:
+        update(expression, **{name: 1 for name in "ab" if f":{name}" in expression})
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "names", "said"),
+    [
+        ("", {}, "empty"),
+        ("  ", {}, "empty"),
+        ("SET", {}, "ends too early"),
+        ("SET a = :b", {}, ":b, which no value"),
+        ("SET a = b", {}, "does not use :a"),
+        ("SET #x = :a", {}, "#x, which no name"),
+        ("SET x = :a", {"#x": "y"}, "does not use #x"),
+        ("SET #pk = :a", {"#pk": "pk"}, "table's key"),
+        ("SET #kh_0 = :a", {"#kh_0": "x"}, "Keyhop's own"),
+        ("SET a = :a SET b = :a", {}, "two clauses"),
+        ("PUT a = :a", {}, "are expected"),
+        ("SET a = size(:a)", {}, "no function"),
+        ("SET a := :a", {}, "wrong at"),
+        ("SET a = :a; DROP", {}, "wrong at"),
+        ("SET a-b = :a", {}, "'=' is expected"),
+        ("SET a[x] = :a", {}, "a number is expected"),
+        ("DELETE a b", {}, "a value is expected"),
+    ],
+)
+def test_what_is_no_update_is_refused(expression: str, names, said: str) -> None:
+    with pytest.raises(CannotStart) as error:
+        update(expression, names, a=1)
+    assert said in str(error.value)
+
+
+def test_every_name_has_a_placeholder_so_reserved_words_are_as_good_as_others() -> None:
+    made = update("SET name = :a, #n.status = :a REMOVE name2", {"#n": "n.dots"}, a=1)
+    assert set(made.names.values()) == {"name", "n.dots", "status", "name2"}
+    assert "name" not in made.expression
+    assert resolved(made) == "SET name = :a, n.dots.status = :a REMOVE name2"
+
+
+def test_values_have_variables_as_templates_do() -> None:
+    made = update("SET a = :a, b = :b, c = :c", a="${key}!", b="${now}", c=3)
+    assert made.values({"pk": {"S": "k"}}) == {
+        ":a": {"S": "k!"},
+        ":b": {"S": "2026-11-22T15:04:40+00:00"},
+        ":c": {"N": "3"},
+    }
+
+
+NAMES = st.sampled_from("abcd")
+OPERANDS = st.recursive(
+    NAMES | st.just(":v"),
+    lambda inner: st.builds("if_not_exists({}, {})".format, NAMES, inner),
+    max_leaves=3,
+)
+SETS = st.lists(
+    st.tuples(NAMES, OPERANDS, st.sampled_from(["", " + :v", " + a", " - b"])),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(SETS, st.lists(NAMES, max_size=2, unique=True), st.dictionaries(NAMES, st.integers(0, 9)))
+def test_whatever_passes_is_the_same_when_it_is_done_again(sets, removed, item) -> None:
+    """By a model of its own: all operands are read before anything is written."""
+    actions = ", ".join(f"{target} = {operand}{more}" for target, operand, more in sets)
+    expression = f"SET {actions}" + (f" REMOVE {', '.join(removed)}" if removed else "")
+    try:
+        update(expression, **({"v": 7} if ":v" in expression else {}))
+    except CannotStart:
+        return
+
+    def value(text: str, of: dict) -> int | None:
+        text = text.strip()
+        if text.startswith("if_not_exists("):
+            path, other = text[len("if_not_exists(") : -1].split(",", 1)
+            return of[path] if path in of else value(other, of)
+        return 7 if text == ":v" else of.get(text)
+
+    def done(of: dict) -> dict:
+        made = dict(of)
+        for target, operand, more in sets:
+            found = value(operand, of)
+            addend = value(more[3:], of) if more else 0
+            if found is None or addend is None:
+                return of  # the service refuses it as a whole
+            made[target] = found + addend * (-1 if more.startswith(" -") else 1)
+        return {name: content for name, content in made.items() if name not in removed}
+
+    once = done(item)
+    assert done(once) == once

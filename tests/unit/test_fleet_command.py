@@ -1,0 +1,303 @@
+"""`keyhop run`, `runs` and `show`: what flags mean, how a deployment is found, how one follows."""
+
+import shlex
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from keyhop.checks import names_of
+from keyhop.cli import stack as stacks
+from keyhop.cli.executions import Execution, Executions
+from keyhop.cli.fleet_actions import _input as input_of
+from keyhop.cli.fleet_actions import follow
+from keyhop.cli.fleet_view import advised, command_of, console_url, run_json, run_lines
+from keyhop.cli.main import command
+from keyhop.cli.options import Options
+from keyhop.cli.stack import Stack, find_stack
+from keyhop.dynamodb.client import Endpoint
+from keyhop.errors import (
+    AwsRefused,
+    CannotStart,
+    KeyhopError,
+    NoCredentials,
+    NotPermitted,
+    RunConflict,
+)
+from keyhop.keys.request import KeysInput
+
+MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:Keyhop-EnumerateKeys"
+ARN = MACHINE.replace(":stateMachine:", ":execution:") + ":first"
+BEGAN = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
+FULL = {
+    "table": "Orders",
+    "index": "by-day",
+    "method": "skip",
+    "segments": 9,
+    "maxConcurrency": 3,
+    "maxReadRate": 12.5,
+    "maxReadUnits": 1e6,
+    "maxCost": 2.5,
+    "format": "csv",
+}
+OTHERS: list[dict[str, Any]] = [
+    {"table": "Orders", "method": "index", "anyway": True},
+    {"table": "Orders", "logical": True, "separator": "#", "metadata": "shards"},
+    {"table": "Orders", "resume": "a+run", "verifyShare": 0.25},
+    {"table": "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders", "planOnly": True},
+]
+
+
+def options_of(*arguments: str) -> Options:
+    parent = command.make_context("keyhop", ["run"])
+    run = command.commands["run"]
+    return Options(**run.make_context("run", [*arguments], parent).params)
+
+
+@pytest.mark.parametrize("given", [FULL, *OTHERS])
+def test_the_command_that_is_named_for_an_input_means_that_input(given: dict[str, Any]) -> None:
+    assert input_of(options_of(*shlex.split(command_of(given))[2:])) == given
+
+
+def test_every_field_of_an_input_has_a_flag() -> None:
+    """But that by which a schedule tells that nobody asked."""
+    given = {*FULL, *(name for other in OTHERS for name in other)}
+    assert given == {*names_of(KeysInput)} - {"scheduled"}
+    assert command_of({"table": "Orders", "scheduled": True}) == "keyhop run Orders"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("Orders", "--anyway"), "--anyway is for --method index"),
+        (("Orders", "--resume", "x", "--plan"), "--resume and --plan cannot be combined"),
+        (("Orders", "--resume", "../x"), "resume must be the id of a run"),
+        (("Orders", "--max-read-rate", "0.5"), "maxReadRate must be"),
+        (("no table!",), "table must be the name or the ARN"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_started(
+    arguments: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(CannotStart, match=says):
+        input_of(options_of(*arguments))
+
+
+class States:
+    """Step Functions, which tells one execution by what comes next."""
+
+    def __init__(self, *told: Any, url: str = "https://states.eu-west-1.amazonaws.com") -> None:
+        self.told = iter(told)
+        self.meta = SimpleNamespace(endpoint_url=url)
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        told = next(self.told)
+        if isinstance(told, Exception):
+            raise told
+        return {
+            "executionArn": executionArn,
+            "status": "RUNNING",
+            "startDate": BEGAN,
+            "input": '{"table": "Orders"}',
+            **told,
+        }
+
+    def start_execution(self, **asked: Any) -> Any:
+        raise next(self.told)
+
+
+def refusal(code: str, operation: str = "DescribeExecution") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+
+
+def executions(*told: Any, **more: Any) -> Executions:
+    return Executions(States(*told, **more), MACHINE)
+
+
+class Storeless:
+    """A client that is not to be asked."""
+
+    def __call__(self, service: str) -> Any:
+        return SimpleNamespace(get_object=self.refuse)
+
+    def refuse(self, **asked: Any) -> Any:
+        raise refusal("NoSuchKey", "GetObject")
+
+
+STACK = Stack("Keyhop", {"ResultsBucketName": "results", "StateMachineArn": MACHINE}, Storeless())
+
+
+def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    assert follow(STACK, executions({}), ARN, wait=interrupt) is None
+    assert "The run goes on" in (err := capsys.readouterr().err)
+    assert "keyhop show first --follow" in err
+
+
+def test_what_ends_the_showing_says_that_the_run_goes_on() -> None:
+    gone = EndpointConnectionError(endpoint_url="https://states")
+    with pytest.raises(KeyhopError, match="The run goes on: keyhop show first --follow"):
+        follow(STACK, executions({}, gone), ARN, wait=lambda seconds: None)
+
+
+@pytest.mark.parametrize(
+    ("url", "first"), [("https://states.aws", 5.0), ("http://127.0.0.1:80", 0.2)]
+)
+def test_a_long_run_is_looked_at_less_often(url: str, first: float) -> None:
+    pauses: list[float] = []
+    looks = [{}] * 1_000
+    executions(*looks, {"status": "SUCCEEDED"}, url=url).follow(ARN, wait=pauses.append)
+    assert pauses[0] == first
+    assert pauses[-1] == 60.0
+    assert sorted(pauses) == pauses
+    if first == 5.0:
+        passed = 0.0
+        looked = sum(1 for pause in pauses if (passed := passed + pause) <= 3_600)
+        assert 200 < looked < 220, "requests of an hour"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "says"),
+    [
+        (refusal("ExecutionAlreadyExists"), RunConflict, "keyhop show first"),
+        (refusal("AccessDeniedException", "StartExecution"), NotPermitted, "StartExecution"),
+        (
+            refusal("ExecutionLimitExceeded", "StartExecution"),
+            AwsRefused,
+            "AWS refused the request",
+        ),
+        (refusal("InvalidSignatureException", "StartExecution"), NoCredentials, "sign in again"),
+    ],
+)
+def test_a_refused_start_is_told(error: Exception, expected: type[Exception], says: str) -> None:
+    with pytest.raises(expected, match=says):
+        executions(error).start({"table": "Orders"}, "first")
+
+
+class CloudFormation:
+    def __init__(self, *names: str, may_list: bool = True) -> None:
+        self.names = names
+        self.may_list = may_list
+        self.meta = SimpleNamespace(region_name="eu-west-1")
+
+    def __call__(self, service: str, endpoint: Endpoint) -> Any:
+        return self
+
+    def described(self, name: str) -> dict[str, Any]:
+        outputs = [{"OutputKey": "ResultsBucketName", "OutputValue": "results"}]
+        outputs.append({"OutputKey": "StateMachineArn", "OutputValue": MACHINE})
+        ours = {"Outputs": outputs} if name.startswith("Key") else {}
+        return {"StackName": name, "StackStatus": "CREATE_COMPLETE", **ours}
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
+        if StackName not in self.names:
+            raise refusal("ValidationError", "DescribeStacks")
+        return {"Stacks": [self.described(StackName)]}
+
+    def get_paginator(self, _operation: str) -> Any:
+        if not self.may_list:
+            raise refusal("AccessDenied", "DescribeStacks")
+        return self
+
+    def paginate(self) -> Iterable[dict[str, Any]]:
+        return [{"Stacks": [self.described(name)]} for name in self.names]
+
+
+@pytest.mark.parametrize(
+    ("there", "may_list", "says"),
+    [
+        (("Keyhops", "Other"), True, "did you mean Keyhops?"),
+        (("Key-orders-of-the-north", "Keys1", "x"), True, "is there as Key-orders-of-the-north, K"),
+        (("Other",), True, r"deploy it first \(npx cdk deploy\)"),
+        (("Keyhops",), False, r"deploy it first \(npx cdk deploy\)"),
+    ],
+)
+def test_a_stack_that_is_not_there_is_told_with_those_that_are(
+    there: tuple[str, ...], may_list: bool, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stacks, "aws_client", CloudFormation(*there, may_list=may_list))
+    with pytest.raises(CannotStart, match=rf"no stack 'Keyhop' in region eu-west-1: .*{says}"):
+        find_stack("Keyhop", Endpoint())
+
+
+def test_a_stack_of_something_else_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "aws_client", CloudFormation("Other", "Keyhop"))
+    assert find_stack("Keyhop", Endpoint()).bucket == "results"
+    with pytest.raises(CannotStart, match=r"Stack 'Other' \(CREATE_COMPLETE\) has no output"):
+        find_stack("Other", Endpoint())
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "x" * 81, "", "a\x1b[2J"])
+def test_what_cannot_name_a_run_is_refused_before_a_call(name: str) -> None:
+    with pytest.raises(CannotStart, match="is not the name of a run"):
+        STACK.find(name)
+
+
+def failed(cause: str = "", **more: Any) -> Execution:
+    told = {"status": "FAILED", "stopDate": BEGAN + timedelta(minutes=5), "cause": cause, **more}
+    (found,) = (executions(told).look(ARN),)
+    assert found is not None
+    return found
+
+
+def lines_of(execution: Execution, progress: Any = None) -> list[str]:
+    return [*run_lines(run_json(execution, "s3://results/runs/first/", progress))]
+
+
+def test_a_failed_run_is_shown_with_the_commands_that_go_on() -> None:
+    again = '{"table": "Orders", "resume": "first", "maxReadUnits": 80}'
+    cause = f"Too little. Redrive the execution, or: start again with {again}."
+    shown = lines_of(failed(cause, error="BudgetSpent", redriveStatus="REDRIVABLE"))
+    assert shown[0] == "first: EnumerateKeys of Orders, failed after 5 min"
+    assert f"  BudgetSpent: {cause}" in shown
+    assert "  go on by  keyhop run Orders --resume first --max-read-units 80" in shown
+    redrive = f"aws stepfunctions redrive-execution --execution-arn {ARN}"
+    assert f"  or        {redrive}" in shown
+
+
+def test_a_run_that_was_stopped_goes_on_by_its_name() -> None:
+    progress = {"share": 0.5, "ended": 1, "segments": 2, "keys": 1, "requests": 1}
+    shown = lines_of(
+        failed(status="ABORTED"), {**progress, "read_units": 0.5, "dollars": 0.0, "prices": "today"}
+    )
+    assert shown[0] == "first: EnumerateKeys of Orders, stopped after 5 min"
+    assert "  done      50%: 1 of 2 segments, 1 key" in shown
+    assert "  go on by  keyhop run Orders --resume first" in shown
+
+
+def test_text_of_others_brings_no_escape_codes_and_no_lines_of_its_own() -> None:
+    cause = 'bad\x1b[2J\nrun start again with {"table": "a\\u001b[2J; rm -rf ~"}'
+    shown = "\n".join(lines_of(failed(cause, error="Odd\x07")))
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert advised("start again with [1]") is None
+    assert "'a?[2J; rm -rf ~'" in shown, "one word, for a shell"
+
+
+@pytest.mark.parametrize(
+    ("partition", "host"),
+    [
+        ("aws", "eu-west-1.console.aws.amazon.com"),
+        ("aws-cn", "console.amazonaws.cn"),
+        ("aws-us-gov", "console.amazonaws-us-gov.com"),
+    ],
+)
+def test_the_console_is_that_of_the_partition(partition: str, host: str) -> None:
+    assert console_url(ARN.replace("arn:aws:", f"arn:{partition}:")).startswith(f"https://{host}/")
+
+
+def test_a_run_that_works_is_shown_with_its_rate_and_what_is_left() -> None:
+    began = datetime.now(UTC) - timedelta(minutes=10)
+    running = executions({"startDate": began}).look(ARN)
+    assert running is not None
+    progress = {"share": 0.5, "ended": 5, "segments": 10, "keys": 7, "requests": 9}
+    shown = lines_of(running, {**progress, "read_units": 600.0, "dollars": 0.0, "prices": "today"})
+    assert shown[0] == "first: EnumerateKeys of Orders, running for 10 min"
+    assert "  rate      1.0 RRU/s, about 10 min left" in shown
+    assert not [line for line in shown if "go on by" in line]

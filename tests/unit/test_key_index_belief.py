@@ -1,0 +1,327 @@
+"""When the key index is believed, and who may work on it: decisions, and what they stand on."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from keyhop.dynamodb.tables import Table
+from keyhop.errors import BrokenPromise, IndexBusy, NotPermitted
+from keyhop.key_index.belief import Evidence, choose_source, kept_by, why_not
+from keyhop.key_index.lease import (
+    COMMAND_IS_DEAD_SECONDS,
+    Fence,
+    Heartbeat,
+    Holders,
+    command_name,
+)
+from keyhop.key_index.registry import ENTRY, Entry, Lease, Registry
+from keyhop.key_index.sentinel import INDEX, MARKER
+from keyhop.storage.local import Directory
+from keyhop.storage.s3 import Bucket, s3_client
+from keyhop.storage.store import Memory, Store
+from keyhop.streams.event_source import Follower
+from moto import mock_aws
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+STREAM = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/2026-11-01"
+PLACE = {"partition": {"name": "pk", "type": "S"}, "place": {"sk": {"S": "!keyhop"}}}
+KEEPER = Follower("m1", "Keyhop-KeepIndex", "Enabled", "2026-11-01", "", "arn:queue")
+AUDIT = {
+    "ended": (NOW - timedelta(days=1)).isoformat(),
+    "drift": 0,
+    "keeper": True,
+    "stream": STREAM,
+    "kept_by": kept_by((KEEPER,)),
+}
+ENTRY_OF_A_KEPT_ONE = Entry("table#1", sentinel=PLACE, audit=AUDIT)
+KEPT = Evidence("ACTIVE", ENTRY_OF_A_KEPT_ONE, PLACE, True, STREAM, (KEEPER,), 0.5, 0)
+
+
+def lease(action: Any, holder: str = "arn:e") -> Lease:
+    return Lease(holder, action, "2026-11-22T11:00:00+00:00")
+
+
+def with_entry(**fields: Any) -> Evidence:
+    return replace(KEPT, entry=replace(ENTRY_OF_A_KEPT_ONE, **fields))
+
+
+def with_audit(**fields: Any) -> Evidence:
+    return with_entry(audit={**AUDIT, **fields})
+
+
+def test_an_index_is_believed_on_all_the_evidence() -> None:
+    assert why_not(KEPT, NOW) is None
+    assert why_not(replace(KEPT, sentinel=None), NOW) is None
+    assert why_not(with_entry(lease=lease("audit")), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (replace(KEPT, index=None), "there is none"),
+        (replace(KEPT, index="DELETING"), "it is DELETING"),
+        (replace(KEPT, is_listed=False), "not among those with keyIndex"),
+        (with_entry(lease=lease("remove")), "its remove, begun"),
+        (with_entry(lease=lease("build")), "its build, begun"),
+        (with_entry(audit=None), "no audit"),
+        (with_entry(sentinel=None), "another sort key"),
+        (replace(KEPT, sentinel={**PLACE, "place": {"sk": {"S": "#"}}}), "another sort key"),
+        (with_audit(keeper=False), "no keeper followed the table at its last audit"),
+        (with_audit(drift=2), "found drift"),
+        (with_audit(ended=(NOW - timedelta(days=31)).isoformat()), "more than 30 days old"),
+        (replace(KEPT, stream=None), "stream is off"),
+        (replace(KEPT, stream=f"{STREAM}x"), "another stream"),
+        (with_audit(stream=None), "another stream"),
+        (replace(KEPT, keepers=None), "cannot be seen whether a keeper"),
+        (replace(KEPT, keepers=()), "no keeper follows"),
+        (replace(KEPT, keepers=(replace(KEEPER, state="Disabled"),)), "mapping is Disabled"),
+        (replace(KEPT, keepers=(replace(KEEPER, problem="PROBLEM: x"),)), "PROBLEM: x"),
+        (replace(KEPT, keepers=(replace(KEEPER, modified="later"),)), "mapping was changed"),
+        (replace(KEPT, keepers=(replace(KEEPER, uuid="m2"),)), "mapping was changed"),
+        (replace(KEPT, keepers=(KEEPER, replace(KEEPER, uuid="m2"))), "mapping was changed"),
+        (replace(KEPT, lag_seconds=None), "how far the keeper is behind"),
+        (replace(KEPT, lag_seconds=61.0), "61 seconds behind"),
+        (replace(KEPT, failures=None), "failure queue"),
+        (replace(KEPT, failures=3), "3 messages wait"),
+    ],
+)
+def test_each_doubt_has_its_reason(seen: Evidence, reason: str) -> None:
+    assert reason in (why_not(seen, NOW) or "")
+
+
+def test_drift_that_was_repaired_and_looked_at_again_is_none() -> None:
+    assert why_not(with_audit(drift=2, remaining=0), NOW) is None
+    assert "found drift" in (why_not(with_audit(drift=2, remaining=1), NOW) or "")
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({}, "found no drift"),
+        ({"drift": 1_200, "remaining": 0}, "found drift (1,200), of which a second look"),
+    ],
+)
+def test_auto_says_what_the_audit_has_found(found: dict[str, Any], words: str) -> None:
+    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
+    index = {"IndexName": INDEX, "IndexStatus": "ACTIVE"}
+    described = {
+        "TableName": "Orders",
+        "KeySchema": [*key, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": type_}
+            for name, type_ in (("pk", "S"), ("sk", "S"), (MARKER, "N"))
+        ],
+        "GlobalSecondaryIndexes": [
+            {**index, "KeySchema": [*key, {"AttributeName": MARKER, "KeyType": "RANGE"}]}
+        ],
+    }
+    today = with_audit(ended=datetime.now(UTC).isoformat(), **found)
+    belief = choose_source(Table("Orders", described), "auto", False, lambda: today)
+    assert belief.source is not None
+    assert words in belief.why
+    assert ("no drift" in belief.why) is not bool(found)
+
+
+def test_a_mapping_was_changed_at_one_moment_in_all_time_zones() -> None:
+    """The audit notes it in a function, and a command looks at it on a laptop elsewhere."""
+    own = {
+        "UUID": "m1",
+        "FunctionArn": "arn:aws:lambda:eu:1:function:KeepIndex",
+        "State": "Enabled",
+    }
+    here = Follower.of({**own, "LastModified": NOW})
+    there = Follower.of({**own, "LastModified": NOW.astimezone(timezone(timedelta(hours=9)))})
+    assert here == there
+    assert Follower.of({**own, "LastModified": NOW + timedelta(seconds=1)}) != here
+
+
+@pytest.fixture(params=["directory", "bucket", "memory"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Store]:
+    if request.param == "directory":
+        yield Directory(tmp_path / "registry")
+    elif request.param == "memory":
+        yield Memory()
+    else:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        with mock_aws():
+            client = s3_client()
+            client.create_bucket(Bucket="results")
+            yield Bucket(client, "results", "key-index/Orders-1/")
+
+
+@pytest.fixture
+def registry(store: Store) -> Registry:
+    return Registry(store, "table#1")
+
+
+def alive(one: Lease, age: float) -> bool:
+    return True
+
+
+def dead(one: Lease, age: float) -> bool:
+    return False
+
+
+def test_a_lease_is_one_holders_until_it_is_given_back(registry: Registry) -> None:
+    assert registry.entry() == Entry("table#1")
+    taken = registry.take("arn:one", "build", alive)
+    assert registry.take("arn:one", "build", dead) == taken
+    with pytest.raises(IndexBusy, match="build by arn:one"):
+        registry.take("arn:two", "remove", alive)
+    assert registry.change("arn:one", emptied=True).emptied
+    with pytest.raises(IndexBusy, match="somebody else"):
+        registry.change("arn:two", emptied=False)
+    registry.change("arn:one", lease=None)
+    with pytest.raises(IndexBusy):
+        registry.check_lease("arn:one")
+    second = registry.take("arn:two", "remove", alive).lease
+    assert second is not None
+    assert (second.holder, second.inherited) == ("arn:two", False)
+    assert registry.entry().emptied
+
+
+def test_a_dead_holders_lease_is_inherited_and_lost_to_it(registry: Registry) -> None:
+    registry.take("arn:one", "remove", alive)
+    taken = registry.take("arn:two", "audit", dead).lease
+    assert taken is not None
+    assert (taken.holder, taken.inherited) == ("arn:two", True)
+    for attempt in (registry.change, registry.check_lease):
+        with pytest.raises(IndexBusy, match="somebody else's"):
+            attempt("arn:one")
+
+
+def test_of_many_who_see_a_free_lease_one_gets_it(store: Store) -> None:
+    class Slow(Registry):
+        """Between its look and its swap another one takes the lease."""
+
+        def _look(self) -> Any:
+            seen = super()._look()
+            if seen[0].lease is None:
+                Registry(store, "table#1").take("arn:quick", "build", alive)
+            return seen
+
+    with pytest.raises(IndexBusy, match="arn:quick"):
+        Slow(store, "table#1").take("arn:slow", "remove", alive)
+
+
+def test_an_answer_that_was_lost_is_no_lost_race(registry: Registry) -> None:
+    class Lossy:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(registry.store, name)
+
+        def swap(self, name: str, content: bytes, tag: str | None) -> bool:
+            assert registry.store.swap(name, content, tag)
+            return False
+
+    taken = Registry(Lossy(), "table#1").take("arn:one", "build", alive)
+    assert registry.entry() == taken
+
+
+def test_who_acts_upon_an_entry_takes_no_damage_for_nothing(registry: Registry) -> None:
+    assert registry.known() == Entry("table#1")
+    taken = registry.take("arn:one", "build", alive)
+    assert registry.known() == taken
+    registry.store.replace(ENTRY, b"{")
+    with pytest.raises(BrokenPromise, match=r"entry\.json"):
+        registry.known()
+
+
+def test_an_entry_that_may_not_be_read_is_no_reason_to_believe() -> None:
+    """As by PlanRun where no table has keyIndex any more: it may read nothing of the registry."""
+
+    class Forbidden(Memory):
+        def look(self, name: str) -> Any:
+            raise NotPermitted("Permission is missing for the results.")
+
+    registry = Registry(Forbidden(), "table#1")
+    assert registry.entry() == Entry("table#1")
+    with pytest.raises(NotPermitted):
+        registry.known()
+
+
+def test_another_tables_entry_and_damage_say_nothing(registry: Registry) -> None:
+    Registry(registry.store, "table#0").take("arn:one", "build", alive)
+    assert registry.entry() == Entry("table#1")
+    registry.store.replace(ENTRY, b"{")
+    assert registry.entry() == Entry("table#1")
+    assert registry.take("arn:two", "build", alive).lease is not None
+
+
+def test_what_an_older_version_noted_is_no_reason_to_believe(registry: Registry) -> None:
+    registry.store.replace(
+        "setup.json",
+        b'{"identity": "table#1", "before": {"indexes": [], "stream_view": null}, "sentinel": '
+        b'{"partition": {"name": "pk", "type": "S"}, "place": {"sk": {"S": "!keyhop"}}}}\n',
+    )
+    registry.store.replace("audit.json", b'{"identity": "table#1", "drift": 0, "keeper": true}\n')
+    entry = registry.entry()
+    assert (entry.sentinel, entry.turns_stream_on, entry.audit) == (PLACE, True, None)
+
+
+def test_a_fence_looks_again_after_a_while(registry: Registry) -> None:
+    registry.take("arn:one", "build", alive)
+    now = 100.0
+    fence = Fence(registry, "arn:one", 15.0, clock=lambda: now)
+    fence.check()
+    registry.take("arn:two", "remove", dead)
+    now += 14
+    fence.check()
+    now += 2
+    with pytest.raises(IndexBusy):
+        fence.check()
+
+
+class States:
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+
+    def describe_execution(self, executionArn: str) -> dict[str, str]:  # noqa: N803
+        if self.answer.isupper():
+            return {"status": self.answer}
+        raise ClientError({"Error": {"Code": self.answer}}, "DescribeExecution")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("RUNNING", True),
+        ("PENDING_REDRIVE", True),
+        ("FAILED", False),
+        ("ABORTED", False),
+        ("TIMED_OUT", False),
+        ("SUCCEEDED", False),
+        ("ExecutionDoesNotExist", False),
+        ("AccessDeniedException", True),
+    ],
+)
+def test_an_execution_is_alive_while_step_functions_says_so(answer: str, expected: bool) -> None:
+    assert Holders(lambda: States(answer))(lease("build", "arn:aws:states:e"), 1e9) is expected
+
+
+def test_a_command_is_alive_while_it_writes() -> None:
+    holders = Holders(lambda: States("RUNNING"))
+    here = lease("build", command_name())
+    assert holders(here, COMMAND_IS_DEAD_SECONDS - 1)
+    assert not holders(here, COMMAND_IS_DEAD_SECONDS + 1)
+    user_and_machine, _process, token = here.holder.rsplit(" ", 2)
+    assert not holders(lease("build", f"{user_and_machine} 99999999 {token}"), 1.0)
+    assert holders(lease("build", "somebody@elsewhere 99999999 abc"), 1.0)
+
+
+def test_a_heartbeat_tells_when_the_lease_is_lost(registry: Registry) -> None:
+    lost = Event()
+    registry.take("me", "build", alive)
+    with Heartbeat(registry, "me", lost.set, seconds=0.01):
+        first = registry.entry().changes
+        while registry.entry().changes == first:
+            pass
+        while not lost.is_set():
+            registry.take("another", "build", dead)
+    assert registry.entry().lease is not None

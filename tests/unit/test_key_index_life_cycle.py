@@ -1,0 +1,217 @@
+"""The life of a key index, explored: LifeCycle and belief in all interleavings; their mutants die.
+
+`auto` never returns a partial list, and a removal that succeeds leaves nothing behind, whoever else
+is at work, and whatever is stopped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from keyhop.key_index.belief import Evidence, why_not
+from keyhop.key_index.life_cycle import LifeCycle
+
+from testing.life_cycle_explorer import Rules
+from testing.life_cycle_world import NOW, Actor, Operation, Reader, World
+
+pytestmark = pytest.mark.timeout(1200)
+
+INSERT: Operation = ("insert", "b")
+
+
+def kept() -> World:
+    """A table of one collection, after a build."""
+    rules = Rules()
+    world = World((Actor("builder", "build"),))
+    while world.actors[0].step != "over":
+        world = next(rules.nexts(world))
+    while not world.is_quiet:
+        world = next(rules.nexts(world))
+    return replace(world, actors=())
+
+
+def scene(
+    *actions: str, users: tuple[Operation, ...] = (INSERT,), crashes: int = 0, redrives: int = 0
+) -> World:
+    actors = tuple(Actor(f"actor {n}", action) for n, action in enumerate(actions))
+    more = {"users": users, "crashes": crashes, "redrives": redrives, "reader": Reader()}
+    return replace(kept(), actors=actors, **more)  # type: ignore[arg-type]
+
+
+def test_a_kept_index_is_believed() -> None:
+    world = kept()
+    assert why_not(Rules().evidence(world), NOW) is None
+    assert world.sentinels == world.items == {"a"}
+
+
+@pytest.mark.parametrize("action", ["build", "audit", "remove"])
+def test_one_action_that_may_be_stopped_and_redriven_anywhere(action: str) -> None:
+    assert Rules().explore(scene(action, crashes=1, redrives=1)) > 100
+
+
+def test_from_nothing_to_a_kept_index() -> None:
+    world = World((Actor("a", "build"),), users=(INSERT,), crashes=1, reader=Reader())
+    assert Rules().explore(world) > 1_000
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        (("unlist",), INSERT),
+        (("disable",), INSERT, ("enable",)),
+        (("stream", "off"), INSERT, ("stream", "on")),
+        (("stream", "off"), INSERT, ("stream", "on"), ("attach",)),
+    ],
+)
+def test_what_people_do_to_the_stream_and_the_mapping(users: tuple[Operation, ...]) -> None:
+    assert Rules().explore(scene(users=users)) > 20
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ("remove", "audit"),
+        ("remove", "build"),
+        ("build", "audit"),
+        ("remove", "remove"),
+        ("audit", "audit"),
+        ("build", "build"),
+    ],
+)
+def test_two_at_work_of_whom_one_may_be_stopped(actions: tuple[str, ...]) -> None:
+    assert Rules().explore(scene(*actions, crashes=1)) > 10_000
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("action", ["build", "audit", "remove"])
+def test_a_deploy_meanwhile(action: str) -> None:
+    users = (INSERT, ("unlist",))
+    assert Rules().explore(scene(action, users=users, crashes=1)) > 1_000
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ("build", "audit"),
+        ("audit", "audit"),
+        *(
+            pytest.param(actions, marks=pytest.mark.prove)
+            for actions in (
+                ("remove", "audit"),
+                ("remove", "build"),
+                ("remove", "remove"),
+                ("build", "build"),
+            )
+        ),
+    ],
+)
+def test_a_deploy_while_two_are_at_work_of_whom_one_may_be_stopped(
+    actions: tuple[str, ...],
+) -> None:
+    """The context loses the keyIndex of the table, and one of the two may be stopped."""
+    assert Rules().explore(scene(*actions, users=(("unlist",),), crashes=1)) > 10_000
+
+
+class NotesBelatedly(LifeCycle):
+    """A removal does not void the audit before it begins."""
+
+    def _note(self, **fields: Any) -> None:
+        if fields != {"audit": None}:
+            super()._note(**fields)
+
+
+class FinishesAnyway(LifeCycle):
+    """The last step of an action asks nobody whether the lease was kept."""
+
+    def step(self, step: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        if step == "finish":
+            self.registry.take(self.holder, self.order.action, self.is_alive)
+        return super().step(step, state)
+
+
+class DetachesOnce(LifeCycle):
+    """A removal does not look again whether somebody has attached the keeper."""
+
+    def _finish_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        keeper = self.keeper
+        self.keeper = _Detached(keeper)  # type: ignore[assignment]
+        try:
+            return super()._finish_removal(state)
+        finally:
+            self.keeper = keeper
+
+
+class _Detached:
+    def __init__(self, keeper: Any) -> None:
+        self._keeper = keeper
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._keeper, name)
+
+    def detach(self, table: Any) -> bool:
+        return True
+
+
+def _ignoring_kept_by(seen: Evidence) -> str | None:
+    audit = seen.entry.audit
+    if audit is None:
+        return "no audit"
+    now = {keeper.uuid: keeper.modified for keeper in seen.keepers or ()}
+    entry = replace(seen.entry, audit={**audit, "kept_by": now})
+    return why_not(replace(seen, entry=entry), NOW)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "world"),
+    [
+        pytest.param(
+            Rules(life_cycle=NotesBelatedly, why_not=_ignoring_kept_by),
+            scene("remove", "audit", users=(("forget",),), crashes=1),
+            id="a removal voids no audit, and a changed mapping is not noticed",
+            marks=pytest.mark.prove,
+        ),
+        pytest.param(
+            Rules(life_cycle=FinishesAnyway),
+            scene("audit", "remove", users=(), crashes=1, redrives=1),
+            id="an action ends without its lease",
+            marks=pytest.mark.prove,
+        ),
+        pytest.param(
+            Rules(life_cycle=DetachesOnce),
+            scene("remove", users=(("attach",),)),
+            id="a removal detaches once",
+        ),
+        pytest.param(
+            Rules(fences=False),
+            scene("build", "remove", users=(INSERT,), crashes=1),
+            id="walkers do not ask for the lease",
+            marks=pytest.mark.prove,
+        ),
+        pytest.param(
+            Rules(waits=False),
+            scene("remove", users=(INSERT,)),
+            id="nobody waits for what others still do",
+        ),
+        pytest.param(
+            Rules(checks_again=False, compares_begun=False),
+            scene("remove", users=()),
+            id="a reader believes what it saw first",
+        ),
+        pytest.param(
+            Rules(compares_begun=False),
+            scene("remove", "audit", users=(), crashes=1),
+            id="a reader does not ask what happened meanwhile",
+            marks=pytest.mark.prove,
+        ),
+        pytest.param(
+            Rules(why_not=_ignoring_kept_by),
+            scene(users=(("disable",), INSERT, ("enable",))),
+            id="a mapping may have been off for a while",
+        ),
+    ],
+)
+def test_mutants_die(mutant: Rules, world: World) -> None:
+    with pytest.raises(AssertionError, match=r"partial list|left"):
+        mutant.explore(world)

@@ -1,0 +1,49 @@
+"""Dollars: by region where the price is known, and never without saying whose they are."""
+
+import pytest
+from keyhop.dynamodb.prices import Prices, are_prices
+from keyhop.errors import CannotStart
+from keyhop.jobs.costs import FunctionSize, run_cost
+
+OWN = '{"reads": 0.2, "writes": 1}'
+
+
+@pytest.mark.parametrize("region", [None, "us-east-1", "us-east-2", "us-west-2"])
+def test_where_the_list_price_is_known_it_is_told_with_region_and_date(region: str | None) -> None:
+    prices = Prices.of(region)
+    assert prices.on_demand == f"on demand, {region or 'us-east-1'}, 2026-08"
+    assert prices.dollars(8_000_000, 1_600_000) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "us-gov-west-1", "cn-north-1", "xx-new-9"])
+def test_elsewhere_they_are_those_of_us_east_1_and_say_so(region: str) -> None:
+    whose = f"us-east-1, 2026-08, as those of {region} are not known here"
+    assert Prices.of(region).whose == whose
+
+
+def test_prices_of_ones_own() -> None:
+    prices = Prices.of("cn-north-1", OWN)
+    assert prices.dollars(1_000_000, 2_000_000) == pytest.approx(2.2)
+    assert prices.on_demand == "on demand, at your own prices"
+    cost = run_cost(FunctionSize(1769, "arm64"), 1e6, 0, 0, 0, 0, prices=prices)
+    assert cost["dynamodb"] == 0.2
+    assert cost["prices"].endswith("; Lambda, Step Functions and S3 as in us-east-1, 2026-08")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "1",
+        "[]",
+        "{",
+        '{"reads": 1}',
+        '{"reads": 1, "writes": -1}',
+        '{"reads": 1, "writes": "1"}',
+    ],
+)
+def test_what_are_no_prices_is_refused(given: str) -> None:
+    assert not are_prices(given)
+    if given:
+        with pytest.raises(CannotStart, match=r"KEYHOP_PRICES is .* it must be dollars"):
+            Prices.of("eu-west-1", given)

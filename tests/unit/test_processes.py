@@ -1,0 +1,335 @@
+"""Several processes of one machine: what is shared out among them, and what follows a death."""
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as Link
+from pathlib import Path
+
+import pytest
+from keyhop.dynamodb.client import Connection, Endpoint
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import Source
+from keyhop.dynamodb.usage import Usage
+from keyhop.errors import BudgetSpent, GaveUp, NotPermitted
+from keyhop.jobs.groups import most_processes
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import Checkpoint, Commit, RunPlan, usage_json
+from keyhop.jobs.process import Assignment, End, News
+from keyhop.jobs.processes import MOST_DEATHS, GroupProcesses
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+from keyhop.storage.local import Directory
+
+SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+SOURCE = Source("Orders", None, "", "id", SPACE, 0, 0)
+SEGMENTS = 100
+
+
+def test_there_are_no_more_than_can_be_kept_busy() -> None:
+    assert most_processes(2, None, None) == 2
+    assert most_processes(64, None, None) == 7
+    assert most_processes(64, 40_000, None) == 22
+    assert most_processes(16, 500, None) == 1
+    assert most_processes(16, None, 1_000) == 1
+    assert most_processes(1, None, None) == 1
+
+
+@dataclass
+class Child:
+    """A process that does what the test says."""
+
+    link: Link
+    descriptors: Sequence[int]
+    status: int = 0
+    is_killed: bool = False
+    orders: list[object] = field(default_factory=list)
+
+    def kill(self) -> None:
+        self.is_killed = True
+
+    def wait(self) -> int:
+        return self.status
+
+    def heard(self) -> list[object]:
+        """All that it was told, its assignment first."""
+        while not self.link.closed and self.link.poll(0):
+            self.orders.append(self.link.recv())
+        return self.orders
+
+    @property
+    def assignment(self) -> Assignment:
+        (first, *_) = self.heard()
+        assert isinstance(first, Assignment)
+        return first
+
+    @property
+    def rate(self) -> object:
+        last = self.heard()[-1]
+        return last.max_read_rate if isinstance(last, Assignment) else last
+
+    def news(self, keys: int = 0, units: float = 0.0, commits: int = 0) -> None:
+        used = usage_json(Usage(requests=int(2 * units), read_units=units))
+        self.link.send(News(keys, 0, 3, commits, used))
+
+    def end(self, error: Exception | None = None) -> None:
+        self.link.send(End(error))
+        self.link.close()
+
+    def die(self, status: int = -9) -> None:
+        self.status = status
+        self.link.close()
+
+
+class Run:
+    """A run of some groups, whose processes the test plays: `moment` by moment."""
+
+    def __init__(self, path: Path, groups: int, at_once: int | None = None, **limits: float):
+        self.journal = Journal(Directory(path))
+        self.plan = RunPlan(
+            "id", "Orders", None, "id", SPACE, "skip", "", SEGMENTS, groups, "text", "now"
+        )
+        connection = Connection(None, Endpoint())  # type: ignore[arg-type]
+        budget = Budget(limits.get("max_rate"), limits.get("max_units"))
+        self.reader = PageReader(connection, SOURCE, budget)
+        self.children: list[Child] = []
+        self.said: list[str] = []
+        self.committed: list[tuple[int, int]] = []
+        self.processes = GroupProcesses(
+            self.journal, self.plan, self.reader, self.start, at_once or groups, each=4
+        )
+        self.processes.last_seconds = 0.3
+        self.processes.say = self.said.append
+        self.processes.committed = lambda c: self.committed.append((c.group, c.slice))
+
+    def start(self, link: Link, descriptors: Sequence[int]) -> Child:
+        self.children.append(Child(link, descriptors))
+        return self.children[-1]
+
+    def commit(self, group: int, number: int = 0, keys: int = 0, finished: bool = True) -> None:
+        ended = self.plan.group_size(group) if finished else 0
+        checkpoint = Checkpoint(ended)
+        done = Commit(group, number, "a", (), ended, Usage(), 1.0, checkpoint, finished)
+        assert self.journal.commit(done)
+
+    def work(self, *moments: Callable[[], object]) -> bool:
+        """Run; what is to happen happens one after the other, a tick apart."""
+        left = iter((*moments, *[nothing] * 20))
+
+        def idle() -> None:
+            next(left, lambda: pytest.fail("nothing ends this run"))()
+
+        self.processes.idle = idle
+        return self.processes.run()
+
+    def finish(self, child: Child) -> None:
+        self.commit(child.assignment.group)
+        child.end()
+
+
+def nothing() -> None:
+    """For a moment."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def test_each_group_is_worked_once_and_a_few_at_a_time(path: Path) -> None:
+    run = Run(path, groups=5, at_once=2)
+
+    def all_end() -> None:
+        assert len(run.children) - len(run.committed) <= 2
+        for child in run.children:
+            if not child.link.closed:
+                run.finish(child)
+
+    assert run.work(*[all_end] * 6)
+    assert [child.assignment.group for child in run.children] == [0, 1, 2, 3, 4]
+    assert sorted(run.committed) == [(group, 0) for group in range(5)]
+    assert run.processes.ended == SEGMENTS
+
+
+def test_groups_that_are_finished_are_not_begun_again(path: Path) -> None:
+    Run(path, groups=3).commit(1, finished=False)
+    Run(path, groups=3).commit(2)
+    run = Run(path, groups=3)
+
+    def end() -> None:
+        assert [child.assignment.group for child in run.children] == [0, 1]
+        run.commit(0)
+        run.commit(1, 1)
+        for child in run.children:
+            child.end()
+
+    assert run.work(end)
+    assert sorted(run.committed) == [(0, 0), (1, 1)]
+
+
+def test_the_rate_is_shared_and_who_is_left_gets_more_at_once(path: Path) -> None:
+    run = Run(path, groups=4, max_rate=120.0)
+
+    def rates() -> list[object]:
+        return [child.rate for child in run.children if not child.link.closed]
+
+    assert run.work(
+        lambda: (rates() == [30.0] * 4 or pytest.fail(str(rates())), run.finish(run.children[0])),
+        nothing,
+        lambda: (rates() == [40.0] * 3 or pytest.fail(str(rates())), run.finish(run.children[2])),
+        nothing,
+        lambda: rates() == [60.0] * 2 or pytest.fail(str(rates())),
+        lambda: [run.finish(run.children[n]) for n in (1, 3)],
+    )
+
+
+def test_units_that_one_leaves_over_go_to_the_others_before_the_end_is_told(path: Path) -> None:
+    run = Run(path, groups=2, max_units=100.0)
+    spent = BudgetSpent("Of 50 read units ...")
+
+    def one_is_cheap() -> None:
+        cheap, dear = run.children
+        assert (cheap.assignment.may_read, dear.assignment.may_read) == (50.0, 50.0)
+        cheap.news(units=10.0)
+        dear.news(units=49.0)
+        run.finish(cheap)
+        dear.end(spent)
+
+    def more() -> None:
+        again = run.children[2]
+        assert (again.assignment.group, again.assignment.may_read) == (1, 41.0)
+        again.news(units=40.5)
+        again.end(spent)
+
+    def stuck() -> None:
+        assert run.children[3].assignment.may_read == 0.5
+        run.children[3].end(spent)
+
+    with pytest.raises(BudgetSpent, match=r"^Of 100 read units 99.5 are spent, and the next page"):
+        run.work(one_is_cheap, nothing, nothing, more, nothing, nothing, stuck)
+
+
+def test_what_is_read_counts_here_too(path: Path) -> None:
+    """For the progress, for the report, and for the check that comes after."""
+    run = Run(path, groups=2, max_units=1_000.0, max_rate=1e6)
+
+    def read() -> None:
+        run.children[0].news(keys=7, units=20.0)
+        run.children[0].news(keys=9, units=2.5)
+        run.children[1].news(keys=30, units=10.0)
+
+    def seen() -> None:
+        assert run.processes.keys == 39
+        assert (run.reader.usage.requests, run.reader.usage.read_units) == (65, 32.5)
+        assert run.reader.budget.left == 967.5
+        for child in run.children:
+            run.commit(child.assignment.group, keys=0)
+            child.end()
+
+    assert run.work(read, nothing, seen)
+
+
+def test_who_is_killed_has_a_successor_with_the_rest_of_the_share(path: Path) -> None:
+    run = Run(path, groups=2, max_units=100.0)
+
+    def die() -> None:
+        run.children[0].news(keys=5, units=20.0)
+        run.children[0].die()
+
+    def again() -> None:
+        assert run.children[2].assignment.group == 0
+        assert run.children[2].assignment.may_read == 30.0
+        assert run.processes.keys == 0
+        for child in run.children[1:]:
+            run.finish(child)
+
+    assert run.work(die, nothing, nothing, again)
+    assert run.said == ["A process ended (signal 9): another one goes on from its last commit."]
+
+
+def test_a_commit_whose_news_were_lost_is_seen(path: Path) -> None:
+    run = Run(path, groups=2)
+
+    def die() -> None:
+        run.commit(0, finished=False)
+        run.children[0].die()
+
+    def again() -> None:
+        assert run.committed == [(0, 0)]
+        run.commit(0, 1)
+        run.children[2].end()
+        run.finish(run.children[1])
+
+    assert run.work(die, nothing, again)
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_one_that_is_killed_again_and_again_ends_the_run_unless_it_moves_on(
+    path: Path, commits: bool
+) -> None:
+    run = Run(path, groups=1)
+
+    def die() -> None:
+        if commits:
+            run.commit(0, len(run.children) - 1, finished=False)
+        run.children[-1].die()
+
+    def end() -> None:
+        run.commit(0, len(run.children) - 1)
+        run.children[-1].end()
+
+    deaths = [die, nothing] * (MOST_DEATHS + 1)
+    if commits:
+        assert run.work(*deaths, end)
+    else:
+        with pytest.raises(GaveUp, match=r"4 processes in a row ended \(signal 9\)"):
+            run.work(*deaths)
+
+
+def test_the_others_are_stopped_when_one_fails(path: Path) -> None:
+    run = Run(path, groups=3)
+
+    def others_end() -> None:
+        for child in run.children[::2]:
+            assert child.heard()[-1] is None
+            child.end()
+
+    with pytest.raises(NotPermitted, match="no scan"):
+        run.work(lambda: run.children[1].end(NotPermitted("no scan")), nothing, others_end)
+    assert len(run.children) == 3
+
+
+def test_a_stop_is_for_all_and_none_is_left(path: Path) -> None:
+    run = Run(path, groups=2)
+
+    def one_ends() -> None:
+        assert all(child.heard()[-1] is None for child in run.children)
+        run.commit(0, finished=False)
+        run.children[0].end()
+
+    assert not run.work(run.reader.stop.set, nothing, one_ends)
+    assert run.committed == [(0, 0)]
+    assert all(child.is_killed for child in run.children)
+
+
+def test_what_fails_here_ends_them_at_once(path: Path) -> None:
+    run = Run(path, groups=2)
+
+    def closed() -> None:
+        raise BrokenPipeError(errno.EPIPE, "output is closed")
+
+    with pytest.raises(BrokenPipeError):
+        run.work(closed)
+    assert all(child.is_killed for child in run.children)
+
+
+def test_a_process_has_the_lock_too(path: Path) -> None:
+    store = Directory(path)
+    store.lock()
+    run = Run(path, groups=1)
+    run.journal.store = store
+    try:
+        assert run.work(lambda: run.finish(run.children[0]))
+        assert run.children[0].descriptors == store.locked_by != ()
+    finally:
+        store.unlock()

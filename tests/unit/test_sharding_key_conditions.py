@@ -1,0 +1,106 @@
+"""KeyConditionExpressions: what is read of them is what the service would read."""
+
+from typing import Any
+
+import pytest
+from boto3.dynamodb.conditions import Attr, Key
+from keyhop.errors import CannotStart
+from keyhop.sharding.io.items import clause_of
+from keyhop.sharding.io.key_condition import (
+    KeyCondition,
+    Range,
+    greatest_beginning_with,
+    key_condition,
+)
+
+P, A, B = {"S": "/f"}, {"S": "a"}, {"S": "b"}
+VALUES = {":p": "/f", ":a": "a", ":b": "b"}
+AFTER_A = {"S": "a" + "\U0010ffff" * 255 + "\uffff"}
+RANGES = {
+    "= :a": Range(A, A),
+    "< :a": Range(high=A, excludes=True),
+    "<= :a": Range(high=A),
+    "> :a": Range(low=A, excludes=True),
+    ">= :a": Range(low=A),
+    "BETWEEN :a AND :b": Range(A, B),
+    " between :a and :b": Range(A, B),
+}
+
+
+def read(expression: Any, **names: str) -> KeyCondition:
+    given = {f"#{name}": value for name, value in names.items()}
+    values = VALUES if isinstance(expression, str) else None
+    clause = clause_of(expression, given, values, is_key=True)
+    return key_condition(clause, "path", "at", "S")
+
+
+@pytest.mark.parametrize(
+    "form", ["path=:p AND at {}", "(#p = :p) and (#a {})", "((#a {} AND #p=:p))"]
+)
+@pytest.mark.parametrize(("test", "expected"), RANGES.items())
+def test_a_text_is_read(form: str, test: str, expected: Range) -> None:
+    found = read(form.format(test), p="path", a="at")
+    assert (found.partition, found.range) == (P, expected)
+    assert ":p" in found.used
+    assert ("#p" in found.used) == ("#p" in form)
+
+
+def test_the_partition_key_alone_and_begins_with() -> None:
+    assert read("( path = :p )") == KeyCondition(P, Range(), frozenset({"path", ":p"}))
+    assert read("begins_with ( at , :a ) AND path = :p").range == Range(A, AFTER_A)
+    assert read("#and = :p AND #between > :a", **{"and": "path", "between": "at"}).range == Range(
+        low=A, excludes=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (Key("at").eq("a"), Range(A, A)),
+        (Key("at").lt("a"), Range(high=A, excludes=True)),
+        (Key("at").gte("a"), Range(low=A)),
+        (Key("at").between("a", "b"), Range(A, B)),
+        (Key("at").begins_with("a"), Range(A, AFTER_A)),
+    ],
+)
+def test_boto3s_own_conditions_are_read(condition: Any, expected: Range) -> None:
+    for both in (Key("path").eq("/f") & condition, condition & Key("path").eq("/f")):
+        found = read(both)
+        assert (found.partition, found.range) == (P, expected)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "",
+        "path > :p",
+        "at = :a",
+        "path = :p AND other = :a",
+        "path = :p AND at = :a AND at > :b",
+        "path = :p AND at <> :a",
+        "path = :p OR at = :a",
+        "path = :p AND at = :none",
+        "path = :p AND contains(at, :a)",
+        "(path = :p",
+        Key("path").begins_with("/f"),
+    ],
+)
+def test_what_is_no_key_condition_is_told(wrong: Any) -> None:
+    with pytest.raises(CannotStart, match="KeyConditionExpression"):
+        read(wrong)
+
+
+def test_attr_is_no_key() -> None:
+    """boto3 refuses it, too, by the class."""
+    with pytest.raises(Exception, match="Attr"):
+        read(Attr("path").eq("/f"))
+
+
+@pytest.mark.parametrize("begin", ["", "a", "é", "\u20ac", "\U0001f600", "x" * 1024, "ab"])
+def test_the_greatest_text_that_begins_so_fills_the_key(begin: str) -> None:
+    greatest = greatest_beginning_with({"S": begin}, "S")["S"]
+    assert greatest.startswith(begin)
+    assert len(greatest.encode()) == 1024
+    assert greatest_beginning_with({"B": b"a"}, "B") == {"B": b"a" + b"\xff" * 1023}
+    with pytest.raises(CannotStart, match="begins_with"):
+        greatest_beginning_with({"N": "1"}, "N")

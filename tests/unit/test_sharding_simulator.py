@@ -1,0 +1,76 @@
+"""The real code of sharded tables under random schedules, which are the same for the same seed."""
+
+import pytest
+
+from testing.marks import prove
+from testing.sharding_simulator.linearizable import (
+    Operation,
+    add,
+    delete,
+    is_linearizable,
+    put,
+    read,
+)
+from testing.sharding_simulator.mutants import MUTANTS, mutated
+from testing.sharding_simulator.run import run
+
+RUNS = 1_000
+AT_ONCE = 100
+QUICK = ("a late success is repeated", "a fork has its parent's luck", "no fences")
+"""Mutants that few runs find."""
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [range(20), *(prove(range(at, at + AT_ONCE)) for at in range(0, RUNS, AT_ONCE))],
+    ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}",
+)
+def test_no_schedule_breaks_a_promise(seeds: range) -> None:
+    """Late answers, late effects, wrong clocks, forks, killed processes, changes all the time."""
+    for seed in seeds:
+        outcome = run(seed)
+        assert outcome.operations > 40, f"seed {seed} has hardly done anything"
+        assert not outcome.wrong, f"seed {seed}: " + "\n".join(outcome.wrong)
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else prove(name) for name in MUTANTS])
+def test_what_the_protocol_needs_is_missed(name: str) -> None:
+    with mutated(name):
+        assert any(run(seed).wrong for seed in range(RUNS))
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    assert run(7) == run(7)
+
+
+def operation(began: int, ended: int, effect: object, **told: object) -> Operation:
+    return Operation("", effect, began, ended, told, is_certain=True)
+
+
+@pytest.mark.parametrize(
+    ("holds", "operations"),
+    [
+        (True, [operation(1, 2, put("a")), operation(3, 4, read, content=("a", 0))]),
+        (False, [operation(1, 2, put("a")), operation(3, 4, read, content=None)]),
+        (True, [operation(1, 4, put("a")), operation(2, 3, read, content=None)]),
+        (False, [operation(1, 2, add(), count=1), operation(1, 2, add(), count=1)]),
+        (True, [operation(1, 2, add(), count=2), operation(1, 2, add(), count=1)]),
+        # Not known whether it was done: either way, but once, and not before it was begun.
+        (True, [Operation("", put("a"), 1), operation(8, 9, read, content=("a", 0))]),
+        (True, [Operation("", put("a"), 1), operation(8, 9, read, content=None)]),
+        (False, [Operation("", add(), 3), operation(1, 2, read, content=(None, 1))]),
+        (False, [Operation("", add(), 1), operation(8, 9, read, content=(None, 2))]),
+        # If at all, it was done by then.
+        (
+            False,
+            [
+                Operation("", delete, 3, 4),
+                operation(1, 2, put("a")),
+                operation(5, 6, read, content=("a", 0)),
+                operation(7, 8, read, content=None),
+            ],
+        ),
+    ],
+)
+def test_the_judge(holds: bool, operations: list[Operation]) -> None:
+    assert is_linearizable(operations) == holds
