@@ -44,6 +44,29 @@ def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
     world.check()
 
 
+def test_a_write_that_is_under_way_when_writes_are_frozen_is_not_lost() -> None:
+    world = World()
+    stages: list[str] = []
+
+    def put() -> None:
+        world.clock.sleep(0.9)
+        stages.append(world.side.item.stage)
+        world.tables["source"].put("open", 1)
+
+    def write() -> None:
+        while world.side.item.stage != "closing":
+            world.clock.sleep(0.05)
+        world.clock.sleep(world.side.item.settle - 0.5)
+        stages.append(world.side.item.stage)
+        world.router().write(old=put, new=lambda: pytest.fail("it began before"))
+
+    found, _ = world.run(after(world, 1, world.change("destination").run), write)
+    assert stages == ["closing", "frozen"]
+    assert found.action == "done"
+    assert world.tables["destination"].items["open"] == 1
+    world.check()
+
+
 def test_writers_wait_for_six_seconds_at_most_in_the_median(capsys) -> None:
     pauses = []
     for seed in range(5):
