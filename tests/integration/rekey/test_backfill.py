@@ -8,6 +8,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED
 from keyhop.rekey.pace import BACKFILL
+from keyhop.rekey.valve import Valve
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order
@@ -100,6 +101,33 @@ def test_who_is_late_writes_nothing_after_the_end(
     with pytest.raises(RunConflict, match="ended already"):
         job.work()
     assert rekey.copied() == {}
+
+
+def test_a_copy_puts_nothing_into_a_table_that_serves(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    """What the application has deleted there since would come back."""
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(10))
+    job = backfill(rekey)
+    control = rekey.side.control()
+    assert rekey.side.swap(control, control.changed(serving="destination"))
+    with pytest.raises(RunConflict, match="serves"):
+        job.work()
+    assert rekey.copied() == {}
+
+
+def test_a_copy_stands_still_while_the_serving_table_changes(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    valve = Valve(rekey.side, "r", lambda pace: None, Event())
+    rekey.side.tell(BACKFILL, {"run": "r", "ended": None})
+    assert not valve._look().is_paused
+    control = rekey.side.control()
+    assert rekey.side.swap(control, control.closed())
+    valve._looked_at = None
+    assert valve._look().is_paused
 
 
 def test_what_cannot_be_backfilled_is_refused_by_name(
