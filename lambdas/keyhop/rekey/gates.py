@@ -30,8 +30,8 @@ class Gate:
 class Seen:
     """What the gates go by. now: seconds since 1970. claims: at most some, in the direction that
     replicates. unmappable: items that have no form in the table that is to serve, or none back.
-    failed: messages in the failure queue, None if it cannot be seen. verified, backfill, lag: as the
-    side table was told. expected: how many routers; 0: that is not checked.
+    failed: messages in the failure queue, None if it cannot be seen. verified, backfill, lag: as
+    the side table was told. expected: how many routers; 0: that is not checked.
     way_back: why the table that serves now could not be written once the other one serves; empty if
     it can; None if nobody has tried. mapped: of each direction, what is wrong with its event source
     mapping, empty for nothing; empty as a whole where there are none, as on a laptop.

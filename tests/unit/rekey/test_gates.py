@@ -64,7 +64,7 @@ def test_each_is_shut_by_what_it_is_for(change: dict, name: str) -> None:
 
 @pytest.mark.parametrize("lag", [None, {"seconds": 50.0, "at": NOW - 121}])
 def test_a_table_at_rest_has_no_lag_to_tell(lag: dict | None) -> None:
-    """Else nobody could go back in a quiet hour; whether its function works, the rehearsal tells."""
+    """Else nobody could go back in a quiet hour. The rehearsal tells whether its function works."""
     assert shut(replace(READY, lag=lag)) == []
 
 
