@@ -8,6 +8,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED
 from keyhop.rekey.pace import BACKFILL
+from keyhop.rekey.side_table import MARKER_ATTRIBUTE
 from keyhop.rekey.valve import Valve
 
 from testing.databases import Database
@@ -23,7 +24,8 @@ def test_every_item_is_copied_and_none_is_written_over(
     no_tenant = {"pk": {"S": "user"}, "sk": {"S": "none"}}
     skipped = {**order(1), "pk": {"S": "left"}, "tenant": {"S": "skip"}}
     sentinel = {"pk": {"S": "user1"}, "sk": {"S": " "}, "keyhop": {"N": "1"}}
-    rekey.put([*orders, no_tenant, skipped])
+    marker = {"pk": {"S": "m"}, "sk": {"S": "m"}, MARKER_ATTRIBUTE: {"S": "of a drain"}}
+    rekey.put([*orders, no_tenant, skipped, marker])
     newer = {**order(5), "pk": {"S": "t5"}, "sk": {"S": "user1#order5"}, "total": {"N": "9"}}
     del newer["tenant"]
     dynamodb.client.put_item(TableName=rekey.pair.destination, Item=newer)
@@ -36,7 +38,7 @@ def test_every_item_is_copied_and_none_is_written_over(
     job = backfill(rekey, tasks={"sentinels_of": lambda table: Sentinels})
     assert job.work()
     _, summary = job.finish()
-    assert summary["counts"] == {COPIED: 399, THERE: 1, LEFT_OUT: 1, OURS: 1, UNMAPPED: 1}
+    assert summary["counts"] == {COPIED: 399, THERE: 1, LEFT_OUT: 1, OURS: 2, UNMAPPED: 1}
     there = rekey.copied()
     assert len(there) == 400
     assert there[("t5", "user1#order5")]["total"] == {"N": "9"}, "the stream's is newer"
