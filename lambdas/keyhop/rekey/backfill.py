@@ -27,6 +27,7 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan, noted_examples
 from keyhop.rekey.destination import Destination, NotTaken
 from keyhop.rekey.digest import key_digest
+from keyhop.rekey.images import is_marker
 from keyhop.rekey.opening import (
     OursOf,
     Rekey,
@@ -55,7 +56,7 @@ MOST_TRIES = 5
 
 COPIED, THERE, CLAIMED = "copied", "there", "claimed"
 LEFT_OUT, OURS, UNMAPPED = "left_out", "ours", "unmappable"
-"""What becomes of an item (Commit.counts): ours are sentinels of a key index."""
+"""What becomes of an item (Commit.counts): ours are sentinels of a key index, and markers."""
 
 MOST_EXAMPLES = 100
 """Of items without a form under the other key, of each worker: so many are listed in the side
@@ -201,9 +202,11 @@ class BackfillTask(Task):
 
     def _settled(self, item: Item) -> str:
         """What becomes of it."""
+        transform = self._rekey.transform
         if self._ours is not None and has_values(item, self._ours):
             return OURS
-        transform = self._rekey.transform
+        if is_marker(item, transform.source):
+            return OURS
         try:
             there = transform.forward(item)
             if there is None:

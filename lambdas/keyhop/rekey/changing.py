@@ -17,6 +17,7 @@ from keyhop.rekey.cutover import Change
 from keyhop.rekey.gates import Gate, Seen, gates_of
 from keyhop.rekey.markers import Markers
 from keyhop.rekey.opening import side_table
+from keyhop.rekey.pace import BACKFILL
 from keyhop.rekey.side import SideTable
 from keyhop.rekey.side_table import LAG
 from keyhop.scan.item_calls import ItemCalls
@@ -99,6 +100,7 @@ def seen_of(
         unmappable=unmappable,
         failed=around.failed(),
         verified=verified,
+        backfill=side.told(BACKFILL),
         lag=side.told(f"{LAG}.{direction}"),
         clients=side.clients(),
         expected=control.expected_clients if expect is None else expect,

@@ -222,7 +222,7 @@ class Replicator:
         names = self._transform.source
         groups = {key_text(thawed(key_in(one[0], names))): one for one in by_key(records, names)}
         suspect, was_told, skipped = self._side.suspect(self.direction, *note)
-        if suspect:
+        if suspect in groups:  # a repeat begins alike, and may end sooner
             places = self._places(groups[suspect]) if was_told else []
             give_up(from_json(json.loads(suspect)), places)
             skipped = [*skipped, suspect]
