@@ -37,7 +37,7 @@ from keyhop.rekey.opening import (
     side_table,
 )
 from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Unmappable
 from keyhop.rekey.valve import Valve
 from keyhop.scan.item_calls import write_units

@@ -15,10 +15,10 @@ from threading import Event, Lock
 from typing import Any
 
 from keyhop.errors import KeyhopError
-from keyhop.rekey.changing import change_of
 from keyhop.rekey.control import Direction, Side
-from keyhop.rekey.router import Router, WriteUncertain
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.cutover.assembly import change_of
+from keyhop.rekey.routing.router import Router, WriteUncertain
+from keyhop.rekey.side.table import SideTable
 
 from testing.databases import Database, load
 from tests.integration.rekey.faults import WRITES, Fate, Faulty, Killed

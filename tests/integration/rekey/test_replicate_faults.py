@@ -10,8 +10,8 @@ import pytest
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
-from keyhop.rekey.protocol import WAIT_SECONDS
-from keyhop.rekey.replicate import GiveUp, Replicator
+from keyhop.rekey.worker.protocol import WAIT_SECONDS
+from keyhop.rekey.worker.replicate import GiveUp, Replicator
 
 from testing.databases import Database
 from testing.marks import prove

@@ -11,10 +11,10 @@ from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.replicate import Replicator
-from keyhop.rekey.rows import key_text
-from keyhop.rekey.side import SideTable, table_request
+from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
+from keyhop.rekey.worker.replicate import Replicator
 from keyhop.streams.records import as_event
 
 from testing.databases import BY_DAY, Database
