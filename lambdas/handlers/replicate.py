@@ -59,8 +59,8 @@ class Worker:
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
     """From the records of one stream; raises what keeps them from being worked. Or from a question
-    of CutOver (rekey.cutover.deployed.PROBE); or from a message of the failure queue, which is worked again:
-    without a `key` claims are swept.
+    of CutOver (cutover.deployed.PROBE); or from a message of the failure queue, which is worked
+    again: without a `key` claims are swept.
     """
     if PROBE in event:
         return {"why_not": _why_not(event[PROBE])}
