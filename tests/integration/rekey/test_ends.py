@@ -8,7 +8,7 @@ import pytest
 from keyhop.cli.rekey_changes import move_expiry
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
-from keyhop.rekey.expiry import follow
+from keyhop.rekey.life_cycle.expiry import follow
 from keyhop.rekey.pair import Pair
 
 from testing.databases import Database
