@@ -65,7 +65,7 @@ def change_of(
     """
     clock, around = clock or SystemClock(), around or Around()
     more = {"patience": PATIENCE_SECONDS, **more}
-    side = side_table(connection, destination, **more)
+    side = side_table(connection, destination, now=clock.time, **more)
     pair = side.plan()
     serving: Side = "source" if to == "destination" else "destination"
     table = pair.source if serving == "source" else pair.destination

@@ -35,10 +35,6 @@ WINDOW_DAYS = 7.0
 QUIET_SECONDS = DAY_SECONDS
 """For so long nobody must have written past the router."""
 
-LONGEST_BATCH_SECONDS = 360.0
-"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ: a note that is older is of
-a batch that was killed."""
-
 MOST_NAMED = 5
 
 EXPORT = "export"
@@ -220,9 +216,7 @@ class Ending:
 
     def _batches(self, side: SideTable, pair: Pair) -> Step:
         """A batch that has read the control item before may still write."""
-        oldest = self.now() - LONGEST_BATCH_SECONDS
-        batches = [*side.open_batches("forward"), *side.open_batches("reverse")]
-        if any(batch.at > oldest for batch in batches):
+        if side.open_batches("forward") or side.open_batches("reverse"):
             return Step(False, "waiting for batches that are under way")
         return Step(True, "no batch is under way")
 
