@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from keyhop.cli.confirm import ASK_ABOVE, Facts
@@ -13,6 +14,7 @@ from keyhop.cli.rekey_template import designed
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import to_json
+from keyhop.rekey.create import taken
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.plan_lines import example_lines, lines
 from keyhop.rekey.planning import Plan, Planning
@@ -45,6 +47,8 @@ def plan(command: PairCommand) -> int:
     with StatusLine(options.quiet) as status:
         status.now("sample", f"reading a sample of {command.table.name} ...")
         found = planning.plan()
+        if why := taken(command.connection, design.pair):
+            found = replace(found, blocks=[*found.blocks, why])
     shown = options.show_keys or (FULL if sys.stdout.isatty() else DIGEST)
     told = {**found.to_json(), "examples": _examples(found, shown)}
     command.put_out(told, lambda: "\n".join([*lines(found), *_shown(found, shown)]))
