@@ -17,8 +17,8 @@ from keyhop.sharding.table import ShardedTable
 from bench.sharding_tables import KEY, METADATA, TABLE
 from testing.partitions import Partitions
 from testing.sharding_simulator.budgets import Budgeted
-from testing.sharding_simulator.schedule import Process, Schedule
-from testing.sharding_simulator.service import Service, Table
+from testing.simulation.schedule import Process, Schedule
+from testing.simulation.service import Service, Table
 from testing.sharding_simulator.world import EPOCH, Machine
 
 KEY_RATE = 100

@@ -16,7 +16,7 @@ from keyhop.sharding.table import ShardedTable
 
 from testing.sharding_simulator.actors import User, drain, grow, heat
 from testing.sharding_simulator.network import Trouble
-from testing.sharding_simulator.schedule import Process
+from testing.simulation.schedule import Process
 from testing.sharding_simulator.world import METADATA, PARTITION, SORT, TABLE, KernelsChance, World
 
 SECONDS = 45.0

@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from testing.sharding_simulator.expressions import holds, matches, order_of, updated
+from testing.simulation.expressions import holds, matches, order_of, updated
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 HOT = [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": "arn:aws:dynamodb:::table"}]
