@@ -3,7 +3,9 @@
 What only a deployment has (the function that follows the streams, its failure queue) is handed in.
 """
 
+import random
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,17 +56,22 @@ def change_of(
     told: Callable[[str], None] = lambda step: None,
     check: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
+    chance: random.Random | None = None,
+    pool: Callable[[int], Executor] = ThreadPoolExecutor,
+    **more: Any,
 ) -> Change:
     """Of the re-key into that table. streams: boto3's client `dynamodbstreams`. accept: that items
     that cannot be mapped back are lost. expect: how many routers must have reported. check: as of
-    Change.
+    Change. more: as of ItemCalls.
     """
     clock, around = clock or SystemClock(), around or Around()
-    side = side_table(connection, destination, patience=PATIENCE_SECONDS)
+    more = {"patience": PATIENCE_SECONDS, **more}
+    side = side_table(connection, destination, **more)
     pair = side.plan()
     serving: Side = "source" if to == "destination" else "destination"
     table = pair.source if serving == "source" else pair.destination
-    drain = Markers(connection, table, serving, side, streams, clock, patience=PATIENCE_SECONDS)
+    given = (connection, table, serving, side, streams, clock)
+    drain = Markers(*given, chance=chance, pool=pool, **more)
 
     def look(control: Control) -> list[Gate]:
         return gates_of(seen_of(side, control, to, clock, around, expect), to, accept)

@@ -140,6 +140,8 @@ class Change:
             if last.get("action") == "wait":
                 return Next("called off", control, why=OVERTAKEN)
             return self._close(control)
+        if control.serving == self.to:
+            return self.abort(f"A change to the {control.other} was under way.")
         settled = last.get("control", {}).get("revision") == control.revision
         return self._freeze(control) if settled else Next("wait", control, control.settle)
 

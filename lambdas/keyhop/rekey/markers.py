@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,13 +58,15 @@ class Markers(ItemCalls):
         clock: Clock,
         *,
         chance: random.Random | None = None,
+        pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> None:
-        super().__init__(connection, table, **more)
+        super().__init__(connection, table, slows=False, **more)
         self._which = which
         self._side = side
         self._streams = streams
         self._time = clock
+        self._pool = pool
         self._chance = chance or random.SystemRandom()
         self._known: dict[str, Key] = {}
         self._described: dict[str, Any] = {}
@@ -226,7 +228,7 @@ class Markers(ItemCalls):
         )
 
     def _each(self, act: Callable[[Any], Any], given: Iterable[Any]) -> list[Any]:
-        with ThreadPoolExecutor(THREADS) as pool:
+        with self._pool(THREADS) as pool:
             return list(pool.map(act, given))
 
     # --- the stream ---
