@@ -178,17 +178,18 @@ def progress_text(
     sentinels: int = 0,
     writes: float = 0.0,
     write_rate: float = 0.0,
+    what: str = "key",
 ) -> list[str]:
     """What a run has come to, in parts for one line: what matters most comes first.
 
     rate: read units a second. segments: how many are done, and how many there are. sentinels: that
-    were put or deleted.
+    were put or deleted. what: is counted.
     """
     done, total = segments
     parts = [
         state,
         f"ETA {'unknown' if seconds_left is None else duration(seconds_left)}",
-        counted(sentinels, "sentinel") if sentinels else counted(keys, "key"),
+        counted(sentinels, "sentinel") if sentinels else counted(keys, what),
     ]
     if throttles:
         parts.append(f"throttled {counted(throttles, 'time')}")

@@ -79,3 +79,4 @@ class Unmapped:
     digest: str
     reason: str
     at: float
+    key: Key

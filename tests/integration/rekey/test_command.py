@@ -342,7 +342,7 @@ def test_of_two_items_that_collide_none_is_lost(pairs: Pairs, template: Path) ->
     pairs.database.client.put_item(TableName=pairs.source, Item=both)
     result = pairs.rekey("start")
     assert result.status == 0
-    assert "claimed             1" in result.out.decode()
+    assert "claimed              1" in result.out.decode()
     told = pairs.status()
     assert told["claims"] == 1
     assert "collide" in told["troubles"][0]
