@@ -119,6 +119,7 @@ class JobProgress:
         self._began = time.monotonic()
         self._before = self._usage.copy()
         self._expected = job.expected
+        self._what = "item" if job.plan.task.startswith("rekey") else "key"
         self._share_before: float | None = None
         self._shown = 0.0
 
@@ -147,6 +148,7 @@ class JobProgress:
             sentinels=sentinels,
             writes=usage.write_units,
             write_rate=(usage.write_units - before.write_units) / elapsed,
+            what=self._what,
         )
         self._status.now(self._state, parts, self._shown)
 
