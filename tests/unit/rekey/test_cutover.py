@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from keyhop.rekey import control
 from keyhop.rekey.control import Control
-from keyhop.rekey.cutover import Change, Next
-from keyhop.rekey.gates import Gate
-from keyhop.rekey.lease import View
+from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.gates import Gate
+from keyhop.rekey.routing.lease import View
 
 from testing.marks import prove
 from testing.rekey_world import Killed, World, killed_at
@@ -62,6 +62,29 @@ def test_a_shorter_lease_begins_it_sooner_and_loses_nothing(seed: int) -> None:
     (found,) = world.run(there_and_back)
     assert [one.action for one in found] == ["done"] * 2
     assert world.failed == []
+    world.check()
+
+
+def test_a_write_that_is_under_way_when_writes_are_frozen_is_not_lost() -> None:
+    world = World()
+    stages: list[str] = []
+
+    def put() -> None:
+        world.clock.sleep(0.9)
+        stages.append(world.side.item.stage)
+        world.tables["source"].put("open", 1)
+
+    def write() -> None:
+        while world.side.item.stage != "closing":
+            world.clock.sleep(0.05)
+        world.clock.sleep(world.side.item.settle - 0.5)
+        stages.append(world.side.item.stage)
+        world.router().write(old=put, new=lambda: pytest.fail("it began before"))
+
+    found, _ = world.run(after(world, 1, world.change("destination").run), write)
+    assert stages == ["closing", "frozen"]
+    assert found.action == "done"
+    assert world.tables["destination"].items["open"] == 1
     world.check()
 
 
