@@ -117,11 +117,11 @@ def test_of_those_that_take_a_claim_one_has_it(side: SideTable) -> None:
     assert taken == side.claims("forward")
 
 
-def test_items_without_a_place_are_listed_by_the_digests_of_their_keys(side: SideTable) -> None:
+def test_items_without_a_place_are_listed(side: SideTable) -> None:
     side.unmapped("forward", OWNER, "attribute 'tenant' is missing")
     (one,) = side.all_unmapped("forward")
     assert one.reason == "attribute 'tenant' is missing"
-    assert one.digest == digest(OWNER)
+    assert (one.digest, one.key) == (digest(OWNER), OWNER)
     side.mapped("forward", OWNER)
     assert side.all_unmapped("forward") == []
 

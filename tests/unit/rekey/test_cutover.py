@@ -45,6 +45,27 @@ def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
     world.check()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_shorter_lease_begins_it_sooner_and_loses_nothing(seed: int) -> None:
+    world = World(seed, lag=(0.2, 0.8)[seed % 2])
+    world.side.item = replace(world.side.item, long_lease=10.0)
+
+    def there_and_back() -> list[Next]:
+        world.clock.sleep(1)
+        made = []
+        for to in ("destination", "source"):
+            began = world.clock.monotonic()
+            made.append(world.change(to).run())
+            assert world.clock.monotonic() - began < 30
+            world.clock.sleep(2)
+        return made
+
+    (found,) = world.run(there_and_back)
+    assert [one.action for one in found] == ["done"] * 2
+    assert world.failed == []
+    world.check()
+
+
 def test_a_write_that_is_under_way_when_writes_are_frozen_is_not_lost() -> None:
     world = World()
     stages: list[str] = []

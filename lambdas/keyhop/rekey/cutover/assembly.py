@@ -91,8 +91,8 @@ def seen_of(
     direction: Direction = "forward" if to == "destination" else "reverse"
     verified = side.told(VERIFY)
     unmappable = len(side.all_unmapped(direction, MOST_LISTED))
-    if to == "destination":
-        unmappable += int((verified or {}).get("unmappable", 0))
+    if to == "destination":  # which a verify counts too
+        unmappable = max(unmappable, int((verified or {}).get("unmappable", 0)))
         unmappable += int((verified or {}).get("irreversible", 0))
     return Seen(
         control=control,

@@ -83,3 +83,4 @@ class Unmapped:
     digest: str
     reason: str
     at: float
+    key: Key
