@@ -115,6 +115,7 @@ def _from_here(command: PairCommand, to: Side) -> Change:
         expect=getattr(options, "expect", None),
         freeze_limit=getattr(options, "freeze_limit", None),
         told=lambda step: command.say(f"  {step}"),
+        check=command.check_stop,
     )
 
 

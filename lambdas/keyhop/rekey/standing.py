@@ -89,14 +89,18 @@ class Standing:
             return "changing"
         if control.serving == "destination":
             return "cut over"
-        if control.shadow > 0:
-            return "shadowing"
+        if copy and copy.get("ended") is None:
+            return self._copying
         if self.is_verified:
-            return "verified"
+            return "shadowing" if control.shadow > 0 else "verified"
         if copy.get("ended") is not None:
             return "copied"
         if not copy and not control.replicating:
             return "created" if self.figures.get(COPIED) is not None else "creating"
+        return self._copying
+
+    @property
+    def _copying(self) -> Phase:
         return "paused" if self.figure(THROTTLE).get("paused") else "copying"
 
     @property
@@ -119,9 +123,13 @@ class Standing:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the last verify of everything left no difference, within a day."""
-        age = self.now - float(self.figure(VERIFIED).get("at", 0))
-        return self.differences == 0 and age < VERIFY_SECONDS
+        """Whether the last verify of everything left no difference, within a day, and began after
+        the copy had ended.
+        """
+        last, copied = self.figure(VERIFIED), self.figure(BACKFILL).get("ended") or 0.0
+        at = float(last.get("at", 0))
+        is_later = float(last.get("began", at)) >= int(copied)
+        return self.differences == 0 and self.now - at < VERIFY_SECONDS and is_later
 
     @property
     def lag(self) -> float | None:

@@ -29,6 +29,8 @@ def standing(control: Control = WORKING, **more: Any) -> Standing:
 
 FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag", "failures")
 
+SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN, lag=AHEAD)
+
 
 @pytest.mark.parametrize(
     ("one", "phase", "todo"),
@@ -50,7 +52,11 @@ FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag", "failure
             "copied",
             "verify",
         ),
-        (standing(replace(WORKING, shadow=0.1), lag=AHEAD), "shadowing", "larger share"),
+        (standing(backfill={**COPIED, "ended": None}, verify=CLEAN), "copying", "wait"),
+        (standing(backfill=COPIED, verify={**CLEAN, "began": NOW - 85}), "copied", "verify"),
+        (SHADOWING, "shadowing", "larger share"),
+        (standing(replace(WORKING, shadow=0.1), backfill=COPIED), "copied", "verify"),
+        (standing(replace(Control(), shadow=0.1), copied=[]), "created", "start"),
         (standing(replace(WORKING, stage="frozen")), "changing", "calls it off"),
         (standing(replace(WORKING, serving="destination")), "cut over", "rollback goes back"),
     ],

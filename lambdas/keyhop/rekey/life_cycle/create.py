@@ -241,6 +241,20 @@ def found(connection: Connection, name: str) -> Table | None:
         return None
 
 
+def taken(connection: Connection, pair: Pair) -> str:
+    """Why the destination's name is not free for this plan; empty if it is."""
+    if found(connection, pair.side) is not None:
+        side = SideTable(connection, pair.side)
+        if side.has_plan() and side.plan() != pair:
+            return f"table {pair.side} holds another plan: cancel that, or name another new table"
+    elif found(connection, pair.destination) is not None:
+        return (
+            f"table {pair.destination} exists: name another new table, or have create adopt it, "
+            "if it is empty"
+        )
+    return ""
+
+
 def has_items(connection: Connection, table: str) -> bool:
     """Whether there is any item now."""
     return bool(request(connection, table, "scan", Limit=1, ConsistentRead=True)["Items"])
