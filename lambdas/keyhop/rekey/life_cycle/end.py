@@ -25,7 +25,7 @@ from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.side.layout import KEYS, TTL, TURNED
 from keyhop.rekey.side.table import SideTable
-from keyhop.wording import counted
+from keyhop.wording import counted, duration
 
 How = Literal["complete", "cancel"]
 
@@ -162,9 +162,9 @@ class Ending:
         left = turned["at"] + self.options.window_days * DAY_SECONDS - now
         if left > 0:
             raise CannotStart(
-                f"The cutover was {(now - turned['at']) / DAY_SECONDS:.1f} days ago: complete "
-                f"comes {self.options.window_days:g} days after it, as until then there is a way "
-                "back."
+                f"The cutover was {duration(now - turned['at'])} ago: complete comes "
+                f"{self.options.window_days:g} days after it (--window), as until then there is a "
+                "way back."
             )
         late = [one for one in side.stragglers() if one["at"] > now - QUIET_SECONDS]
         if late:

@@ -102,7 +102,8 @@ class Facts:
 
 def index_question(trial: Trial, table: Table, costs: Mapping[str, float]) -> Question:
     """Whether an index would do."""
-    missing = [name for name in trial.transform.destination.all if trial.not_there[name]]
+    names = trial.transform.destination.all
+    missing = [name for name in names if trial.not_there[name] or not trial.mapped]
     most = max(trial.source_counts.values(), default=0)
     return Question(missing, most / max(1, trial.items), costs)
 
