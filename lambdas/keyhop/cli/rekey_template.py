@@ -8,7 +8,7 @@ from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import KeyType
 from keyhop.errors import CannotStart
 from keyhop.jobs.request import TABLE_NAME
-from keyhop.rekey.create import found
+from keyhop.rekey.life_cycle.create import found
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.template.files import read
 from keyhop.rekey.template.load import load

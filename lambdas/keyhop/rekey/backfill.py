@@ -27,7 +27,6 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan, noted_examples
 from keyhop.rekey.destination import Destination, NotTaken
 from keyhop.rekey.digest import key_digest
-from keyhop.rekey.images import is_marker
 from keyhop.rekey.opening import (
     OursOf,
     Rekey,
@@ -38,9 +37,10 @@ from keyhop.rekey.opening import (
     side_table,
 )
 from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Unmappable
 from keyhop.rekey.valve import Valve
+from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.item_calls import write_units
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget

@@ -18,7 +18,7 @@ from threading import Event, Lock
 from keyhop.dynamodb.client import CONNECT_SECONDS
 from keyhop.errors import RunConflict
 from keyhop.rekey.pace import BACKFILL, LAG, THROTTLE, Pace, pace_of, why_not_mine
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 from keyhop.scan.reader import pause
 
 FRESH_SECONDS = 3.0

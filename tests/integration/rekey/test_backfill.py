@@ -8,7 +8,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED
 from keyhop.rekey.pace import BACKFILL
-from keyhop.rekey.side_table import MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.valve import Valve
 
 from testing.databases import Database

@@ -9,10 +9,10 @@ from keyhop.cli.rekey_changes import move_expiry
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, RunConflict
-from keyhop.rekey.complete import How
-from keyhop.rekey.expiry import follow
+from keyhop.rekey.life_cycle.end import How
+from keyhop.rekey.life_cycle.expiry import follow
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side_table import MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
 from testing.databases import Database
 from testing.marks import prove

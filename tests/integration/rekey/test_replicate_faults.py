@@ -10,13 +10,14 @@ import pytest
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
-from keyhop.rekey.protocol import WAIT_SECONDS
-from keyhop.rekey.replicate import KILLED_TIMES, GiveUp, Replicator
+from keyhop.rekey.worker.protocol import WAIT_SECONDS
+from keyhop.rekey.worker.replicate import KILLED_TIMES, GiveUp, Replicator
 
 from testing.databases import Database
 from testing.marks import prove
+from testing.rekey_owned import Owned
 from tests.integration.rekey.faults import WRITES, Fate, Faulty, Killed
-from tests.integration.rekey.worlds import Owned, World, batches
+from tests.integration.rekey.worlds import World, batches
 
 GivenUp = tuple[Key, Sequence[Key]]
 

@@ -17,7 +17,7 @@ from keyhop.rekey.compare.task import VerifyTask, settle_forward
 from keyhop.rekey.opening import Rekey
 from keyhop.rekey.pace import BACKFILL
 from keyhop.rekey.request import parse_verify
-from keyhop.rekey.side_table import MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.valve import SETTLED_SECONDS
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory

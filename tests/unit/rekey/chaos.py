@@ -13,11 +13,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 from keyhop.errors import KeyhopError
-from keyhop.rekey.changing import change_of
 from keyhop.rekey.control import Direction, Side
-from keyhop.rekey.router import Router, WriteUncertain
+from keyhop.rekey.cutover.assembly import change_of
+from keyhop.rekey.routing.router import Router, WriteUncertain
 
-from testing.simulation.schedule import Killed, Process
+from testing.simulation.schedule import Process
 from testing.simulation.streams import records
 from tests.unit.rekey.chaos_world import SHARDS, ChaosWorld, items_of, shares
 

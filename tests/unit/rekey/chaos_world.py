@@ -8,15 +8,15 @@ from typing import Any
 from keyhop.dynamodb.client import Connection
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.replicate import GiveUp, Replicator
-from keyhop.rekey.rows import key_text
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.worker.replicate import GiveUp, Replicator
 
+from testing.rekey_owned import Owned
 from testing.simulation.network import Fate, Network, drawn
 from testing.simulation.schedule import Killed, Pool, Schedule
 from testing.simulation.service import Service, Table
 from testing.simulation.streams import Streams
-from tests.integration.rekey.worlds import Owned
 
 EPOCH = 1_800_000_000.0
 SHARDS = 3

@@ -11,9 +11,9 @@ import pytest
 from keyhop.dynamodb.requester import Stopped
 from keyhop.rekey import control
 from keyhop.rekey.control import Control
-from keyhop.rekey.cutover import Change, Next
-from keyhop.rekey.gates import Gate
-from keyhop.rekey.lease import View
+from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.gates import Gate
+from keyhop.rekey.routing.lease import View
 
 from testing.marks import prove
 from testing.rekey_world import Killed, World, killed_at

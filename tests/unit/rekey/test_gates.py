@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from keyhop.rekey.around import why_not
 from keyhop.rekey.control import Control
-from keyhop.rekey.gates import Seen, are_open, gates_of
+from keyhop.rekey.cutover.deployed import why_not
+from keyhop.rekey.cutover.gates import Seen, are_open, gates_of
 
 NOW = 1_000_000.0
 READY = Seen(

@@ -15,8 +15,8 @@ from keyhop.dynamodb.values import Key, has_values
 from keyhop.jobs.pages import Learnt, TablePages
 from keyhop.rekey.compare.rows import row_of
 from keyhop.rekey.digest import key_digest
-from keyhop.rekey.images import is_marker
 from keyhop.rekey.transform import KeyNames, Transform, Unmappable
+from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page, Position, Step
 

@@ -22,10 +22,10 @@ from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeyhopError
 from keyhop.rekey.control import Control, Side
-from keyhop.rekey.follower import FAILURES, ControlTable, Follower, moment
-from keyhop.rekey.lease import View, held_for_reads, held_for_writes
-from keyhop.rekey.shadow import Difference, Shadow, same_answers
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.routing.follower import FAILURES, ControlTable, Follower, moment
+from keyhop.rekey.routing.lease import View, held_for_reads, held_for_writes
+from keyhop.rekey.routing.shadow import Difference, Shadow, same_answers
+from keyhop.rekey.side.table import SideTable
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """The side table: strong reads, and writes that are conditional where two may meet.
 
-What it holds is laid out in side_table.py.
+What it holds is laid out in layout.py.
 """
 
 import json
@@ -12,10 +12,11 @@ from typing import Any
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.errors import CannotStart
-from keyhop.rekey import side_table as of
 from keyhop.rekey.control import Control, Direction, Side
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.rows import (
+from keyhop.rekey.side import layout as of
+from keyhop.rekey.side.layout import Unmapped
+from keyhop.rekey.side.rows import (
     ABSENT,
     PRESENT,
     body_of,
@@ -25,8 +26,7 @@ from keyhop.rekey.rows import (
     row_name,
     text_of,
 )
-from keyhop.rekey.side_table import Unmapped
-from keyhop.rekey.side_work import Batches, Claims
+from keyhop.rekey.side.work import Batches, Claims
 
 LAG_SECONDS = 10.0
 

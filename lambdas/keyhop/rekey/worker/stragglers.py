@@ -9,9 +9,9 @@ from typing import Any
 
 from keyhop.dynamodb.items import Item, same_item
 from keyhop.dynamodb.values import Key
-from keyhop.rekey.images import Change, FrozenKey, frozen, thawed
-from keyhop.rekey.target import Target
 from keyhop.rekey.transform import Transform
+from keyhop.rekey.worker.images import Change, FrozenKey, frozen, thawed
+from keyhop.rekey.worker.target import Target
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)

@@ -5,9 +5,10 @@ import uuid
 from typing import Any
 
 from keyhop.dynamodb.values import Key, from_json, to_json
-from keyhop.rekey import side_table as of
 from keyhop.rekey.control import Direction
-from keyhop.rekey.rows import (
+from keyhop.rekey.side import layout as of
+from keyhop.rekey.side.layout import Batch, Claim
+from keyhop.rekey.side.rows import (
     ABSENT,
     PRESENT,
     Rows,
@@ -18,7 +19,6 @@ from keyhop.rekey.rows import (
     row_name,
     text_of,
 )
-from keyhop.rekey.side_table import Batch, Claim
 
 
 class Batches(Rows):

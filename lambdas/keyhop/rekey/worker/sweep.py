@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keyhop.rekey.control import Direction, Share
-from keyhop.rekey.drive import Driver, Task
-from keyhop.rekey.images import frozen
-from keyhop.rekey.protocol import Claim as Taken
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import Claim
+from keyhop.rekey.side.layout import Claim
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import KeyNames
+from keyhop.rekey.worker.drive import Driver, Task
+from keyhop.rekey.worker.images import frozen
+from keyhop.rekey.worker.protocol import Claim as Taken
 
 SWEEP_SECONDS = 10.0
 """A claim that has stood so long is tried again by whatever batch comes across it."""

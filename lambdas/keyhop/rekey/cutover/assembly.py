@@ -13,13 +13,13 @@ from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Control, Direction, Side
-from keyhop.rekey.cutover import Change
-from keyhop.rekey.gates import Gate, Seen, gates_of
-from keyhop.rekey.markers import Markers
+from keyhop.rekey.cutover.change import Change
+from keyhop.rekey.cutover.gates import Gate, Seen, gates_of
+from keyhop.rekey.cutover.markers import Markers
 from keyhop.rekey.opening import side_table
 from keyhop.rekey.pace import BACKFILL
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import LAG
+from keyhop.rekey.side.layout import LAG
+from keyhop.rekey.side.table import SideTable
 from keyhop.scan.item_calls import ItemCalls
 
 VERIFY = "verify"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.tables import Table
-from keyhop.rekey.features import Features
-from keyhop.rekey.likeness import VIEW
-from keyhop.rekey.readers import MOST_READERS, Readers
-from keyhop.rekey.trial import Trial
+from keyhop.rekey.life_cycle.features import Features
+from keyhop.rekey.life_cycle.likeness import VIEW
+from keyhop.rekey.plan.readers import MOST_READERS, Readers
+from keyhop.rekey.plan.trial import Trial
 from keyhop.wording import counted
 
 HOT_SHARE = 0.05

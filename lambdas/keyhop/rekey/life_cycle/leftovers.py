@@ -3,8 +3,8 @@
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import TableNotFound
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
+from keyhop.rekey.side.table import SideTable
 from keyhop.scan.item_calls import ItemCalls
 
 

@@ -13,7 +13,7 @@ from keyhop.dynamodb.client import Connection, explained
 from keyhop.dynamodb.requester import error_code
 from keyhop.dynamodb.tables import NOT_NOW, Table, ask, request
 from keyhop.errors import KeyhopError
-from keyhop.rekey.features import SCALING, ClientOf, Features, cause_code
+from keyhop.rekey.life_cycle.features import SCALING, ClientOf, Features, cause_code
 
 NOT_YET = "ContinuousBackupsUnavailableException"
 """Of a table that was made a moment ago."""

@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.tables import Table
-from keyhop.rekey.features import ClientOf
+from keyhop.rekey.life_cycle.features import ClientOf
 from keyhop.streams.event_source import function_name
 
 MOST_READERS = 2

@@ -14,8 +14,8 @@ from keyhop.clock import Clock
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import LEASE_SECONDS, Control
-from keyhop.rekey.lease import Moment, View, freeze_of
-from keyhop.rekey.side_table import SHADOWED
+from keyhop.rekey.routing.lease import Moment, View, freeze_of
+from keyhop.rekey.side.layout import SHADOWED
 
 GRACE_SECONDS = 1.0
 """Beyond the freeze limit, before a router calls a change off, and beyond the lease that a turn is
@@ -30,7 +30,7 @@ def moment(clock: Clock) -> Moment:
 
 
 class ControlTable(Protocol):
-    """What a router needs of the side table (side.SideTable)."""
+    """What a router needs of the side table (side/table.SideTable)."""
 
     def control(self) -> Control:
         """Strongly consistent."""

@@ -11,7 +11,7 @@ from keyhop.dynamodb.items import Item, same_item, size_of, value_bytes
 from keyhop.dynamodb.schema import MARKER
 from keyhop.dynamodb.values import Key, canonical, from_json, with_bytes
 from keyhop.errors import CannotStart
-from keyhop.rekey.side_table import MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.transform import KeyNames, Transform, Unmappable
 
 FrozenKey = tuple[tuple[str, str, str | bytes], ...]

@@ -18,8 +18,8 @@ from typing import Any, Literal, Protocol
 from keyhop.clock import Clock
 from keyhop.errors import GaveUp, KeyhopError
 from keyhop.rekey.control import SHORT_LEASE_SECONDS, Control, Direction, Side
-from keyhop.rekey.gates import Gate, are_open
-from keyhop.rekey.markers import Rehearsal
+from keyhop.rekey.cutover.gates import Gate, are_open
+from keyhop.rekey.cutover.markers import Rehearsal
 
 POLL_SECONDS = 0.2
 LOOK_SECONDS = 1.0
@@ -45,7 +45,7 @@ OVERTAKEN = "Somebody else has changed the control item meanwhile: called it off
 
 
 class Beside(Protocol):
-    """What a change needs of the side table (side.SideTable)."""
+    """What a change needs of the side table (side/table.SideTable)."""
 
     def control(self) -> Control:
         """Strongly consistent."""

@@ -10,8 +10,8 @@ from keyhop.dynamodb.tables import Step, request
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Side
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import TTL
+from keyhop.rekey.side.layout import TTL
+from keyhop.rekey.side.table import SideTable
 
 TOO_SOON = "multiple times within a fixed interval"
 """Of the refusal of a second change within an hour (API Reference, UpdateTimeToLive)."""

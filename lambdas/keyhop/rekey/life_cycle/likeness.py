@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace
 from keyhop.dynamodb.tables import Table
-from keyhop.rekey.features import Features
+from keyhop.rekey.life_cycle.features import Features
 
 Fate = Literal["copied", "later", "listed", "left out", "refused", "not here"]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.rekey.create import shown_keys
-from keyhop.rekey.planning import Plan
+from keyhop.rekey.life_cycle.create import shown_keys
+from keyhop.rekey.plan.planning import Plan
 from keyhop.wording import counted, duration
 
 _Shown = Sequence[tuple[str, str]]

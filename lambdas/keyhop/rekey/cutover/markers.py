@@ -14,9 +14,9 @@ from keyhop.dynamodb.schema import KeySpace, keyspace_of
 from keyhop.dynamodb.values import Key, canonical, from_json, to_json
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
 from keyhop.rekey.control import Side
-from keyhop.rekey.drain import Shard, keys_by_open_shard, random_key, uncovered
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import MARKER_ATTRIBUTE
+from keyhop.rekey.cutover.drain import Shard, keys_by_open_shard, random_key, uncovered
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
+from keyhop.rekey.side.table import SideTable
 from keyhop.scan.item_calls import ItemCalls
 
 KEYS = "marker keys"

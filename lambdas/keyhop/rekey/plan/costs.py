@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, DEFAULT_WRITE_RATE, DOLLARS_PER_GB_MONTH
 from keyhop.dynamodb.prices import Prices
-from keyhop.rekey.trial import Trial
+from keyhop.rekey.plan.trial import Trial
 
 GIGABYTE = 1e9
 MILLION = 1_000_000

@@ -8,9 +8,9 @@ from typing import Protocol
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Step, Table, look_up
 from keyhop.errors import CannotStart
-from keyhop.rekey.create import COPIED, ENDING, check_stream_view
+from keyhop.rekey.life_cycle.create import COPIED, ENDING, check_stream_view
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 
 STARTED = "started"
 """Told in the side table: {"at": seconds since 1970}."""

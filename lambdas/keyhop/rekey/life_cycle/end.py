@@ -16,15 +16,15 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Step, Table, ask, request, update
 from keyhop.errors import AwsRefused, CannotStart, RunConflict
 from keyhop.rekey.control import Control
-from keyhop.rekey.copying import forget_scaling
-from keyhop.rekey.create import DESTINATION, ENDING, STREAM, found, has_items, waiting
-from keyhop.rekey.expiry import step_towards
-from keyhop.rekey.features import ClientOf, cause_code
-from keyhop.rekey.leftovers import remove_markers
-from keyhop.rekey.life import Followers
+from keyhop.rekey.life_cycle.copying import forget_scaling
+from keyhop.rekey.life_cycle.create import DESTINATION, ENDING, STREAM, found, has_items, waiting
+from keyhop.rekey.life_cycle.expiry import step_towards
+from keyhop.rekey.life_cycle.features import ClientOf, cause_code
+from keyhop.rekey.life_cycle.leftovers import remove_markers
+from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import KEYS, TTL, TURNED
+from keyhop.rekey.side.layout import KEYS, TTL, TURNED
+from keyhop.rekey.side.table import SideTable
 from keyhop.wording import counted
 
 How = Literal["complete", "cancel"]

@@ -15,8 +15,12 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction, Share
-from keyhop.rekey.drive import Driver, Task
-from keyhop.rekey.images import (
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.transform import Transform
+from keyhop.rekey.worker.drive import Driver, Task
+from keyhop.rekey.worker.images import (
     Change,
     Record,
     by_key,
@@ -26,15 +30,11 @@ from keyhop.rekey.images import (
     newest_of,
     thawed,
 )
-from keyhop.rekey.pair import Pair
-from keyhop.rekey.protocol import WAIT_SECONDS
-from keyhop.rekey.rows import key_text
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.sweep import MOST_CLAIMS, Sweeper
-from keyhop.rekey.target import Target
-from keyhop.rekey.transform import Transform
-from keyhop.rekey.watch import stragglers_among
-from keyhop.rekey.worked import Worked
+from keyhop.rekey.worker.protocol import WAIT_SECONDS
+from keyhop.rekey.worker.stragglers import stragglers_among
+from keyhop.rekey.worker.sweep import MOST_CLAIMS, Sweeper
+from keyhop.rekey.worker.target import Target
+from keyhop.rekey.worker.worked import Worked
 
 OLD_SECONDS = 60.0
 """Of a record: from then on its item is looked at before it is written."""

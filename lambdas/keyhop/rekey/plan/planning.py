@@ -15,16 +15,16 @@ from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace, has_key_index
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.values import Key
-from keyhop.rekey.collisions import tally
-from keyhop.rekey.costs import costs, index_costs
-from keyhop.rekey.features import ClientOf, gather
-from keyhop.rekey.judgement import Facts, Hot, Question, hot_keys, index_question, judged
-from keyhop.rekey.likeness import Likeness, likeness
-from keyhop.rekey.readers import Readers, readers_of, write_rate
-from keyhop.rekey.sample import DEFAULT_SAMPLE, draw, everything
+from keyhop.rekey.life_cycle.features import ClientOf, gather
+from keyhop.rekey.life_cycle.likeness import Likeness, likeness
+from keyhop.rekey.plan.collisions import tally
+from keyhop.rekey.plan.costs import costs, index_costs
+from keyhop.rekey.plan.judgement import Facts, Hot, Question, hot_keys, index_question, judged
+from keyhop.rekey.plan.readers import Readers, readers_of, write_rate
+from keyhop.rekey.plan.sample import DEFAULT_SAMPLE, draw, everything
+from keyhop.rekey.plan.trial import Collisions, Trial, estimated
 from keyhop.rekey.template.functions import tried
 from keyhop.rekey.transform import Transform, Unmappable
-from keyhop.rekey.trial import Collisions, Trial, estimated
 from keyhop.scan.distributions import proportion_limits
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader

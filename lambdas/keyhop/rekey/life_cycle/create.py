@@ -23,15 +23,15 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import BUSY, Step, Table, ask, look_up, request, update
 from keyhop.errors import CannotStart, RunConflict, TableNotFound
 from keyhop.rekey.control import Control
-from keyhop.rekey.copying import Copying
-from keyhop.rekey.features import ClientOf, gather, ttl_of
-from keyhop.rekey.likeness import VIEW, Likeness, encryption_of, likeness
+from keyhop.rekey.life_cycle.copying import Copying
+from keyhop.rekey.life_cycle.features import ClientOf, gather, ttl_of
+from keyhop.rekey.life_cycle.likeness import VIEW, Likeness, encryption_of, likeness
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable, table_request
-from keyhop.rekey.side_table import KEYS, TTL
+from keyhop.rekey.side.layout import KEYS, TTL
+from keyhop.rekey.side.table import SideTable, table_request
 
 DESTINATION, COPIED, STREAM, ENDING = "destination", "copied", "stream", "ending"
-"""Names of what is told in the side table; `ending` by complete.py."""
+"""Names of what is told in the side table; `ending` by end.py."""
 
 NONE_WAS_MADE: Mapping[str, Any] = {"identity": "", "adopted": False}
 

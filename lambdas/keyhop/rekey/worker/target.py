@@ -14,11 +14,11 @@ from keyhop.dynamodb.transactions import CHECK_FAILED, cancellations
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
-from keyhop.rekey.images import FrozenKey, Image, Values, frozen, owner_values, thawed
-from keyhop.rekey.protocol import Call, Outcome
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import Claim
+from keyhop.rekey.side.layout import Claim
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
+from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, owner_values, thawed
+from keyhop.rekey.worker.protocol import Call, Outcome
 from keyhop.scan.item_calls import ItemCalls, write_units
 
 MOST_TRIES = 50

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Direction
-from keyhop.rekey.images import FrozenKey, Image, Values, frozen, place_of, thawed
-from keyhop.rekey.protocol import WAIT_SECONDS, Call, Kind, Protocol, Work
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import Claim
-from keyhop.rekey.target import Target
+from keyhop.rekey.side.layout import Claim
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
+from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, place_of, thawed
+from keyhop.rekey.worker.protocol import WAIT_SECONDS, Call, Kind, Protocol, Work
+from keyhop.rekey.worker.target import Target
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
 
 T = TypeVar("T")
