@@ -110,7 +110,10 @@ def _verified(seen: Seen) -> Gate:
 
 def _claims(seen: Seen) -> Gate:
     says = f"{counted(seen.claims, 'item')} want a place that another one has"
-    remedy = "those that stay collide under the template: keyhop rekey status shows some"
+    remedy = (
+        "those that stay collide under the template, or are none that the table takes (over 400 "
+        "KB, an index's key of another type): keyhop rekey status --show-keys full names some"
+    )
     return _gate("claims", not seen.claims, says, remedy)
 
 
