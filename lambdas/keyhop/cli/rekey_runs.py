@@ -18,7 +18,7 @@ from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.request import parse_backfill, parse_verify
-from keyhop.rekey.standing import DEPLOYMENT
+from keyhop.rekey.side.figures import DEPLOYMENT
 from keyhop.rekey.template.files import text_of
 from keyhop.scan.item_calls import write_units
 from keyhop.tasks import transform_of
@@ -40,7 +40,7 @@ def start(command: PairCommand) -> int:
             f"{command.to} serves already, or is about to: there is nothing to copy. See keyhop "
             "rekey status."
         )
-    deployed = command.deployed
+    deployed = command.stack
     is_sharded = command.shards_of(None if deployed is None else deployed.name)
     if not options.with_shards:
         check_unsharded(command.table, is_sharded)

@@ -25,7 +25,6 @@ def create(command: PairCommand) -> int:
         client_of=command.client_of,
         accepted=options.accept,
         adopt=options.adopt,
-        turns_stream_on=True,
     )
     if options.dry_run:
         looked = creation.look()

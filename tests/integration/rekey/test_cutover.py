@@ -12,8 +12,9 @@ import pytest
 from botocore.config import Config
 from keyhop.errors import GaveUp, KeyhopError
 from keyhop.rekey.control import Direction, Side
-from keyhop.rekey.cutover.assembly import Probe, change_of
+from keyhop.rekey.cutover.assembly import change_of
 from keyhop.rekey.cutover.markers import LATE_SECONDS, Markers
+from keyhop.rekey.cutover.probe import Probe
 from keyhop.rekey.routing.router import Router
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.side.table import SideTable

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 from keyhop.clock import Clock
 from keyhop.errors import GaveUp, KeyhopError
-from keyhop.rekey.control import SHORT_LEASE_SECONDS, Control, Direction, Side
+from keyhop.rekey.control import SHORT_LEASE_SECONDS, Control, Direction, Side, direction_from
 from keyhop.rekey.cutover.gates import Gate, are_open
 from keyhop.rekey.cutover.markers import Rehearsal
 
@@ -233,7 +233,7 @@ class Change:
         return f"{left} of {len(markers)} shards have not shown their marker" if left else ""
 
     def _at_work(self, control: Control) -> str:
-        direction: Direction = "forward" if control.serving == "source" else "reverse"
+        direction = direction_from(control.serving)
         if batches := len(self.side.open_batches(direction)):
             return f"{batches} batches are under way"
         return "claims are left" if self.side.claims(direction, 1) else ""

@@ -15,12 +15,10 @@ from keyhop.dynamodb.values import Key, canonical, from_json, to_json
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
 from keyhop.rekey.control import Side
 from keyhop.rekey.cutover.drain import Shard, keys_by_open_shard, random_key, uncovered
+from keyhop.rekey.side.figures import MARKER_KEYS
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.side.table import SideTable
 from keyhop.scan.item_calls import ItemCalls
-
-KEYS = "marker keys"
-"""What the side table is told, by side: keys by the shards that they lie in."""
 
 THREADS = 16
 MOST_MARKERS = 3_000
@@ -113,9 +111,8 @@ class Markers(ItemCalls):
             self._look_for(keys, places)
             self.forget(markers)
             hints = True
-        self._side.tell(
-            f"{KEYS} {self._which}", {shard: to_json(key) for shard, key in self._known.items()}
-        )
+        known = {shard: to_json(key) for shard, key in self._known.items()}
+        self._side.tell(f"{MARKER_KEYS} {self._which}", known)
 
     def sweep(self) -> None:
         """Remove what an attempt has left behind that was killed."""
@@ -183,7 +180,7 @@ class Markers(ItemCalls):
         return self._described
 
     def _told(self) -> dict[str, Key]:
-        told = self._side.told(f"{KEYS} {self._which}") or {}
+        told = self._side.told(f"{MARKER_KEYS} {self._which}") or {}
         return {shard: from_json(key) for shard, key in told.items()}
 
     def _missing(self) -> list[str]:

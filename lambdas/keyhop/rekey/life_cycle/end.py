@@ -17,12 +17,13 @@ from keyhop.dynamodb.tables import Step, Table, ask, request, update
 from keyhop.errors import AwsRefused, CannotStart, RunConflict
 from keyhop.rekey.control import Control
 from keyhop.rekey.life_cycle.copying import forget_scaling
-from keyhop.rekey.life_cycle.create import DESTINATION, ENDING, STREAM, found, has_items, waiting
+from keyhop.rekey.life_cycle.create import found, has_items, waiting
 from keyhop.rekey.life_cycle.expiry import step_towards
 from keyhop.rekey.life_cycle.features import ClientOf, cause_code
 from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.side.layout import KEYS, TTL, TURNED
+from keyhop.rekey.side.figures import DESTINATION, ENDING, EXPORT, STREAM, TTL, TURNED
+from keyhop.rekey.side.layout import KEYS
 from keyhop.rekey.side.table import SideTable
 
 How = Literal["complete", "cancel"]
@@ -37,9 +38,6 @@ QUIET_SECONDS = DAY_SECONDS
 LONGEST_BATCH_SECONDS = 360.0
 """Replicate lives for 300 s at most (infra/rekey.py), and clocks differ: a note that is older is of
 a batch that was killed."""
-
-EXPORT = "export"
-"""Told in the side table: {"token": of the request, "arn": empty before it was answered}."""
 
 NO_RECOVERY = "PointInTimeRecoveryUnavailableException"
 

@@ -129,7 +129,7 @@ class _Plan:
         self.accepted = accepted
         self.rows: list[Row] = []
         self.kept: list[str] = []
-        self.types = {one.name: str(one.type) for one in _attributes(keys)}
+        self.types: dict[str, str] = {**keys.types}
         self.asked: dict[str, Any] = {}
 
     def row(
@@ -181,7 +181,7 @@ class _Plan:
 
     def global_indexes(self) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in self.told["AttributeDefinitions"]}
-        sources = {one.name for one in _attributes(self.table.space)}
+        sources = set(self.table.space.types)
         made = []
         for entry in self.told.get("GlobalSecondaryIndexes", ()):
             name = entry["IndexName"]
@@ -191,7 +191,7 @@ class _Plan:
             if name == KEY_INDEX:
                 says = "Keyhop's key index: sentinels are not copied; build one on the destination"
                 self.row(what, "left out", says)
-            elif keys == [one.name for one in _attributes(self.keys)]:
+            elif keys == list(self.keys.types):
                 self.row(what, "left out", "the destination itself has these keys")
             elif clash and DROP_INDEXES not in self.accepted:
                 says = f"{clash[0]} is a key of the destination with another type"
@@ -232,7 +232,7 @@ class _Plan:
     def _projection(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         told = entry.get("Projection", {})
         kind = told.get("ProjectionType", "ALL")
-        keys = {one.name for one in _attributes(self.keys)}  # in each index anyway
+        keys = self.keys.types  # in each index anyway
         if named := [name for name in told.get("NonKeyAttributes", ()) if name not in keys]:
             return {"ProjectionType": kind, "NonKeyAttributes": named}
         return {"ProjectionType": "KEYS_ONLY" if kind == "INCLUDE" else kind}
@@ -342,10 +342,6 @@ def encryption_of(features: Features) -> dict[str, Any]:
     # The key that AWS keeps for DynamoDB is not named (API Reference, SSESpecification).
     named = {} if features.aws_key else {"KMSMasterKeyId": told.get("KMSMasterKeyArn")}
     return {"Enabled": True, "SSEType": "KMS", **{k: v for k, v in named.items() if v}}
-
-
-def _attributes(keys: KeySpace) -> list[Any]:
-    return [*keys.partition, *([keys.sort] if keys.sort else ())]
 
 
 def _with(value: Any, old: Any, new: Any) -> Any:
