@@ -8,6 +8,7 @@ from keyhop.cli.confirm import Facts
 from keyhop.cli.exit_status import DONE, FAILED
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_template import Designed, designed
+from keyhop.rekey.life_cycle import by_hand
 from keyhop.rekey.life_cycle.create import Creation
 from keyhop.rekey.life_cycle.end import Ending
 from keyhop.rekey.life_cycle.end import Options as Choices
@@ -89,7 +90,7 @@ def complete(command: PairCommand) -> int:
     told = {
         "serves": command.to,
         source: kept,
-        "export": options.export or f"none; by hand: {ending.export_command(command.table)}",
+        "export": options.export or f"none; by hand: {by_hand.export(command.table.arn)}",
         "way back": "none after this, but another re-key",
     }
     act = f"end the re-key of {command.table.name} to {command.to}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.tables import Table
+from keyhop.rekey.life_cycle.create import wrong_view
 from keyhop.rekey.life_cycle.features import Features
 from keyhop.rekey.life_cycle.likeness import VIEW
 from keyhop.rekey.plan.readers import MOST_READERS, Readers
@@ -144,12 +145,7 @@ def judged(facts: Facts) -> tuple[list[str], list[str]]:
             "match take the suffix apart (--with-shards of start)"
         )
     if table.stream_view not in (None, VIEW):
-        blocks.append(
-            f"the stream is on with {table.stream_view}, and a re-key needs {VIEW}. DynamoDB "
-            "changes that of no stream: let its readers come to its end, turn it off and on again, "
-            "and attach them to the new stream, which has another ARN; what is written meanwhile "
-            "they do not see"
-        )
+        blocks.append(wrong_view(table))
     if table.stream is None:
         notes.append("the stream is off: create turns it on, and cancel or complete off again")
     if len(facts.readers.all) >= MOST_READERS:
