@@ -113,6 +113,12 @@ def cancel(command: PairCommand) -> int:
         "serves": command.table.bare_name,
         command.to: "is deleted, with all that was copied" if delete else "is kept",
     }
+    command.side()
+    if alive := ending.routers():
+        told["routers"] = (
+            f"{len(alive):,} go by this re-key still: their reads and writes will fail; take the "
+            "router out of the application first"
+        )
     return _end(command, ending, f"cancel the re-key of {command.table.name}", told)
 
 

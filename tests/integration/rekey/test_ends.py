@@ -205,6 +205,12 @@ def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
     with pytest.raises(CannotStart, match="past the router"):
         life.ending("complete").step()
     life.now += 2 * DAY
+    life.side.report_client("shop-7-ab", {"revision": 1, "until": life.now + 50})
+    for act in (life.ending("complete").step, life.ending("complete").check):
+        with pytest.raises(CannotStart, match="1 router goes by this re-key still: shop-7-ab"):
+            act()
+    assert life.side.told("ending") is None
+    life.now += 60
     until_done(life.ending("complete").step)
 
 

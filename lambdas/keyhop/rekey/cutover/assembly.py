@@ -1,6 +1,8 @@
 """A cutover or a rollback of a re-key that is there: what it is made of, and what the gates see."""
 
+import random
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from keyhop.clock import Clock, SystemClock
@@ -11,6 +13,7 @@ from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
 from keyhop.rekey.cutover.gates import Gate, Seen, gates_of
 from keyhop.rekey.cutover.markers import Markers
 from keyhop.rekey.opening import side_table
+from keyhop.rekey.pace import BACKFILL
 from keyhop.rekey.side.figures import LAG, VERIFIED
 from keyhop.rekey.side.table import SideTable
 
@@ -38,17 +41,21 @@ def change_of(
     freeze_limit: float | None = None,
     told: Callable[[str], None] = lambda step: None,
     clock: Clock | None = None,
+    chance: random.Random | None = None,
+    pool: Callable[[int], Executor] = ThreadPoolExecutor,
+    **more: Any,
 ) -> Change:
     """Of the re-key into that table. streams: boto3's client `dynamodbstreams`. accept: that items
-    that cannot be mapped back are lost. expect: how many routers must have reported.
+    that cannot be mapped back are lost. expect: how many routers must have reported. more: as of
+    ItemCalls.
     """
     clock = clock or SystemClock()
-    side = side_table(connection, destination, patience=PATIENCE_SECONDS)
+    more = {"patience": PATIENCE_SECONDS, **more}
+    side = side_table(connection, destination, **more)
     pair = side.plan()
     serving = other_side(to)
-    drain = Markers(
-        connection, pair.table(serving), serving, side, streams, clock, patience=PATIENCE_SECONDS
-    )
+    given = (connection, pair.table(serving), serving, side, streams, clock)
+    drain = Markers(*given, chance=chance, pool=pool, **more)
 
     def look(control: Control) -> list[Gate]:
         return gates_of(seen_of(side, control, to, clock, deployed, expect), to, accept)
@@ -78,6 +85,7 @@ def seen_of(
         unmappable=unmappable,
         failed=deployed.failed(),
         verified=verified,
+        backfill=side.told(BACKFILL),
         lag=side.told(f"{LAG}.{direction}"),
         clients=side.clients(),
         expected=control.expected_clients if expect is None else expect,

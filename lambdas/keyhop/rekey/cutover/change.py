@@ -17,7 +17,14 @@ from typing import Any, Literal, Protocol
 
 from keyhop.clock import Clock
 from keyhop.errors import GaveUp, KeyhopError
-from keyhop.rekey.control import SHORT_LEASE_SECONDS, Control, Direction, Side, direction_from
+from keyhop.rekey.control import (
+    SHORT_LEASE_SECONDS,
+    Control,
+    Direction,
+    Side,
+    direction_from,
+    other_side,
+)
 from keyhop.rekey.cutover.gates import Gate, are_open
 from keyhop.rekey.cutover.markers import Rehearsal
 
@@ -136,6 +143,8 @@ class Change:
             if last.get("action") == "wait":
                 return Next("called off", control, why=OVERTAKEN)
             return self._close(control)
+        if control.serving == self.to:
+            return self.abort(f"A change to the {other_side(control.serving)} was under way.")
         settled = last.get("control", {}).get("revision") == control.revision
         return self._freeze(control) if settled else Next("wait", control, control.settle)
 

@@ -27,8 +27,8 @@ class Gate:
 class Seen:
     """What the gates go by. now: seconds since 1970. claims: at most some, in the direction that
     replicates. unmappable: items that have no form in the table that is to serve, or none back.
-    failed: messages in the failure queue, None if it cannot be seen. verified, lag: as the side
-    table was told. expected: how many routers; 0: that is not checked.
+    failed: messages in the failure queue, None if it cannot be seen. verified, backfill, lag: as
+    the side table was told. expected: how many routers; 0: that is not checked.
     way_back: why the table that serves now could not be written once the other one serves; empty if
     it can; None if nobody has tried. mapped: of each direction, what is wrong with its event source
     mapping, empty for nothing; empty as a whole where there are none, as on a laptop.
@@ -40,6 +40,7 @@ class Seen:
     unmappable: int = 0
     failed: int | None = None
     verified: Mapping[str, Any] | None = None
+    backfill: Mapping[str, Any] | None = None
     lag: Mapping[str, Any] | None = None
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     expected: int = 0
@@ -92,6 +93,11 @@ def _verified(seen: Seen) -> Gate:
         return Gate("verified", False, "the tables were not compared to the end yet", remedy)
     if float(told.get("share", 1)) < 1:
         return Gate("verified", False, "only a sample was compared last", remedy)
+    copied = seen.backfill or {"ended": 0.0}
+    if copied["ended"] is None:
+        return Gate("verified", False, "items are still copied", f"when that has ended, {remedy}")
+    if float(told.get("began", told["at"])) < int(copied["ended"]):  # it began at a whole second
+        return Gate("verified", False, "items were copied after the tables were compared", remedy)
     age = seen.now - float(told.get("at", 0))
     differing = int(told.get("left", 0))
     says = f"{counted(differing, 'difference')} {duration(max(0.0, age))} ago"
@@ -121,9 +127,9 @@ def _lag(seen: Seen) -> Gate:
     told = seen.lag or {}
     age = seen.now - float(told.get("at", 0))
     if age > STALE_SECONDS:
-        says, remedy = "nobody has told how far the other table is behind", "keyhop rekey status"
         # Of a table at rest nothing is to be told; the rehearsal of the drain tells.
-        return _gate("lag", not told, f"{says} lately" if told else says, remedy)
+        says = "nobody has told how far the other table is behind"
+        return Gate("lag", True, f"{says} lately" if told else says)
     seconds = float(told["seconds"])
     says = f"the other table is {seconds:.1f} seconds behind"
     remedy = "slow the copy down (keyhop rekey throttle), or wait"

@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,12 +52,14 @@ class Markers(StreamCalls):
         clock: Clock,
         *,
         chance: random.Random | None = None,
+        pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> None:
-        super().__init__(connection, table, streams, **more)
+        super().__init__(connection, table, streams, slows=False, **more)
         self._which = which
         self._side = side
         self._time = clock
+        self._pool = pool
         self._chance = chance or random.SystemRandom()
         self._known: dict[str, Key] = {}
 
@@ -188,7 +190,7 @@ class Markers(StreamCalls):
         )
 
     def _each(self, act: Callable[[Any], Any], given: Iterable[Any]) -> list[Any]:
-        with ThreadPoolExecutor(THREADS) as pool:
+        with self._pool(THREADS) as pool:
             return list(pool.map(act, given))
 
     # --- the stream ---

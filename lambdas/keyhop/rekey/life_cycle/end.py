@@ -24,6 +24,7 @@ from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.side.figures import DESTINATION, ENDING, STREAM, TTL, TURNED
 from keyhop.rekey.side.layout import KEYS
 from keyhop.rekey.side.table import SideTable
+from keyhop.wording import counted
 
 How = Literal["complete", "cancel"]
 
@@ -37,6 +38,8 @@ QUIET_SECONDS = DAY_SECONDS
 LONGEST_BATCH_SECONDS = 360.0
 """Replicate lives for 300 s at most (infra/rekey.py), and clocks differ: a note that is older is of
 a batch that was killed."""
+
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,19 @@ class Ending:
                 "hours: find who does that (stragglers), as it is lost when the source is no "
                 "longer looked at."
             )
+        if alive := self.routers():
+            raise CannotStart(
+                f"{counted(len(alive), 'router')} {'goes' if len(alive) == 1 else 'go'} by this "
+                f"re-key still: {', '.join(alive[:MOST_NAMED])}; take the router out of the "
+                "application first, as its reads and writes fail when the side table is gone; a "
+                "minute after the last one has ended, complete."
+            )
+
+    def routers(self) -> list[str]:
+        """Names of those that are alive: without the side table their reads and writes fail."""
+        side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
+        told = side.clients().items()
+        return sorted(name for name, one in told if float(one.get("until", 0)) > self.now())
 
     def _note_turned(self, side: SideTable) -> None:
         if side.told(TURNED) is None:

@@ -4,7 +4,7 @@ Works are driven in waves, so no more images are held than one answer of BatchGe
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, cast
@@ -49,7 +49,7 @@ class Task:
 
 class Driver:
     """origin: the table that is replicated, for looks. left: is told of each work that is left
-    undone as DynamoDB does not take its item.
+    undone as DynamoDB does not take its item. pool: makes one of so many threads.
 
     claims: those that were put.
     """
@@ -62,8 +62,8 @@ class Driver:
         target: Target,
         side: SideTable,
         clock: Callable[[], float],
-        threads: int = THREADS,
         left: Callable[[Exception], None] = lambda error: None,
+        pool: Callable[[int], Executor] = ThreadPoolExecutor,
     ) -> None:
         self.protocol = Protocol(place_of)
         self.claims: list[Claim] = []
@@ -73,12 +73,12 @@ class Driver:
         self._target = target
         self._side = side
         self._clock = clock
-        self._threads = threads
         self._left = left
+        self._pool = pool
 
     def run(self, tasks: Sequence[Task]) -> None:
         """Until each is done, or left. Raises what ends a batch: it comes again."""
-        with ThreadPoolExecutor(self._threads) as pool:
+        with self._pool(THREADS) as pool:
             for wave in _waves(tasks):
                 self._wave(wave, pool)
         self.claims += self._target.claims
@@ -89,11 +89,11 @@ class Driver:
         if (seconds := moment - self._clock()) > 0:
             self._target.pause(seconds)
 
-    def _wave(self, wave: Sequence[Task], pool: ThreadPoolExecutor) -> None:
+    def _wave(self, wave: Sequence[Task], pool: Executor) -> None:
         active = wave
         while active := [task for task in active if task.work.step is not None]:
             looking = [task for task in active if task.work.step is Kind.LOOK]
-            images = self.look({task.work.source for task in looking})
+            images = self.look(dict.fromkeys(task.work.source for task in looking))
             for task in looking:
                 task.work = self.protocol.answered(task.work, images.get(task.work.source))
                 task.rounds += 1
@@ -102,9 +102,7 @@ class Driver:
                 self._leave(task)
             self._each(pool, self._until_look, [t for t in writing if t.work.step is not None])
 
-    def _each(
-        self, pool: ThreadPoolExecutor, work: Callable[[Task], None], tasks: Sequence[Task]
-    ) -> None:
+    def _each(self, pool: Executor, work: Callable[[Task], None], tasks: Sequence[Task]) -> None:
         """By all threads; when one fails the others begin nothing more."""
         over = Event()
         rest = iter(tasks)
@@ -119,7 +117,7 @@ class Driver:
                 over.set()
                 raise
 
-        running = [pool.submit(some) for _ in range(min(self._threads, len(tasks)))]
+        running = [pool.submit(some) for _ in range(min(THREADS, len(tasks)))]
         errors = [error for one in running if (error := one.exception()) is not None]
         if errors:
             raise errors[0]

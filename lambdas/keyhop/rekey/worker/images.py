@@ -151,6 +151,11 @@ def is_sentinel(item: Item, names: KeyNames) -> bool:
     return item.get(MARKER) == MARK and len(item) == len(names.all) + 1
 
 
+def is_marker(item: Item, names: KeyNames) -> bool:
+    """Whether it is one of a drain: its key and the marker, and nothing else."""
+    return "S" in item.get(MARKER_ATTRIBUTE, {}) and len(item) == len(names.all) + 1
+
+
 def changes_of(records: Iterable[Record], transform: Transform) -> Told:
     """From records as Lambda gets them; those of one key in the order in which they come.
 
@@ -165,7 +170,7 @@ def changes_of(records: Iterable[Record], transform: Transform) -> Told:
             raise CannotStart(
                 "The stream's records hold no images: its view type must be NEW_AND_OLD_IMAGES."
             )
-        if any(MARKER_ATTRIBUTE in image for image in images):
+        if all(is_marker(image, transform.source) for image in images):
             markers |= {
                 image[MARKER_ATTRIBUTE]["S"]: str(record.get("eventID", "")) for image in images
             }

@@ -7,6 +7,7 @@ that: its note, the control item, what it tells, and the claims that it sweeps.
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -18,7 +19,7 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
-from keyhop.rekey.worker.drive import THREADS, Driver, Task
+from keyhop.rekey.worker.drive import Driver, Task
 from keyhop.rekey.worker.images import (
     Change,
     Record,
@@ -57,7 +58,8 @@ class Replicator:
 
     transform: from the origin to the target, so of the reverse direction `Transform.reverse`.
     origin, target: requests of the table that is replicated, and of the other. give_up: is told of
-    a source key that has killed the worker again and again. now: seconds since 1970.
+    a source key that has killed the worker again and again. now: seconds since 1970. pool: makes
+    one of so many threads, for writes.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Replicator:
         give_up: GiveUp | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
-        threads: int = THREADS,
+        pool: Callable[[int], Executor] = ThreadPoolExecutor,
         expects_pass: bool = False,
     ) -> None:
         self.expects_pass = expects_pass
@@ -84,7 +86,7 @@ class Replicator:
         self._give_up = give_up
         self._clock = clock
         self._now = now
-        self._threads = threads
+        self._pool = pool
         names = transform.source
         self._sweeper = Sweeper(direction, names, side, self._share, now)
 
@@ -99,6 +101,7 @@ class Replicator:
         side: SideTable | None = None,
         give_up: GiveUp | None = None,
         now: Callable[[], float] = time.time,
+        pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> "Replicator":
         """transform: from source to destination, whatever the direction. connection_of: by a
@@ -113,7 +116,9 @@ class Replicator:
             for name in (origin, target)
         )
         clock = connection_of(origin).clock
-        return cls(direction, along, here, there, beside, give_up=give_up, clock=clock, now=now)
+        return cls(
+            direction, along, here, there, beside, give_up=give_up, clock=clock, now=now, pool=pool
+        )
 
     def end_at(self, moment: float) -> None:
         """Begin no request after this moment of the clock, and none about items somewhat earlier:
@@ -217,7 +222,7 @@ class Replicator:
         names = self._transform.source
         groups = {key_text(thawed(key_in(one[0], names))): one for one in by_key(records, names)}
         suspect, was_told, skipped = self._side.suspect(self.direction, *note)
-        if suspect:
+        if suspect in groups:  # a repeat begins alike, and may end sooner
             places = self._places(groups[suspect]) if was_told else []
             give_up(from_json(json.loads(suspect)), places)
             skipped = [*skipped, suspect]
@@ -291,8 +296,8 @@ class Replicator:
             self._target,
             self._side,
             self._clock,
-            self._threads,
             left,
+            self._pool,
         )
 
     def _share(self) -> Share:
