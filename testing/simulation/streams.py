@@ -15,26 +15,26 @@ class Streams:
         self._schedule = schedule
         self._tables = tables
 
-    def describe_stream(self, *, StreamArn: str) -> dict[str, Any]:
+    def describe_stream(self, **request: Any) -> dict[str, Any]:
         self._schedule.sleep(ANSWER_SECONDS)
+        table = request["StreamArn"]
         open_ = {"StartingSequenceNumber": "0"}
-        names = [f"{StreamArn} {number}" for number in range(len(self._tables[StreamArn].shards))]
+        names = [f"{table} {number}" for number in range(len(self._tables[table].shards))]
         shards = [{"ShardId": name, "SequenceNumberRange": open_} for name in names]
         return {"StreamDescription": {"Shards": shards}}
 
-    def get_shard_iterator(
-        self, *, StreamArn: str, ShardId: str, ShardIteratorType: str
-    ) -> dict[str, Any]:
+    def get_shard_iterator(self, **request: Any) -> dict[str, Any]:
         self._schedule.sleep(ANSWER_SECONDS)
-        name, number = ShardId.rsplit(" ", 1)
+        name, number = request["ShardId"].rsplit(" ", 1)
         shard = self._tables[name].shards[int(number)]
-        at = len(shard) if ShardIteratorType == "LATEST" else 0
-        return {"ShardIterator": f"{ShardId} {at}"}
+        at = len(shard) if request["ShardIteratorType"] == "LATEST" else 0
+        return {"ShardIterator": f"{name} {number} {at}"}
 
-    def get_records(self, *, ShardIterator: str, Limit: int = 1_000) -> dict[str, Any]:
+    def get_records(self, **request: Any) -> dict[str, Any]:
         self._schedule.sleep(ANSWER_SECONDS)
-        name, number, at = ShardIterator.rsplit(" ", 2)
-        found = records(self._tables[name], name, int(number), int(at), Limit)
+        name, number, at = request["ShardIterator"].rsplit(" ", 2)
+        most = request.get("Limit", 1_000)
+        found = records(self._tables[name], name, int(number), int(at), most)
         return {
             "Records": found,
             "NextShardIterator": f"{name} {number} {int(at) + len(found)}",

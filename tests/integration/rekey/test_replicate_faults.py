@@ -15,8 +15,9 @@ from keyhop.rekey.worker.replicate import KILLED_TIMES, GiveUp, Replicator
 
 from testing.databases import Database
 from testing.marks import prove
+from testing.rekey_owned import Owned
 from tests.integration.rekey.faults import WRITES, Fate, Faulty, Killed
-from tests.integration.rekey.worlds import Owned, World, batches
+from tests.integration.rekey.worlds import World, batches
 
 GivenUp = tuple[Key, Sequence[Key]]
 

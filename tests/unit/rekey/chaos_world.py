@@ -12,11 +12,11 @@ from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.worker.replicate import GiveUp, Replicator
 
+from testing.rekey_owned import Owned
 from testing.simulation.network import Fate, Network, drawn
 from testing.simulation.schedule import Killed, Pool, Schedule
 from testing.simulation.service import Service, Table
 from testing.simulation.streams import Streams
-from tests.integration.rekey.worlds import Owned
 
 EPOCH = 1_800_000_000.0
 SHARDS = 3
