@@ -144,7 +144,7 @@ def test_a_table_that_the_deployment_shards_is_refused_by_name(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(pairs, template)
-    monkeypatch.setattr(PairCommand, "deployed", SimpleNamespace(name="Mine"))
+    monkeypatch.setattr(PairCommand, "stack", SimpleNamespace(name="Mine"))
     metadata = f"Mine-shards-{pairs.source}"
     pairs.database.create(metadata)
     result = pairs.rekey("start")
