@@ -235,17 +235,12 @@ def waiting(table: Table) -> Step:
 def check_stream_view(source: Table) -> None:
     """Raises CannotStart if the stream is on without the images that a re-key needs."""
     if source.stream_view not in (None, VIEW):
-        raise CannotStart(f"{wrong_view(source)}.")
-
-
-def wrong_view(source: Table) -> str:
-    """Of a stream that is on without the images that a re-key needs."""
-    return (
-        f"The stream of {source.bare_name!r} is on with {source.stream_view}, which DynamoDB "
-        f"changes of no stream, and a re-key needs {VIEW}. Let its readers come to its end, "
-        "turn it off and on again, and attach them to the new stream (another ARN); what is "
-        "written meanwhile they do not see"
-    )
+        raise CannotStart(
+            f"The stream of {source.bare_name!r} is on with {source.stream_view}, which DynamoDB "
+            f"changes of no stream, and a re-key needs {VIEW}. Let its readers come to its end, "
+            "turn it off and on again, and attach them to the new stream (another ARN); what is "
+            "written meanwhile they do not see."
+        )
 
 
 def shown_keys(keys: KeySpace) -> str:
