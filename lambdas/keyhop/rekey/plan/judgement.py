@@ -23,8 +23,6 @@ PARTITION_UNITS = 1_000
 WANTED_UNITS = 40_000
 """Of a table, by its default quota (AWS documentation)."""
 
-MOST_INDEXES = 20
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
