@@ -26,6 +26,7 @@ def create(command: PairCommand) -> int:
         client_of=command.client_of,
         accepted=options.accept,
         adopt=options.adopt,
+        lease=options.lease,
     )
     if options.dry_run:
         looked = creation.look()
