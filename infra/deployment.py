@@ -12,7 +12,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 from keyhop.checks import camel
 
-from . import limits, views
+from . import limits, runs_view
 from .config import Config
 from .config_tables import Table, with_metadata_tables
 from .config_values import ConfigError
@@ -65,7 +65,7 @@ class KeyEnumeration(Construct):
         self.runs = Enumeration(self, "Enumeration", config, bucket, packages, network)
         self.guard = Guard(self, "KeyIndex", config, bucket, self.runs.make)
         self.watch = Monitoring(self, "Monitoring", config, alarm_topic)
-        views.of_runs(self.watch, self.runs.job, bucket)
+        runs_view.of_runs(self.watch, self.runs.job, bucket)
         made = made_in(Stack.of(self), config.all_tables)
         self.guard.comes_after(self.results, self.runs, self.watch, *made)
         start = 'Start an execution of it with {"table": "..."}'

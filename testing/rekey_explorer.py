@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.rekey.worker.protocol import Claim, Kind, Outcome, Protocol, Work, claims_of
+from keyhop.rekey.worker.protocol import Claim, Kind, Outcome, Protocol, Work
 
 Image = tuple[int, int]
 """Of an item: its place in the destination, and its content."""
@@ -424,3 +424,14 @@ def _claimed(claims: Any, place: int, owner: int, token: int) -> Any:
 
 def _with(values: tuple[int, ...], more: int) -> tuple[int, ...]:
     return tuple(sorted((*values, more)))
+
+
+def claims_of(place: Hashable, wanted_by: Hashable, held_by: Hashable) -> tuple[Claim, ...]:
+    """What verify claims for a place that is not as it should be (Looks and Replicator.settle).
+
+    wanted_by: the source key whose item lies there; held_by: the owner of what is there; None for
+    none. A place that several want is claimed for each of them, by a call for each. FOREIGN is
+    nobody's: it is reported, and not repaired.
+    """
+    owners = dict.fromkeys((wanted_by, held_by))
+    return tuple(Claim(place, who) for who in owners if who not in (None, Outcome.FOREIGN))

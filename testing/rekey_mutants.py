@@ -8,7 +8,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyhop.rekey.control import Control, Direction, Share, Standing
+from keyhop.rekey.control import (
+    Control,
+    Direction,
+    Share,
+    Standing,
+    direction_from,
+    other_side,
+)
 from keyhop.rekey.worker.protocol import Call, Kind, Protocol, Work
 
 from testing import rekey_cutover_explorer as cutover
@@ -142,7 +149,7 @@ class NoFence(Control):
 
     @property
     def direction(self) -> Direction | None:
-        return None if self.stage == "turned" else self._serving_direction
+        return None if self.stage == "turned" else direction_from(self.serving)
 
 
 class NotesAfterTheTurn(NoFence):
@@ -198,7 +205,7 @@ class AbortsTheTurned(CutoverExplorer):
         control: Control = self.controls.values[number]
         if control.stage != "turned":
             return super().aborted(number)
-        return self.number_of(replace(control, stage="open", serving=control.other))
+        return self.number_of(replace(control, stage="open", serving=other_side(control.serving)))
 
 
 # --- where it shows ---

@@ -72,6 +72,3 @@ class SideInMemory:
 
     def told(self, name: str) -> Any:
         return self.figures.get(name)
-
-    def all_told(self, prefix: str = "") -> dict[str, Any]:
-        return {name: told for name, told in self.figures.items() if name.startswith(prefix)}

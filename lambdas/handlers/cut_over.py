@@ -12,19 +12,17 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.tables import look_up
 from keyhop.rekey.allowed import allowed_pair
-from keyhop.rekey.cutover.assembly import Around, change_of
+from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.deployed import Deployed
 from keyhop.rekey.opening import plan_of, side_table
-from keyhop.rekey.request import parse_cut_over
+from keyhop.rekey.request import CutOverInput, parse_cut_over
 
 from handlers.settings import CutOverSettings
 from handlers.telemetry import function, make_logger, report_rekey
 
 logger = make_logger()
 
-REQUEST_SECONDS = 2.0
-CONNECTIONS = 32
 ABORT = "abort"
 
 
@@ -33,7 +31,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the execution's input and the last step to what follows. step: next, or abort."""
     settings = CutOverSettings.from_env(os.environ)
     asked = parse_cut_over(event["request"])
-    change = _change(settings, event["request"])
+    change = _change(settings, asked)
     if event["step"] == ABORT:
         found = change.abort(str(event["last"].get("Error", "")))
     elif asked.dry_run:
@@ -45,8 +43,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return {**found.to_json(), "seconds": math.ceil(found.seconds)}
 
 
-def _change(settings: CutOverSettings, given: dict[str, Any]) -> Change:
-    asked = parse_cut_over(given)
+def _change(settings: CutOverSettings, asked: CutOverInput) -> Change:
     allowed = allowed_pair(settings.pairs, asked.rekey)
     connection = connect(Endpoint(), CONNECTIONS, patience=REQUEST_SECONDS)
     pair = plan_of(side_table(connection, asked.rekey), asked.rekey)
@@ -64,7 +61,7 @@ def _change(settings: CutOverSettings, given: dict[str, Any]) -> Change:
         asked.rekey,
         asked.to,
         boto3.client("dynamodbstreams"),
-        around=Around(deployed.failed, deployed.mapped, deployed.way_back),
+        deployed=deployed,
         accept=asked.accept,
         expect=asked.expect,
         freeze_limit=asked.freeze_limit,

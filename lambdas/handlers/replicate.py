@@ -18,9 +18,10 @@ from keyhop.dynamodb.client import Connection, Endpoint, connect
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, from_json, typed_json
 from keyhop.rekey.allowed import allowed_pair, pair_of_stream
-from keyhop.rekey.cutover.assembly import Probe
-from keyhop.rekey.cutover.deployed import GIVEN_UP, PROBE
+from keyhop.rekey.cutover.assembly import REQUEST_SECONDS
+from keyhop.rekey.cutover.deployed import GIVEN_UP
 from keyhop.rekey.cutover.drain import random_key
+from keyhop.rekey.cutover.probe import PROBE, Probe
 from keyhop.rekey.opening import opened
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.worker.drive import THREADS
@@ -35,8 +36,6 @@ logger = make_logger()
 MARGIN_SECONDS = 10.0
 """No request is sent in a function's last seconds: by its end each has taken effect, or never will.
 """
-
-REQUEST_SECONDS = 2.0
 
 MOST_PLACES = 40
 """Of a message, which has 256 KB: a key has 3 KB at most, as base64 4 KB, and names of attributes.
@@ -59,7 +58,7 @@ class Worker:
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
     """From the records of one stream; raises what keeps them from being worked. Or from a question
-    of CutOver (cutover.deployed.PROBE); or from a message of the failure queue, which is worked
+    of CutOver (cutover.probe.PROBE); or from a message of the failure queue, which is worked
     again: without a `key` claims are swept.
     """
     if PROBE in event:

@@ -93,7 +93,7 @@ def replicate(deployed: Deployed, connection: Connection) -> Mappings:
     """Of the pair, which `create` has made and `start` has begun. The source has items already."""
     deployed.database.create(SOURCE)
     deployed.database.fill(SOURCE, [order(number) for number in range(ITEMS)])
-    until_done(Creation(connection, PAIR, KEYS, turns_stream_on=True).step)
+    until_done(Creation(connection, PAIR, KEYS).step)
     outputs = deployed.cloud.outputs
     queue = outputs["RekeyFailureQueueArn"]
     replicate = Mappings(

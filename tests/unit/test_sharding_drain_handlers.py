@@ -16,7 +16,7 @@ from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.manage import KeyShards
 
 from tests.unit.invocations import Context, metrics_in
-from tests.unit.test_sharding_handlers import (
+from tests.unit.sharding_fake import (
     MACHINE,
     SECRET,
     FakeTable,

@@ -1,117 +1,34 @@
-"""WriteSharded and QuerySharded: what they answer, log and count; the library's work is faked."""
+"""WriteSharded: what it answers, logs and counts; the library's work is faked."""
 
 import base64
 import json
 import time
-from collections.abc import Iterator
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from boto3.dynamodb.types import Binary
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import EndpointConnectionError
 from handlers import (
-    move_shards,
-    propose_drains,
     query_sharded,
     sharded_tables,
     write_sharded,
 )
 from handlers.sharded_tables import OutOfTime, TimedClient
-from handlers.sharding_requests import MOST_WRITTEN, QueryRequest, WriteRequest
+from handlers.sharding_requests import MOST_WRITTEN, WriteRequest
 from keyhop.checks import InvalidInput
-from keyhop.dynamodb.schema import KeyAttribute
-from keyhop.dynamodb.usage import Usage
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
 from keyhop.sharding.io.batch import BatchResult
-from keyhop.sharding.key.names import Names
-from keyhop.sharding.key.schema import Schema
 
 from tests.unit.invocations import Context, metrics_in
-
-SECRET = "/a/partition/key"
-SHARDED = {
-    "metadata": "Keyhop-shards-Audit",
-    "placement": "calculated",
-    "hash": "jump",
-    "appendOnly": False,
-    "separator": "_",
-    "mostShards": 64,
-    "startShards": {"/logs/*": 8},
-}
-MACHINE = "arn:aws:states:us-east-1:111122223333:stateMachine:Keyhop-DrainShards"
-THROTTLED = "TableWriteKeyRangeThroughputExceeded"
-HANDLERS = (write_sharded, query_sharded, move_shards, propose_drains)
-
-
-def refusal(code: str, status: int = 400) -> ClientError:
-    response = {
-        "Error": {"Code": code, "Message": "no"},
-        "ResponseMetadata": {"HTTPStatusCode": status},
-    }
-    return ClientError(response, "PutItem")
-
-
-class FakeTable:
-    """What handlers use of ShardedTable, without the shards."""
-
-    name = "Audit"
-    endpoint = sharded_tables.Endpoint()
-
-    def __init__(self) -> None:
-        self.usage = Usage()
-        self.schema = Schema(
-            "Audit", KeyAttribute("path", "S"), KeyAttribute("at", "N"), Names("S", "_")
-        )
-        self.stored: list[dict[str, Any]] = []
-        self.errors: dict[int, Exception] = {}
-        self.asked: dict[str, Any] = {}
-        self.given_away = self.paused = 0
-
-    def pause(self) -> None:
-        self.paused += 1
-
-    def batch_write(self, items: list[dict[str, Any]]) -> BatchResult:
-        result = BatchResult()
-        for place, item in enumerate(items):
-            if place in self.errors:
-                result.failed.append((place, item, self.errors[place]))
-            else:
-                self.stored.append(item)
-                result.written += 1
-        return result
-
-    def query(self, **asked: Any) -> Iterator[dict[str, Any]]:
-        self.asked = asked
-        for item in self.stored[: asked["limit"]]:
-            self.given_away += 1
-            yield item
-
-    def page_token(self, key: Any, last: Any, **asked: Any) -> str:
-        return f"behind {last}"
-
-
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
-    """One fake table for all invocations of a test."""
-    fake = FakeTable()
-    client = SimpleNamespace(ends_at=0.0)
-    monkeypatch.setattr(sharded_tables, "warm", lambda name, writes: (fake, client))
-    return fake
-
-
-def set_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the stack would set, and the metrics' names."""
-    for name, value in {
-        "KEYHOP_TABLES": '["Audit"]',
-        "KEYHOP_SHARDING": json.dumps({"Audit": SHARDED}),
-        "KEYHOP_DRAIN_MACHINE": MACHINE,
-        "KEYHOP_START_DRAINS": "false",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "POWERTOOLS_METRICS_NAMESPACE": "Keyhop",
-        "POWERTOOLS_SERVICE_NAME": "enumerate-keys",
-    }.items():
-        monkeypatch.setenv(name, value)
+from tests.unit.sharding_fake import (
+    SECRET,
+    THROTTLED,
+    FakeTable,
+    item,
+    refusal,
+    set_environment,
+    stand_in,
+)
 
 
 @pytest.fixture
@@ -122,10 +39,6 @@ def table(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     set_environment(monkeypatch)
-
-
-def item(at: int, **more: Any) -> dict[str, Any]:
-    return {"path": SECRET, "at": at, **more}
 
 
 def test_traffic_is_reported_at_the_end_of_each_invocation_that_writes(table: FakeTable) -> None:
@@ -336,88 +249,3 @@ def test_no_request_is_sent_when_the_invocation_is_nearly_over() -> None:
     with pytest.raises(OutOfTime):
         timed.call("put_item")
     assert sent == ["put_item"]
-
-
-def test_a_page_has_items_and_a_token_while_more_are_left(table: FakeTable) -> None:
-    table.stored = [item(Decimal(n)) for n in range(5)]
-    event = {"table": "Audit", "key": SECRET, "limit": 2, "descending": True, "between": [1, None]}
-    page = query_sharded.handler(event, Context())
-    assert page == {"items": [item(0), item(1)], "count": 2, "pageToken": "behind 1"}
-    assert table.asked == {
-        "key": SECRET,
-        "between": (Decimal(1), None),
-        "descending": True,
-        "limit": 3,
-        "consistent": False,
-        "page_token": None,
-    }
-    last = query_sharded.handler({"table": "Audit", "key": SECRET, "limit": 5}, Context())
-    assert (last["count"], last["pageToken"]) == (5, None)
-
-
-def test_no_items_are_a_page_without_a_token(table: FakeTable) -> None:
-    page = query_sharded.handler({"table": "Audit", "key": SECRET}, Context())
-    assert page == {"items": [], "count": 0, "pageToken": None}
-    assert table.asked["limit"] == 101
-
-
-@pytest.mark.parametrize("content", ["a" * 390_000, "ä" * 190_000, "\x01" * 300_000])
-def test_an_answer_stays_below_what_lambda_takes(table: FakeTable, content: str) -> None:
-    table.stored = [item(Decimal(n), content=content) for n in range(100)]
-    page = query_sharded.handler({"table": "Audit", "key": SECRET}, Context())
-    assert len(json.dumps(page)) < 6_000_000
-    assert 0 < page["count"] < 100
-    assert page["pageToken"] == f"behind {page['count'] - 1}"
-    assert table.given_away == page["count"] + 1, "what does not fit is not read for nothing"
-
-
-def test_an_item_that_alone_is_too_large_is_given_all_the_same() -> None:
-    found = iter([item(1, content="a" * query_sharded.ANSWER_BYTES), item(2)])
-    items, last = query_sharded.take(found, 10, typed=False)
-    assert (len(items), last and last["at"]) == (1, 1)
-
-
-def test_a_typed_page_is_exact(table: FakeTable) -> None:
-    number = Decimal("0.1234567890123456789012345678901234567")
-    table.stored = [{"path": Binary(b"\xff"), "at": number, "tags": {"b", "a"}}]
-    event = {"table": "Audit", "key": {"B": "/w=="}, "typed": True, "between": [{"N": "0"}, None]}
-    page = query_sharded.handler(event, Context())
-    assert page["items"] == [
-        {"path": {"B": "/w=="}, "at": {"N": str(number)}, "tags": {"SS": ["a", "b"]}}
-    ]
-    assert (table.asked["key"], table.asked["between"]) == (b"\xff", (Decimal(0), None))
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ({"key": ""}, "key must be a text"),
-        ({"key": 7}, "key must be a text"),
-        ({"key": None}, "key must be a text"),
-        ({"key": {"B": "/w=="}}, 'with "typed": true'),
-        ({"key": {"N": "1"}, "typed": True}, "key must be a text"),
-        ({"key": {"B": "?"}, "typed": True}, "base64 text"),
-        ({"limit": 0}, "limit must be a whole number from 1 to 1,000"),
-        ({"limit": 1001}, "from 1 to 1,000"),
-        ({"limit": "9"}, "from 1 to 1,000"),
-        ({"limit": True}, "from 1 to 1,000"),
-        ({"between": 7}, "two sort keys"),
-        ({"between": [1]}, "two sort keys"),
-        ({"between": [{"N": "x"}, None], "typed": True}, "between is wrong"),
-        ({"descending": 1}, "descending must be true or false"),
-        ({"consistent": "no"}, "consistent must be true or false"),
-        ({"pageToken": 7}, "pageToken must be the text"),
-        ({"page_token": "x"}, "did you mean pageToken?"),
-    ],
-)
-def test_a_wrong_query_is_one_clear_sentence_without_the_key(
-    more: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(InvalidInput) as error:
-        QueryRequest.from_event({"table": "Audit", "key": SECRET, **more})
-    assert told in str(error.value)
-    assert SECRET not in str(error.value)
-
-
-def test_a_request_may_be_empty() -> None:
-    assert WriteRequest.from_event({"table": "Audit", "items": []}).items == []

@@ -35,6 +35,11 @@ def key_attribute(text: str) -> tuple[str, str | None]:
     return name, type_
 
 
+def show_keys(help: str) -> Decorator:
+    """How keys are shown."""
+    return output("--show-keys HOW", help=help, type=click.Choice(SHOW_KEYS))
+
+
 percent = number("a percentage, from 0 to 100", lambda value: 0 <= value <= 100)
 units_a_second = number("a number of write units a second, 0 or more", lambda value: value >= 0)
 
@@ -134,11 +139,7 @@ def action(*options: Decorator, argument: Decorator | None = None) -> Decorator:
     shared.max_read_rate,
     shared.give_up_after,
     shared.yes,
-    output(
-        "--show-keys HOW",
-        help="of ten items, before and after: full (default on a terminal), or digest",
-        type=click.Choice(SHOW_KEYS),
-    ),
+    show_keys("of ten items, before and after: full (default on a terminal), or digest"),
 )
 def plan(**options: Any) -> None:
     """Say what would become of the items, what it would cost, and whether an index would do.
@@ -381,11 +382,7 @@ def cancel(**options: Any) -> None:
 
 
 @action(
-    output(
-        "--show-keys HOW",
-        help="full: name some of the items that collide, and of the stragglers",
-        type=click.Choice(SHOW_KEYS),
-    ),
+    show_keys("full: name some of the items that collide, and of the stragglers"),
 )
 def status(**options: Any) -> None:
     """Show how far it is, what stands in its way, and what to do next.

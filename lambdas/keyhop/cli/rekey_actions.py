@@ -87,11 +87,11 @@ def status(command: PairCommand) -> int:
 
 def redrive(command: PairCommand) -> int:
     """What the functions gave up; 2 if some of it is left."""
-    pair, deployed = command.side().plan(), command.deployed
-    if deployed is None:
+    pair, stack = command.side().plan(), command.stack
+    if stack is None:
         raise CannotStart("No deployment is known to follow the tables: give --stack.")
     command.confirm(f"have what was given up of {command.table.name} and {command.to} settled")
-    done = deployed.seen(command.connection, pair).redrive()
+    done = stack.deployed(command.connection, pair).redrive()
     lines = [f"{counted(done.settled, 'message')} settled"]
     if done.left:
         lines.append(f"  {done.left:,} left, and stay in the queue: {done.why}")

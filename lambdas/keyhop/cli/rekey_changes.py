@@ -10,20 +10,18 @@ from keyhop.cli.rekey_pair import PairCommand
 from keyhop.dynamodb.client import aws_client, connect
 from keyhop.errors import CannotStart, KeyhopError
 from keyhop.rekey.control import Side
-from keyhop.rekey.cutover.assembly import Around, change_of
+from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
 from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.cutover.gates import Gate, are_open
 from keyhop.rekey.life_cycle.expiry import follow
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import TURNED
+from keyhop.rekey.side.figures import TURNED
 
 GATE_SHUT = DRIFT_FOUND
 """The exit status."""
 
 NOBODY = "no deployment is known to follow it (start --stack)"
-
-REQUEST_SECONDS = 2.0
-CONNECTIONS = 32
 
 
 def cutover(command: PairCommand) -> int:
@@ -97,20 +95,17 @@ def move_expiry(command: PairCommand) -> None:
 
 
 def _from_here(command: PairCommand, to: Side) -> Change:
-    """With requests that are answered soon, or not at all: a freeze has no time for others."""
-    options, deployed = command.options, command.deployed
+    """Made by this process, whatever follows the streams."""
+    options, stack = command.options, command.stack
     endpoint = command.connection.endpoint
-    if deployed is None:
-        around = Around(mapped=lambda: {"forward": NOBODY, "reverse": NOBODY})
-    else:
-        seen = deployed.seen(command.connection, command.side().plan())
-        around = Around(seen.failed, seen.mapped, seen.way_back)
     return change_of(
         connect(endpoint, CONNECTIONS, patience=REQUEST_SECONDS),
         command.to,
         to,
         aws_client("dynamodbstreams", endpoint),
-        around=around,
+        deployed=NotDeployed(NOBODY)
+        if stack is None
+        else stack.deployed(command.connection, command.side().plan()),
         accept=getattr(options, "accept", False),
         expect=getattr(options, "expect", None),
         freeze_limit=getattr(options, "freeze_limit", None),

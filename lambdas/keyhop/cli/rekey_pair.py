@@ -16,17 +16,18 @@ from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Step, Table, look_up
 from keyhop.errors import CannotStart, NotPermitted, RunConflict, TableNotFound
-from keyhop.rekey.control import Control, Direction
+from keyhop.rekey.control import Control, direction_from
 from keyhop.rekey.life_cycle.features import ClientOf
 from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX
+from keyhop.rekey.side.figures import DEPLOYMENT, FAILED
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import DEPLOYMENT, FAILED, Standing
+from keyhop.rekey.standing import Standing
 from keyhop.sharding.key.names import metadata_of
 from keyhop.tasks import tasks_of
 
 if TYPE_CHECKING:
-    from keyhop.cli.rekey_deployed import Deployed
+    from keyhop.cli.rekey_stack import RekeyStack
 
 TRIES = 10
 """Of a change of the control item, which others change too."""
@@ -74,21 +75,21 @@ class PairCommand:
         return side
 
     @cached_property
-    def deployed(self) -> "Deployed | None":
+    def stack(self) -> "RekeyStack | None":
         """By --stack, or as `start` has noted it; None without one."""
         name = self.options.stack
         if name is None:
             name = (self.side().told(DEPLOYMENT) or {}).get("stack")
         if name is None:
             return None
-        from keyhop.cli.rekey_deployed import Deployed  # with boto3's transfers
+        from keyhop.cli.rekey_stack import RekeyStack  # with boto3's transfers
 
-        return Deployed(name, self.connection.endpoint, self.options)
+        return RekeyStack(name, self.connection.endpoint, self.options)
 
     @property
-    def by_deployment(self) -> "Deployed | None":
+    def by_deployment(self) -> "RekeyStack | None":
         """Whose state machines are to do it: only as --stack says; else this process does it."""
-        return None if self.options.stack is None else self.deployed
+        return None if self.options.stack is None else self.stack
 
     def shards_of(self, stack: str | None) -> Callable[[Table], bool]:
         """Whether a table is sharded, as far as can be told from here: by the metadata table that a
@@ -105,8 +106,8 @@ class PairCommand:
         return is_sharded if stack else lambda table: False
 
     def followers(self) -> Followers | None:
-        """The mappings of the deployment's function; None without one."""
-        return None if self.deployed is None else self.deployed.followers()
+        """The event source mappings of the stack's function; None without one."""
+        return None if self.stack is None else self.stack.followers()
 
     def change(self, side: SideTable, change: Callable[[Control], Control]) -> Control:
         """Of the control item; returns what it is now."""
@@ -120,10 +121,10 @@ class PairCommand:
     def standing(self, side: SideTable) -> Standing:
         control = side.control()
         figures = side.all_told()
-        if self.deployed is not None:
-            failed = self.deployed.seen(self.connection, side.plan()).failed()
+        if self.stack is not None:
+            failed = self.stack.deployed(self.connection, side.plan()).failed()
             figures |= {} if failed is None else {FAILED: {"count": failed}}
-        direction: Direction = "forward" if control.serving == "source" else "reverse"
+        direction = direction_from(control.serving)
         return Standing(
             pair=side.plan(),
             control=control,

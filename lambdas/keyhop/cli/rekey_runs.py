@@ -19,11 +19,11 @@ from keyhop.jobs.request import Request
 from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.life_cycle.start import Starting
-from keyhop.rekey.pace import LAG, THROTTLE, pace_of
+from keyhop.rekey.pace import THROTTLE, pace_of
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.rekey.side.figures import DEPLOYMENT, LAG
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import DEPLOYMENT
 from keyhop.rekey.template.files import text_of
 from keyhop.scan.item_calls import write_units
 from keyhop.tasks import transform_of
@@ -45,7 +45,7 @@ def start(command: PairCommand) -> int:
             f"{command.to} serves already, or is about to: there is nothing to copy. See keyhop "
             "rekey status."
         )
-    deployed = command.deployed
+    deployed = command.stack
     is_sharded = command.shards_of(None if deployed is None else deployed.name)
     if not options.with_shards:
         check_unsharded(command.table, is_sharded)
@@ -104,7 +104,7 @@ def verify(command: PairCommand) -> int:
 
 def _pace(side: SideTable) -> list[str]:
     """How far the functions are behind, and what holds the copy back."""
-    lag = side.told(LAG)
+    lag = side.told(f"{LAG}.forward")
     pace = pace_of(side.told(THROTTLE), lag, time.time())
     told = [] if lag is None else [f"live writes {lag['seconds']:.1f} s behind"]
     return [*told, pace.reason] if pace.reason else told

@@ -8,6 +8,7 @@ from keyhop.cli.confirm import Facts
 from keyhop.cli.exit_status import DONE, FAILED
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_template import Designed, designed
+from keyhop.rekey.life_cycle import by_hand
 from keyhop.rekey.life_cycle.create import Creation
 from keyhop.rekey.life_cycle.end import Ending
 from keyhop.rekey.life_cycle.end import Options as Choices
@@ -25,7 +26,6 @@ def create(command: PairCommand) -> int:
         client_of=command.client_of,
         accepted=options.accept,
         adopt=options.adopt,
-        turns_stream_on=True,
         lease=options.lease,
     )
     if options.dry_run:
@@ -91,7 +91,7 @@ def complete(command: PairCommand) -> int:
     told = {
         "serves": command.to,
         source: kept,
-        "export": options.export or f"none; by hand: {ending.export_command(command.table)}",
+        "export": options.export or f"none; by hand: {by_hand.export(command.table.arn)}",
         "way back": "none after this, but another re-key",
     }
     act = f"end the re-key of {command.table.name} to {command.to}"

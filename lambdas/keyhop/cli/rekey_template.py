@@ -75,5 +75,4 @@ def _attribute(given: Given, default: KeyAttribute | None, source: KeySpace) -> 
     if given is None:
         return default
     name, type_ = given
-    known = {one.name: one.type for one in (*source.partition, source.sort) if one is not None}
-    return KeyAttribute(name, type_ or known.get(name, "S"))
+    return KeyAttribute(name, type_ or source.types.get(name, "S"))

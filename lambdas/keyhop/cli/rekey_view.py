@@ -6,8 +6,10 @@ from typing import Any
 
 from keyhop.dynamodb.values import to_json
 from keyhop.jobs.formats import json_text
+from keyhop.rekey.control import other_side
 from keyhop.rekey.pace import BACKFILL, THROTTLE
-from keyhop.rekey.standing import DEPLOYMENT, VERIFIED, Standing
+from keyhop.rekey.side.figures import DEPLOYMENT, VERIFIED
+from keyhop.rekey.standing import Standing
 from keyhop.wording import counted, duration
 
 MOST_SHOWN = 10
@@ -45,9 +47,7 @@ def standing_json(one: Standing, show_keys: bool = False) -> dict[str, Any]:
 def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
     """The status, for a person."""
     control = one.control
-    serves, follows = one.pair.source, one.pair.destination
-    if control.serving == "destination":
-        serves, follows = follows, serves
+    serves, follows = (one.pair.table(s) for s in (control.serving, other_side(control.serving)))
     yield f"{one.pair.source} -> {one.pair.destination}: {one.phase}"
     yield f"  means        {one.means}"
     yield f"  serves       {serves}"

@@ -41,6 +41,16 @@ class KeySpace:
     sort: KeyAttribute | None = None
 
     @property
+    def attributes(self) -> tuple[KeyAttribute, ...]:
+        """Of the whole primary key: those of the partition key, then the sort key's."""
+        return self.partition if self.sort is None else (*self.partition, self.sort)
+
+    @property
+    def types(self) -> dict[str, KeyType]:
+        """Of these, by their names."""
+        return {attribute.name: attribute.type for attribute in self.attributes}
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of the partition key's attributes."""
         return tuple(attribute.name for attribute in self.partition)

@@ -33,6 +33,17 @@ Stage = Literal["open", "closing", "frozen", "fenced", "turned"]
 Direction = Literal["forward", "reverse"]
 Share = Literal["work", "later", "pass"]
 
+
+def other_side(side: Side) -> Side:
+    """Of the two tables, the other one."""
+    return "destination" if side == "source" else "source"
+
+
+def direction_from(serving: Side) -> Direction:
+    """In which batches write while that table serves."""
+    return "forward" if serving == "source" else "reverse"
+
+
 LEASE_SECONDS = 30.0
 """While nothing changes, unless the re-key was created with another one."""
 
@@ -111,7 +122,7 @@ class Control:
         """The one in which batches may write now; None for none."""
         if not self.replicating or self.stage in ("fenced", "turned"):
             return None
-        return self._serving_direction
+        return direction_from(self.serving)
 
     def share_of(self, direction: Direction) -> Share:
         """What becomes of a batch that has noted that it began, and then read this item.
@@ -122,17 +133,9 @@ class Control:
         but for `later` not if it was there before: the batch that was killed may have written what
         it has not looked at, so it is under way until it has been worked.
         """
-        if direction != self._serving_direction:
+        if direction != direction_from(self.serving):
             return "pass"
         return "work" if self.direction == direction else "later"
-
-    @property
-    def _serving_direction(self) -> Direction:
-        return "forward" if self.serving == "source" else "reverse"
-
-    @property
-    def other(self) -> Side:
-        return "destination" if self.serving == "source" else "source"
 
     def following(self, standing: Standing) -> "tuple[Control | None, str]":
         """The next stage of a change that is under way; or None, and what is waited for.
@@ -165,7 +168,7 @@ class Control:
 
     def turned(self) -> "Control":
         """When no batch of the old direction is under way, and no claim is left."""
-        return replace(self._to("fenced", "turned"), serving=self.other)
+        return replace(self._to("fenced", "turned"), serving=other_side(self.serving))
 
     def opened(self) -> "Control":
         """The end of a change."""

@@ -13,7 +13,7 @@ DIGEST_BYTES = 16
 
 
 def key_digest(key: Key) -> bytes:
-    """Of a primary key."""
+    """Of a primary key: what stands for it where people may look, as keys are personal data."""
     return _digest(b"".join(_named(name, distinct_bytes(key[name])) for name in sorted(key)))
 
 

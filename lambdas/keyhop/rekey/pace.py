@@ -3,7 +3,6 @@
 What is told in the side table, under these names:
 
     throttle     {"rate": write units a second of all workers, or null, "paused": true or false}
-    lag.forward  {"seconds": how far the stream's slowest shard is behind, "at"}
     backfill     {"run", "started", "began", "ended": null while it is under way, "counts"}
     unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: as the last
                  backfill, or verify of everything, has found it
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-THROTTLE, LAG, BACKFILL, UNMAPPABLE = "throttle", "lag.forward", "backfill", "unmappable"
+THROTTLE, BACKFILL, UNMAPPABLE = "throttle", "backfill", "unmappable"
 """Names of figures (side/table.SideTable.tell)."""
 
 SLOWS_AT_SECONDS = 30.0

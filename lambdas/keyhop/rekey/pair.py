@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from keyhop.rekey.control import Side
+
 SIDE_SUFFIX = ".rekey"
 """The side table is called as the destination, with this at the end."""
 
@@ -29,6 +31,10 @@ class Pair:
     def side(self) -> str:
         """The side table's name."""
         return self.destination + SIDE_SUFFIX
+
+    def table(self, side: Side) -> str:
+        """The name of the source, or of the destination."""
+        return self.source if side == "source" else self.destination
 
     @property
     def digest(self) -> str:

@@ -1,6 +1,6 @@
 """How far a re-key is, what stands in its way, and what to do next. Pure.
 
-Figures come from the side table's items `told`: each is a JSON object, by its name here.
+Figures are those of the side table (side/figures.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,22 +10,9 @@ from typing import Any, Literal
 from keyhop.rekey.control import Control, Stage
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import LAG, SHADOWED, Claim, Unmapped
+from keyhop.rekey.side.figures import COPIED, ENDING, FAILED, LAG, VERIFIED
+from keyhop.rekey.side.layout import SHADOWED, Claim, Unmapped
 from keyhop.wording import counted, duration
-
-VERIFIED, FAILED, DEPLOYMENT = "verify", "failures", "deployment"
-"""Names of figures.
-
-backfill    run, began, ended (null while it is under way), counts (copied, there, claimed, ...)
-throttle    rate: write units a second of the backfill (null: as it was begun), paused
-verify      run, at, finished, share (1: of everything), items, what was found (compare/outcome.py),
-            left: of that, what was not repaired
-lag.D       seconds, at; D is forward or reverse
-failures    count: batches that failed, and wait in a queue (seen, and not told)
-deployment  stack: whose function follows the streams
-"""
-COPIED, ENDING = "copied", "ending"
-"""Told by `create` at its end, and by whoever ends it all: how (life_cycle/create.py, end.py)."""
 
 LAG_SECONDS = 2.0
 VERIFY_SECONDS = 24 * 3600.0

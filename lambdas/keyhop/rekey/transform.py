@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.items import Item, value_bytes
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Key
 
-KeySchemaOf = KeySpace
-"""A table's primary key, with types: what `dynamodb/schema.keyspace_of` says of a table."""
-
 Kind = Literal["bijective", "recoverable"]
+
+MOST_KEY_BYTES = (2048, 1024)
+"""Of a partition key and of a sort key (AWS documentation)."""
 
 
 class Unmappable(ValueError):
@@ -32,7 +32,7 @@ class KeyNames:
     sort: str | None = None
 
     @classmethod
-    def of_schema(cls, schema: KeySchemaOf) -> "KeyNames":
+    def of_schema(cls, schema: KeySpace) -> "KeyNames":
         (partition,) = schema.partition
         return cls(partition.name, None if schema.sort is None else schema.sort.name)
 
@@ -83,3 +83,19 @@ class Transform(ABC):
         except Unmappable:
             return None
         return None if here is None else self.source.of(here)
+
+
+def check_key(names: KeyNames, item: Item) -> None:
+    """Raises Unmappable for a key that the service would not take."""
+    for name, most in zip(names.all, MOST_KEY_BYTES, strict=False):
+        value = item.get(name, {})
+        text = value.get("S")
+        if text and len(text) * 4 <= most:
+            continue
+        if value.keys().isdisjoint(("S", "N", "B")):
+            raise Unmappable(f"{name!r} is a key, and would be missing")
+        size = value_bytes(value)
+        if not size:
+            raise Unmappable(f"{name!r} is a key, and would be empty")
+        if size > most:
+            raise Unmappable(f"{name!r} would have {size:,} bytes; {most:,} are most")

@@ -17,7 +17,8 @@ from threading import Event, Lock
 
 from keyhop.dynamodb.client import CONNECT_SECONDS
 from keyhop.errors import RunConflict
-from keyhop.rekey.pace import BACKFILL, LAG, THROTTLE, Pace, pace_of, why_not_mine
+from keyhop.rekey.pace import BACKFILL, THROTTLE, Pace, pace_of, why_not_mine
+from keyhop.rekey.side.figures import LAG
 from keyhop.rekey.side.table import SideTable
 from keyhop.scan.reader import pause
 
@@ -83,7 +84,7 @@ class Valve:
             raise RunConflict(f"{why}: nothing more is written for the run {self._run!r}.")
         if control.stage != "open":
             return replace(self._pace, share=0.0, reason="the serving table changes"), looked_at
-        pace = pace_of(self._side.told(THROTTLE), self._side.told(LAG), self._now())
+        pace = pace_of(self._side.told(THROTTLE), self._side.told(f"{LAG}.forward"), self._now())
         if pace != self._pace:
             self._changed(pace)
         return pace, looked_at

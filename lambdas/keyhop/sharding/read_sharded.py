@@ -137,7 +137,7 @@ class ReadSharded:
         space = keyspace_of(description)
         names = Names(found.partition[0].type, self._separator)
         schema = Schema(self._name, found.partition[0], found.sort[0], names)
-        own = tuple(one.name for one in (*space.partition, space.sort) if one is not None)
+        own = tuple(space.types)
         threads = ThreadPoolExecutor(READING_THREADS, "keyhop-top")
         metadata = cast(Any, _FixedShards(requests, schema, self._shards))
         return _Source(Reader(metadata, threads, ()), found.sort[0].name, own, None)

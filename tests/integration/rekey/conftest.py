@@ -1,6 +1,6 @@
 """Jobs of a re-key, each in a directory of its own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from keyhop.tasks import tasks_of
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, transform_of
+from tests.integration.rekey.pairs import BY_DAY, Pairs
 
 Begin = Callable[..., LocalJob]
 
@@ -75,3 +76,20 @@ def _begun(job: LocalJob) -> LocalJob:
     finally:
         job.journal.store.unlock()  # type: ignore[attr-defined]
     return job
+
+
+@pytest.fixture
+def pairs(dynamodb_local_url: str) -> Iterator[Pairs]:
+    database = Database("dynamodb_local", dynamodb_local_url)
+    pair = Pairs(database)
+    yield pair
+    for name in (pair.source, pair.destination, f"{pair.destination}.rekey"):
+        if name in database.tables():
+            database.client.delete_table(TableName=name)
+
+
+@pytest.fixture
+def template(tmp_path: Path) -> Path:
+    path = tmp_path / "by-day.yaml"
+    path.write_text(BY_DAY)
+    return path

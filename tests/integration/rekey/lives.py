@@ -85,9 +85,7 @@ class Life:
     now: float = 1_800_000_000.0
 
     def creation(self, client: Any = None, **more: Any) -> Creation:
-        return Creation(
-            self._connection(client), self.pair, KEYS, **{"turns_stream_on": True, **more}
-        )
+        return Creation(self._connection(client), self.pair, KEYS, **more)
 
     def starting(self, client: Any = None) -> Starting:
         return Starting(self._connection(client), self.pair, self.followers, lambda: self.now)

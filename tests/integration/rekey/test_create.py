@@ -101,12 +101,6 @@ def test_a_stream_with_keys_only_is_told_and_not_changed(
     assert life.described(table_name)["StreamSpecification"] == stream
 
 
-def test_a_stream_that_is_off_is_turned_on_only_if_that_was_said(life: Life) -> None:
-    with pytest.raises(CannotStart, match="is off"):
-        life.creation(turns_stream_on=False).step()
-    assert life.pair.side not in life.database.tables()
-
-
 def test_a_side_table_of_somebody_else_s_is_left_alone(life: Life) -> None:
     life.database.create(life.pair.side)
     life.database.fill(life.pair.side, [{"pk": {"S": "plan"}, "sk": {"S": "mine"}}])

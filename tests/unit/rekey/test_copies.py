@@ -115,7 +115,7 @@ def until_done(step: Callable[[], Step]) -> None:
 
 
 def creation(cloud: Connection) -> Creation:
-    return Creation(cloud, PAIR, KEYS, client_of, accepted=("unseen",), turns_stream_on=True)
+    return Creation(cloud, PAIR, KEYS, client_of, accepted=("unseen",))
 
 
 def seen(cloud: Connection, name: str) -> Features:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from keyhop.cli.rekey import ACCEPTS as OFFERED
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Table
 from keyhop.rekey.life_cycle.copying import moved_policy
@@ -246,3 +247,7 @@ def test_a_policy_is_moved_for_this_table_and_not_for_one_whose_name_begins_so()
     policy = f'["{ARN}", "{ARN}/index/*", "{ARN}Old"]'
     there = ARN + "ByTenant"
     assert moved_policy(policy, ARN, there) == f'["{there}", "{there}/index/*", "{ARN}Old"]'
+
+
+def test_the_command_offers_each_word_by_which_something_is_accepted() -> None:
+    assert OFFERED == ACCEPTS

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 
-from keyhop.rekey.worker.protocol import Call, Claim, Kind, Outcome, Protocol, Work, claims_of
+from keyhop.rekey.worker.protocol import Call, Claim, Kind, Outcome, Protocol, Work
 
 PROTOCOL = Protocol(place_of=lambda image: image[0] if isinstance(image, tuple) else None)
 AT_D, AT_E, CHANGED = ("d", 1), ("e", 1), ("d", 2)
@@ -75,10 +75,3 @@ def test_a_claim_is_settled_as_long_as_it_is_ones_own() -> None:
     work = PROTOCOL.answered(work, AT_D)
     assert PROTOCOL.call(work) == Call(Kind.WRITE, "s", "d", AT_D, fence="mine")
     assert PROTOCOL.call(PROTOCOL.answered(work, Outcome.OVERTAKEN)) is None
-
-
-def test_verify_claims_for_who_wants_a_place_and_who_has_it() -> None:
-    assert claims_of("d", "s", "o") == (Claim("d", "s"), Claim("d", "o"))
-    assert claims_of("d", "s", "s") == (Claim("d", "s"),)
-    assert claims_of("d", None, "o") == (Claim("d", "o"),)
-    assert claims_of("d", None, Outcome.FOREIGN) == ()

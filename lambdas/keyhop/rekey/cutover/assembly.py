@@ -1,46 +1,32 @@
-"""A cutover or a rollback of a re-key that is there: what it is done with, and what the gates see.
-
-What only a deployment has (the function that follows the streams, its failure queue) is handed in.
-"""
+"""A cutover or a rollback of a re-key that is there: what it is made of, and what the gates see."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import Connection
-from keyhop.errors import KeyhopError
-from keyhop.rekey.control import Control, Direction, Side
+from keyhop.rekey.control import Control, Side, direction_from, other_side
 from keyhop.rekey.cutover.change import Change
+from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
 from keyhop.rekey.cutover.gates import Gate, Seen, gates_of
 from keyhop.rekey.cutover.markers import Markers
 from keyhop.rekey.opening import side_table
 from keyhop.rekey.pace import BACKFILL
-from keyhop.rekey.side.layout import LAG
+from keyhop.rekey.side.figures import LAG, VERIFIED
 from keyhop.rekey.side.table import SideTable
-from keyhop.scan.item_calls import ItemCalls
-
-VERIFY = "verify"
-"""What verify tells (compare/outcome.py)."""
 
 MOST_LISTED = 100
 """Of claims, and of items that cannot be mapped: more are not counted."""
 
+REQUEST_SECONDS = 2.0
+"""For an answer: a freeze has no time for requests that take longer."""
+
+CONNECTIONS = 32
+
 PATIENCE_SECONDS = 4.0
 """For requests that are throttled, in a freeze: it is called off rather than to wait for long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What a deployment knows. failed: messages in the failure queue, None if it cannot be seen.
-    mapped: what is wrong with each direction's mapping (gates.Seen). way_back: gates.Seen.
-    """
-
-    failed: Callable[[], int | None] = lambda: 0
-    mapped: Callable[[], Mapping[Direction, str]] = dict
-    way_back: Callable[[Side], str | None] = lambda side: None
 
 
 def change_of(
@@ -49,7 +35,7 @@ def change_of(
     to: Side,
     streams: Any,
     *,
-    around: Around | None = None,
+    deployed: Deployed | NotDeployed = NotDeployed(),  # noqa: B008 frozen
     accept: bool = False,
     expect: int | None = None,
     freeze_limit: float | None = None,
@@ -64,17 +50,16 @@ def change_of(
     that cannot be mapped back are lost. expect: how many routers must have reported. check: as of
     Change. more: as of ItemCalls.
     """
-    clock, around = clock or SystemClock(), around or Around()
+    clock = clock or SystemClock()
     more = {"patience": PATIENCE_SECONDS, **more}
     side = side_table(connection, destination, now=clock.time, **more)
     pair = side.plan()
-    serving: Side = "source" if to == "destination" else "destination"
-    table = pair.source if serving == "source" else pair.destination
-    given = (connection, table, serving, side, streams, clock)
+    serving = other_side(to)
+    given = (connection, pair.table(serving), serving, side, streams, clock)
     drain = Markers(*given, chance=chance, pool=pool, **more)
 
     def look(control: Control) -> list[Gate]:
-        return gates_of(seen_of(side, control, to, clock, around, expect), to, accept)
+        return gates_of(seen_of(side, control, to, clock, deployed, expect), to, accept)
 
     return Change(to, side, drain, clock, look, told, freeze_limit, check)
 
@@ -84,12 +69,12 @@ def seen_of(
     control: Control,
     to: Side,
     clock: Clock,
-    around: Around,
+    deployed: Deployed | NotDeployed,
     expect: int | None = None,
 ) -> Seen:
     """What the gates go by, as it is now."""
-    direction: Direction = "forward" if to == "destination" else "reverse"
-    verified = side.told(VERIFY)
+    direction = direction_from(other_side(to))
+    verified = side.told(VERIFIED)
     unmappable = len(side.all_unmapped(direction, MOST_LISTED))
     if to == "destination":  # which a verify counts too
         unmappable = max(unmappable, int((verified or {}).get("unmappable", 0)))
@@ -99,34 +84,12 @@ def seen_of(
         now=clock.time(),
         claims=len(side.claims(direction, MOST_LISTED)),
         unmappable=unmappable,
-        failed=around.failed(),
+        failed=deployed.failed(),
         verified=verified,
         backfill=side.told(BACKFILL),
         lag=side.told(f"{LAG}.{direction}"),
         clients=side.clients(),
         expected=control.expected_clients if expect is None else expect,
-        way_back=around.way_back("source" if to == "destination" else "destination"),
-        mapped=around.mapped(),
+        way_back=deployed.way_back(other_side(to)),
+        mapped=deployed.mapped(),
     )
-
-
-class Probe(ItemCalls):
-    """Writes of one table that must be refused: they prove the right and the path."""
-
-    def why_not(self, key: Mapping[str, Any]) -> str:
-        """Why it cannot be written; empty if it can. key: a primary key that nobody has."""
-        name = next(iter(key))
-        never: dict[str, Any] = {
-            "ConditionExpression": "attribute_exists(#p) AND attribute_not_exists(#p)",
-            "ExpressionAttributeNames": {"#p": name},
-        }
-        try:
-            put = self._write("put_item", 1.0, 1.0, TableName=self._table, Item=dict(key), **never)
-            gone = self._write(
-                "delete_item", 1.0, 1.0, TableName=self._table, Key=dict(key), **never
-            )
-        except KeyhopError as error:
-            return str(error)
-        if put.refused is None or gone.refused is None:
-            return "a write was made that must be refused"
-        return ""

@@ -17,7 +17,14 @@ from typing import Any, Literal, Protocol
 
 from keyhop.clock import Clock
 from keyhop.errors import GaveUp, KeyhopError
-from keyhop.rekey.control import SHORT_LEASE_SECONDS, Control, Direction, Side
+from keyhop.rekey.control import (
+    SHORT_LEASE_SECONDS,
+    Control,
+    Direction,
+    Side,
+    direction_from,
+    other_side,
+)
 from keyhop.rekey.cutover.gates import Gate, are_open
 from keyhop.rekey.cutover.markers import Rehearsal
 
@@ -141,7 +148,7 @@ class Change:
                 return Next("called off", control, why=OVERTAKEN)
             return self._close(control)
         if control.serving == self.to:
-            return self.abort(f"A change to the {control.other} was under way.")
+            return self.abort(f"A change to the {other_side(control.serving)} was under way.")
         settled = last.get("control", {}).get("revision") == control.revision
         return self._freeze(control) if settled else Next("wait", control, control.settle)
 
@@ -246,7 +253,7 @@ class Change:
         return f"{left} of {len(markers)} shards have not shown their marker" if left else ""
 
     def _at_work(self, control: Control) -> str:
-        direction: Direction = "forward" if control.serving == "source" else "reverse"
+        direction = direction_from(control.serving)
         if batches := len(self.side.open_batches(direction)):
             return f"{batches} batches are under way"
         return "claims are left" if self.side.claims(direction, 1) else ""

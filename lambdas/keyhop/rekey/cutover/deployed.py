@@ -9,13 +9,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.errors import AwsRefused
 from keyhop.rekey.control import Direction, Side
+from keyhop.rekey.cutover.probe import PROBE
 from keyhop.rekey.pair import Pair
 from keyhop.streams.dead_letters import messages_in
-
-PROBE = "probe"
-"""Of the event by which Replicate is asked to try a table: {"probe": the table's name}; it answers
-{"why_not": text}, empty if it can be written.
-"""
 
 GIVEN_UP = "rekey"
 """In a message of the failure queue: the pair's destination; beside it `direction`, `key`, and
@@ -68,8 +64,7 @@ class Deployed:
 
     def way_back(self, side: Side) -> str | None:
         """Why Replicate could not write this table; empty if it can."""
-        table = self.pair.source if side == "source" else self.pair.destination
-        return self._asked(json.dumps({PROBE: table}))
+        return self._asked(json.dumps({PROBE: self.pair.table(side)}))
 
     def redrive(self) -> Redriven:
         """Have Replicate settle what it gave up of this pair: that leaves the queue. Raises
@@ -101,6 +96,24 @@ class Deployed:
         if "FunctionError" in answer:
             return f"the function failed ({told.get('errorType', 'it did not say why')})"
         return str(told.get("why_not", "the function does not know this question"))
+
+
+@dataclass(frozen=True, slots=True)
+class NotDeployed:
+    """The same where no deployment is known. why: that nobody follows the streams; empty where that
+    is not asked.
+    """
+
+    why: str = ""
+
+    def failed(self) -> int | None:
+        return 0
+
+    def mapped(self) -> dict[Direction, str]:
+        return {"forward": self.why, "reverse": self.why} if self.why else {}
+
+    def way_back(self, side: Side) -> str | None:
+        return None
 
 
 def _given_up(body: str) -> Any:

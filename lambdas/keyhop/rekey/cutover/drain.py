@@ -69,8 +69,7 @@ def uncovered(shards: Sequence[Shard], known: Collection[str]) -> list[str]:
 
 def random_key(space: KeySpace, chance: random.Random, partition: Key | None = None) -> Key:
     """A primary key that nobody has; partition: with this partition key, if there is a sort key."""
-    attributes = [*space.partition, *([space.sort] if space.sort else [])]
-    drawn = {one.name: _random_value(one, chance) for one in attributes}
+    drawn = {one.name: _random_value(one, chance) for one in space.attributes}
     return {**drawn, **(partition or {})}
 
 

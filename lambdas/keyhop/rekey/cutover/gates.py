@@ -5,11 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.rekey.control import Control, Direction, Side
+from keyhop.rekey.standing import LAG_SECONDS, STALE_SECONDS, VERIFY_SECONDS
 from keyhop.wording import counted, duration
-
-VERIFIED_WITHIN_SECONDS = 24 * 3600.0
-MOST_LAG_SECONDS = 2.0
-LAG_TOLD_WITHIN_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ def _verified(seen: Seen) -> Gate:
     age = seen.now - float(told.get("at", 0))
     differing = int(told.get("left", 0))
     says = f"{counted(differing, 'difference')} {duration(max(0.0, age))} ago"
-    is_open = differing == 0 and age < VERIFIED_WITHIN_SECONDS
+    is_open = differing == 0 and age < VERIFY_SECONDS
     return _gate("verified", is_open, says, f"{remedy}, until it finds none")
 
 
@@ -132,14 +129,14 @@ def _would_lose(seen: Seen, accept: bool) -> Gate:
 def _lag(seen: Seen) -> Gate:
     told = seen.lag or {}
     age = seen.now - float(told.get("at", 0))
-    if age > LAG_TOLD_WITHIN_SECONDS:
+    if age > STALE_SECONDS:
         # Of a table at rest nothing is to be told; the rehearsal of the drain tells.
         says = "nobody has told how far the other table is behind"
         return Gate("lag", True, f"{says} lately" if told else says)
     seconds = float(told["seconds"])
     says = f"the other table is {seconds:.1f} seconds behind"
     remedy = "slow the copy down (keyhop rekey throttle), or wait"
-    return _gate("lag", seconds < MOST_LAG_SECONDS, says, remedy)
+    return _gate("lag", seconds < LAG_SECONDS, says, remedy)
 
 
 def _failures(seen: Seen) -> Gate:

@@ -2,31 +2,25 @@
 
 import random
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from keyhop.clock import Clock
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import error_code
-from keyhop.dynamodb.schema import KeySpace, keyspace_of
 from keyhop.dynamodb.values import Key, canonical, from_json, to_json
-from keyhop.errors import AwsRefused, CannotStart, GaveUp
+from keyhop.errors import CannotStart, GaveUp
 from keyhop.rekey.control import Side
-from keyhop.rekey.cutover.drain import Shard, keys_by_open_shard, random_key, uncovered
+from keyhop.rekey.cutover.drain import keys_by_open_shard, random_key, uncovered
+from keyhop.rekey.cutover.stream import StreamCalls
+from keyhop.rekey.side.figures import MARKER_KEYS
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.side.table import SideTable
-from keyhop.scan.item_calls import ItemCalls
-
-KEYS = "marker keys"
-"""What the side table is told, by side: keys by the shards that they lie in."""
 
 THREADS = 16
 MOST_MARKERS = 3_000
 """To find a key of each shard. Of those of equal width, 300 are found so, for 9,000 write units."""
-
-TRIMMED = "TrimmedDataAccessException"
 
 LOOKS = 8
 LOOK_SECONDS = 0.25
@@ -45,8 +39,8 @@ class Rehearsal:
     seconds: float
 
 
-class Markers(ItemCalls):
-    """Those of one table of a pair. streams: boto3's client `dynamodbstreams`; stream: its ARN."""
+class Markers(StreamCalls):
+    """Those of one table of a pair. The others are as of StreamCalls."""
 
     def __init__(
         self,
@@ -61,15 +55,13 @@ class Markers(ItemCalls):
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> None:
-        super().__init__(connection, table, slows=False, **more)
+        super().__init__(connection, table, streams, slows=False, **more)
         self._which = which
         self._side = side
-        self._streams = streams
         self._time = clock
         self._pool = pool
         self._chance = chance or random.SystemRandom()
         self._known: dict[str, Key] = {}
-        self._described: dict[str, Any] = {}
 
     # --- before writes are frozen ---
 
@@ -115,9 +107,8 @@ class Markers(ItemCalls):
             self._look_for(keys, places)
             self.forget(markers)
             hints = True
-        self._side.tell(
-            f"{KEYS} {self._which}", {shard: to_json(key) for shard, key in self._known.items()}
-        )
+        known = {shard: to_json(key) for shard, key in self._known.items()}
+        self._side.tell(f"{MARKER_KEYS} {self._which}", known)
 
     def sweep(self) -> None:
         """Remove what an attempt has left behind that was killed."""
@@ -153,39 +144,10 @@ class Markers(ItemCalls):
         """They are not looked for any more."""
         self._each(self._side.drop_marker, markers)
 
-    def shards(self) -> list[Shard]:
-        """All that the stream still has."""
-        found: list[Shard] = []
-        start: dict[str, Any] = {}
-        while True:
-            told = self._ask("describe_stream", StreamArn=self.stream, **start)["StreamDescription"]
-            found += map(Shard.of, told["Shards"])
-            if "LastEvaluatedShardId" not in told:
-                return found
-            start = {"ExclusiveStartShardId": told["LastEvaluatedShardId"]}
-
     # --- requests ---
 
-    @property
-    def stream(self) -> str:
-        """Its ARN; raises CannotStart."""
-        arn = self._table_described.get("LatestStreamArn")
-        if not arn:
-            raise CannotStart(f"Table {self._table!r} has no stream: keyhop rekey start.")
-        return str(arn)
-
-    @property
-    def _space(self) -> KeySpace:
-        return keyspace_of(self._table_described)
-
-    @property
-    def _table_described(self) -> Mapping[str, Any]:
-        if not self._described:
-            self._described = self._requester.call("describe_table", TableName=self._table)["Table"]
-        return self._described
-
     def _told(self) -> dict[str, Key]:
-        told = self._side.told(f"{KEYS} {self._which}") or {}
+        told = self._side.told(f"{MARKER_KEYS} {self._which}") or {}
         return {shard: from_json(key) for shard, key in told.items()}
 
     def _missing(self) -> list[str]:
@@ -251,16 +213,6 @@ class Markers(ItemCalls):
             if not places:
                 return
 
-    def _records(self, shard: str, place: str) -> Any:
-        try:
-            return self._ask("get_records", ShardIterator=place)
-        except AwsRefused as error:
-            if error_code(error.__cause__ or error) != TRIMMED:
-                raise
-            # What the iterator pointed to is gone: of DynamoDB Local also in an empty shard.
-            place = self._iterator(shard, "TRIM_HORIZON")
-            return self._ask("get_records", ShardIterator=place)
-
     def _hinted(self, shards: Sequence[str]) -> list[Key]:
         """Keys beside such as have come in these shards; none in a table without a sort key."""
         space = self._space
@@ -278,15 +230,6 @@ class Markers(ItemCalls):
                 if told["Records"] or not place:
                     break
         return found
-
-    def _iterator(self, shard: str, kind: str) -> str:
-        answer = self._ask(
-            "get_shard_iterator", StreamArn=self.stream, ShardId=shard, ShardIteratorType=kind
-        )
-        return str(answer["ShardIterator"])
-
-    def _ask(self, operation: str, **parameters: Any) -> Any:
-        return self._requester.patiently(lambda: getattr(self._streams, operation)(**parameters))
 
 
 _SPLIT = (

@@ -3,12 +3,6 @@
 Each step does the one thing that can be done next. Before a table is made, that is noted; so who
 was killed, or is not alone, goes on where the other was, and nobody takes for his own a table that
 was there before.
-
-    told          holds
-    destination   {"identity": "" before it is made, "adopted": whether it was there, and empty}
-    copied        what became of each feature (rows of likeness.py); noted when all is put
-    ttl           {"attribute": ...}: to be turned on after the cutover; null for none
-    stream        {"turned_on": true, "arn": "" before that}: only if `create` turned it on
 """
 
 from collections.abc import Collection, Mapping
@@ -24,14 +18,12 @@ from keyhop.dynamodb.tables import BUSY, Step, Table, ask, look_up, request, upd
 from keyhop.errors import CannotStart, RunConflict, TableNotFound
 from keyhop.rekey.control import LEASE_SECONDS, Control
 from keyhop.rekey.life_cycle.copying import Copying
-from keyhop.rekey.life_cycle.features import ClientOf, gather, ttl_of
+from keyhop.rekey.life_cycle.features import ClientOf, Features, gather, ttl_of
 from keyhop.rekey.life_cycle.likeness import VIEW, Likeness, encryption_of, likeness
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import KEYS, TTL
+from keyhop.rekey.side.figures import COPIED, DESTINATION, ENDING, STREAM, TTL
+from keyhop.rekey.side.layout import KEYS
 from keyhop.rekey.side.table import SideTable, table_request
-
-DESTINATION, COPIED, STREAM, ENDING = "destination", "copied", "stream", "ending"
-"""Names of what is told in the side table; `ending` by end.py."""
 
 NONE_WAS_MADE: Mapping[str, Any] = {"identity": "", "adopted": False}
 
@@ -39,8 +31,7 @@ NONE_WAS_MADE: Mapping[str, Any] = {"identity": "", "adopted": False}
 @dataclass(frozen=True, slots=True)
 class Creation:
     """keys: the destination's. accepted: words of likeness.ACCEPTS. adopt: a destination that is
-    there already is taken, if it is empty and has these keys. turns_stream_on: the source's stream,
-    if it is off; else that is refused. lease: see Control.long_lease.
+    there already is taken, if it is empty and has these keys. lease: see Control.long_lease.
     """
 
     connection: Connection
@@ -49,13 +40,11 @@ class Creation:
     client_of: ClientOf | None = None
     accepted: Collection[str] = ()
     adopt: bool = False
-    turns_stream_on: bool = False
     lease: float = LEASE_SECONDS
 
     def look(self) -> Likeness:
         """What would be made; nothing is."""
-        features = gather(self.connection, self._source(), self.client_of)
-        return likeness(features, self.pair.destination, self.keys, self.accepted)
+        return self._likeness(self._source())[1]
 
     def step(self) -> Step:
         """Raises CannotStart, RunConflict and others; then nothing more than before was done."""
@@ -64,7 +53,7 @@ class Creation:
         destination = found(self.connection, self.pair.destination)
         table = found(self.connection, self.pair.side)
         if table is None:
-            self._check_all(source, destination)
+            self._check_all(destination)
             self._make(self._side_request(source))
             return Step(False, f"making the side table {self.pair.side}")
         if table.status != "ACTIVE":
@@ -73,7 +62,7 @@ class Creation:
         self._write_plan(side, table)
         made = side.told(DESTINATION)
         if made is None:
-            made = self._begin(side, source, destination)
+            made = self._begin(side, destination)
         if destination is None:
             if made["identity"]:
                 raise RunConflict(
@@ -97,13 +86,17 @@ class Creation:
             return Step(False, "waiting until the destination takes its settings")
         return self._stream_step(side, source)
 
+    def _likeness(self, source: Table) -> tuple[Features, Likeness]:
+        features = gather(self.connection, source, self.client_of)
+        return features, likeness(features, self.pair.destination, self.keys, self.accepted)
+
     def _source(self) -> Table:
         table = look_up(self.connection, self.pair.source)
         table.source()
         check_stream_view(table)
         return table
 
-    def _check_all(self, source: Table, destination: Table | None) -> None:
+    def _check_all(self, destination: Table | None) -> None:
         """What can be refused, before anything is made."""
         if self.pair.source == self.pair.destination:
             raise CannotStart("The destination must be another table than the source.")
@@ -111,7 +104,6 @@ class Creation:
             self._unrefused()
         else:
             self._check_adopted(destination)
-        self._check_stream(source)
 
     def _unrefused(self) -> Likeness:
         looked = self.look()
@@ -123,13 +115,6 @@ class Creation:
             )
             raise CannotStart(f"The destination would not be as the source is: {told}.")
         return looked
-
-    def _check_stream(self, source: Table) -> None:
-        if source.stream is None and not self.turns_stream_on:
-            raise CannotStart(
-                f"The stream of {self.pair.source!r} is off, and a re-key follows it: let it be "
-                f"turned on, with {VIEW}."
-            )
 
     def _check_adopted(self, destination: Table) -> None:
         if not self.adopt:
@@ -179,9 +164,9 @@ class Creation:
         if side.told(ENDING) is not None:
             raise RunConflict("This re-key is being ended: let cancel or complete come to its end.")
 
-    def _begin(self, side: SideTable, source: Table, destination: Table | None) -> dict[str, Any]:
+    def _begin(self, side: SideTable, destination: Table | None) -> dict[str, Any]:
         """Note that the destination is going to be made, or adopted."""
-        self._check_all(source, destination)
+        self._check_all(destination)
         made = {**NONE_WAS_MADE, "adopted": destination is not None}
         side.tell(DESTINATION, made)
         return made
@@ -189,8 +174,7 @@ class Creation:
     def _copied(
         self, side: SideTable, source: Table, destination: Table, made: Mapping[str, Any]
     ) -> bool:
-        features = gather(self.connection, source, self.client_of)
-        alike = likeness(features, self.pair.destination, self.keys, self.accepted)
+        features, alike = self._likeness(source)
         if not made["adopted"]:
             indexes = alike.indexes
             if not Copying(self.connection, features, destination, indexes, self.client_of).all():
@@ -202,7 +186,6 @@ class Creation:
     def _stream_step(self, side: SideTable, source: Table) -> Step:
         turned_on = side.told(STREAM)
         if source.stream is None:
-            self._check_stream(source)
             if source.status != "ACTIVE":
                 return waiting(source)
             side.tell(STREAM, {"turned_on": True, "arn": ""})
@@ -219,8 +202,7 @@ class Creation:
 
     def _side_request(self, source: Table) -> dict[str, Any]:
         """It holds keys of items: encrypted as they are; and found by the same tags."""
-        features = gather(self.connection, source, self.client_of)
-        alike = likeness(features, self.pair.destination, self.keys, self.accepted)
+        features, alike = self._likeness(source)
         own = {"SSESpecification": encryption_of(features), "Tags": alike.request.get("Tags")}
         return {**table_request(self.pair.side), **{k: v for k, v in own.items() if v}}
 
@@ -278,5 +260,4 @@ def check_stream_view(source: Table) -> None:
 
 def shown_keys(keys: KeySpace) -> str:
     """For messages."""
-    attributes = [*keys.partition, *([keys.sort] if keys.sort else ())]
-    return ", ".join(f"{one.name} ({one.type})" for one in attributes)
+    return ", ".join(f"{name} ({type_})" for name, type_ in keys.types.items())

@@ -5,25 +5,25 @@ last. Whoever ends a re-key first turns `replicating` off, by a swap of the cont
 and a cutover only one succeeds, and without it there is no cutover.
 """
 
-import shlex
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Step, Table, ask, request, update
-from keyhop.errors import AwsRefused, CannotStart, RunConflict
+from keyhop.dynamodb.tables import Step, Table, request, update
+from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.control import Control
 from keyhop.rekey.life_cycle.copying import forget_scaling
-from keyhop.rekey.life_cycle.create import DESTINATION, ENDING, STREAM, found, has_items, waiting
+from keyhop.rekey.life_cycle.create import found, has_items, waiting
 from keyhop.rekey.life_cycle.expiry import step_towards
-from keyhop.rekey.life_cycle.features import ClientOf, cause_code
+from keyhop.rekey.life_cycle.export import export_step
+from keyhop.rekey.life_cycle.features import ClientOf
 from keyhop.rekey.life_cycle.leftovers import remove_markers
 from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.side.layout import KEYS, TTL, TURNED
+from keyhop.rekey.side.figures import DESTINATION, ENDING, STREAM, TTL, TURNED
+from keyhop.rekey.side.layout import KEYS
 from keyhop.rekey.side.table import SideTable
 from keyhop.wording import counted, duration
 
@@ -37,11 +37,6 @@ QUIET_SECONDS = DAY_SECONDS
 """For so long nobody must have written past the router."""
 
 MOST_NAMED = 5
-
-EXPORT = "export"
-"""Told in the side table: {"token": of the request, "arn": empty before it was answered}."""
-
-NO_RECOVERY = "PointInTimeRecoveryUnavailableException"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +102,6 @@ class Ending:
         self._check_phase(side.control())
         if self.how == "complete":
             self._check_quiet(side)
-
-    def export_command(self, source: Table) -> str:
-        """What exports the source as it is, by hand. It needs point-in-time recovery."""
-        return (
-            "aws dynamodb export-table-to-point-in-time --table-arn "
-            f"{shlex.quote(source.arn)} --s3-bucket BUCKET --export-format DYNAMODB_JSON"
-        )
 
     def _check_is_ours(self, table: Table) -> None:
         names = [entry["AttributeName"] for entry in table.description["KeySchema"]]
@@ -241,46 +229,10 @@ class Ending:
         return step_towards(self.connection, pair, attribute, serving)
 
     def _export(self, side: SideTable, pair: Pair) -> Step:
-        bucket = self.options.export
         source = found(self.connection, pair.source)
-        if not bucket or source is None:
+        if not self.options.export or source is None:
             return Step(True, "no export was asked for")
-        told = side.told(EXPORT)
-        if told is None:
-            side.tell(EXPORT, {"arn": "", "token": uuid.uuid4().hex})
-            return Step(False, "asking for an export of the source")
-        if not told["arn"]:
-            asked = {
-                "TableArn": source.arn,
-                "S3Bucket": bucket,
-                "S3Prefix": source.bare_name,
-                "ExportFormat": "DYNAMODB_JSON",
-                # Asked for again within eight hours it is the same export (API Reference).
-                "ClientToken": told["token"],
-            }
-            answer = self._asked_for_export(asked)
-            side.tell(EXPORT, {**told, "arn": answer["ExportDescription"]["ExportArn"]})
-            return Step(False, "exporting the source")
-        which = {"ExportArn": told["arn"]}
-        answer = ask(self.connection, pair.source, "describe_export", which)
-        status = answer["ExportDescription"]["ExportStatus"]
-        if status == "FAILED":
-            why = answer["ExportDescription"].get("FailureMessage", "")
-            side.tell(EXPORT, None)
-            raise AwsRefused(f"The export of {pair.source!r} has failed: {why}")
-        return Step(status == "COMPLETED", f"the export of the source is {status}")
-
-    def _asked_for_export(self, asked: dict[str, Any]) -> dict[str, Any]:
-        name = asked["TableArn"].rpartition("/")[2]
-        try:
-            return ask(self.connection, name, "export_table_to_point_in_time", asked)
-        except AwsRefused as error:
-            if cause_code(error) == NO_RECOVERY:
-                raise CannotStart(
-                    f"Table {name!r} has no point-in-time recovery, which an export is made from: "
-                    "turn it on, or complete without an export."
-                ) from error
-            raise
+        return export_step(self.connection, side, source, self.options.export)
 
     def _streams(self, side: SideTable, pair: Pair) -> Step:
         """Off where `create` has turned them on, unless somebody else follows by now."""

@@ -8,9 +8,9 @@ from typing import Literal
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Step, request
 from keyhop.errors import CannotStart
-from keyhop.rekey.control import Side
+from keyhop.rekey.control import Side, other_side
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import TTL
+from keyhop.rekey.side.figures import TTL
 from keyhop.rekey.side.table import SideTable
 
 TOO_SOON = "multiple times within a fixed interval"
@@ -25,10 +25,9 @@ def step_towards(connection: Connection, pair: Pair, attribute: str | None, serv
     """
     if attribute is None:
         return Step(True, "items do not expire")
-    other = pair.destination if serving == "source" else pair.source
-    serves = pair.source if serving == "source" else pair.destination
+    serves = pair.table(serving)
     waiting = []
-    for table, wanted in ((serves, True), (other, False)):
+    for table, wanted in ((serves, True), (pair.table(other_side(serving)), False)):
         standing = standing_of(connection, table, attribute)
         if standing == "changing":
             says = f"waiting for the time to live of {table}, which is changing"

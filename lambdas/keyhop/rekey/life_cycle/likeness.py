@@ -5,15 +5,16 @@ person, with the command. *left out*: on purpose. *refused*: `create` does nothi
 accepted by its word, if there is one. *not here*: a local database does not know it.
 """
 
-import json
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace
 from keyhop.dynamodb.tables import Table
+from keyhop.rekey.life_cycle import by_hand
 from keyhop.rekey.life_cycle.features import Features
+from keyhop.rekey.life_cycle.indexes import global_index, local_index
+from keyhop.rekey.life_cycle.throughput import limits, units_text, warm_beyond
 
 Fate = Literal["copied", "later", "listed", "left out", "refused", "not here"]
 
@@ -26,10 +27,6 @@ DROP_LOCAL = "drop-local-indexes"
 KEEP_LOCAL = "keep-local-indexes"
 ACCEPTS = (UNSEEN, DROP_INDEXES, DROP_LOCAL, KEEP_LOCAL)
 """Words by which somebody accepts what is refused otherwise."""
-
-WARM_FROM_THE_START = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000}
-"""Of a new table on demand (AWS documentation, "Understanding DynamoDB warm throughput"); of a
-provisioned one it is what is provisioned."""
 
 RESERVED = "aws:"
 """How tags begin that only AWS may set."""
@@ -47,20 +44,6 @@ _WHAT = {
     "aws_key": "encryption",
 }
 _ONLY_LISTED = ("kinesis", "alarms", "plans")
-_ALARM_ANSWERS = frozenset(
-    {
-        "AlarmName",
-        "AlarmArn",
-        "AlarmConfigurationUpdatedTimestamp",
-        "EvaluationState",
-        "StateReason",
-        "StateReasonData",
-        "StateTransitionedTimestamp",
-        "StateUpdatedTimestamp",
-        "StateValue",
-    }
-)
-"""What DescribeAlarms tells of an alarm, and PutMetricAlarm does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +112,7 @@ class _Plan:
         self.accepted = accepted
         self.rows: list[Row] = []
         self.kept: list[str] = []
-        self.types = {one.name: str(one.type) for one in _attributes(keys)}
+        self.types: dict[str, str] = {**keys.types}
         self.asked: dict[str, Any] = {}
 
     def row(
@@ -160,13 +143,13 @@ class _Plan:
             read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
             says = f"provisioned, {read:,} reads and {write:,} writes a second"
             self.row("capacity", "copied", f"{says}: the backfill cannot write faster")
-        if most := _limits(self.told):
+        if most := limits(self.told):
             self.asked["OnDemandThroughput"] = most
-            says = _units(most, "Max", "RequestUnits")
+            says = units_text(most, "Max", "RequestUnits")
             self.row("limits on demand", "copied", f"{says}: the backfill cannot write faster")
-        if warm := _warm(self.told, units):
+        if warm := warm_beyond(self.told, units):
             self.asked["WarmThroughput"] = warm
-            says = _units(warm, "", "UnitsPerSecond")
+            says = units_text(warm, "", "UnitsPerSecond")
             self.row("warm throughput", "copied", f"{says}; AWS charges once for what is warmed")
         class_ = self.told.get("TableClassSummary", {}).get("TableClass", "STANDARD")
         if class_ != "STANDARD":
@@ -181,7 +164,7 @@ class _Plan:
 
     def global_indexes(self) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in self.told["AttributeDefinitions"]}
-        sources = {one.name for one in _attributes(self.table.space)}
+        sources = set(self.table.space.types)
         made = []
         for entry in self.told.get("GlobalSecondaryIndexes", ()):
             name = entry["IndexName"]
@@ -191,7 +174,7 @@ class _Plan:
             if name == KEY_INDEX:
                 says = "Keyhop's key index: sentinels are not copied; build one on the destination"
                 self.row(what, "left out", says)
-            elif keys == [one.name for one in _attributes(self.keys)]:
+            elif keys == list(self.keys.types):
                 self.row(what, "left out", "the destination itself has these keys")
             elif clash and DROP_INDEXES not in self.accepted:
                 says = f"{clash[0]} is a key of the destination with another type"
@@ -206,36 +189,11 @@ class _Plan:
                 if changed:
                     says += f"; {changed[0]} was a key of the source: see plan for what is in it"
                 self.types |= {k: types[k] for k in keys}
-                made.append(self._index(entry))
+                made.append(global_index(entry, self.keys, self.table.throughput))
                 self.kept.append(name)
                 self.row(what, "copied", says)
         if made:
             self.asked["GlobalSecondaryIndexes"] = made
-
-    def _index(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        asked = {
-            "IndexName": entry["IndexName"],
-            "KeySchema": entry["KeySchema"],
-            "Projection": self._projection(entry),
-        }
-        units: dict[str, int] | None = None
-        if self.table.throughput is not None:
-            given = entry.get("ProvisionedThroughput", {})
-            names = ("ReadCapacityUnits", "WriteCapacityUnits")
-            units = asked["ProvisionedThroughput"] = {n: max(1, given.get(n, 1)) for n in names}
-        if most := _limits(entry):
-            asked["OnDemandThroughput"] = most
-        if warm := _warm(entry, units):
-            asked["WarmThroughput"] = warm
-        return asked
-
-    def _projection(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        told = entry.get("Projection", {})
-        kind = told.get("ProjectionType", "ALL")
-        keys = {one.name for one in _attributes(self.keys)}  # in each index anyway
-        if named := [name for name in told.get("NonKeyAttributes", ()) if name not in keys]:
-            return {"ProjectionType": kind, "NonKeyAttributes": named}
-        return {"ProjectionType": "KEYS_ONLY" if kind == "INCLUDE" else kind}
 
     def local_indexes(self) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in self.told["AttributeDefinitions"]}
@@ -247,12 +205,7 @@ class _Plan:
             only = "DynamoDB makes local indexes with their table only"
             if KEEP_LOCAL in self.accepted and fits:
                 self.types[sort] = types[sort]
-                keys = [
-                    {"AttributeName": self.keys.partition[0].name, "KeyType": "HASH"},
-                    {"AttributeName": sort, "KeyType": "RANGE"},
-                ]
-                kept = {"IndexName": entry["IndexName"], "KeySchema": keys}
-                made.append({**kept, "Projection": self._projection(entry)})
+                made.append(local_index(entry, self.keys))
                 self.row(what, "copied", f"by {sort}, under the new partition key")
             elif DROP_LOCAL in self.accepted:
                 self.row(what, "left out", f"as accepted; {only}")
@@ -300,26 +253,15 @@ class _Plan:
     def listed(self) -> None:
         had = self.features
         for arn in had.kinesis:
-            command = _aws(
-                "dynamodb enable-kinesis-streaming-destination",
-                table_name=self.name,
-                stream_arn=arn,
-            )
+            command = by_hand.kinesis(self.name, arn)
             self.row("Kinesis data stream", "listed", f"{arn} gets each change", command)
         for alarm in had.alarms:
             says = f"{alarm['AlarmName']} watches {self.table.bare_name}"
-            self.row("alarm", "listed", says, self._alarm(alarm))
+            command = by_hand.alarm(alarm, self.table.bare_name, self.name)
+            self.row("alarm", "listed", says, command)
         for plan in had.plans:
             says = f"{plan} has backed the source up: a selection by tag follows the tags"
-            command = _aws("backup list-backup-selections", backup_plan_id=plan)
-            self.row("backup plan", "listed", says, command)
-
-    def _alarm(self, alarm: Mapping[str, Any]) -> str:
-        given = {name: told for name, told in alarm.items() if name not in _ALARM_ANSWERS}
-        old, new = ({"Name": "TableName", "Value": n} for n in (self.table.bare_name, self.name))
-        given["AlarmName"] = f"{alarm['AlarmName']}-{self.name}"
-        given = _with(given, old, new)
-        return _aws("cloudwatch put-metric-alarm", cli_input_json=json.dumps(given, default=str))
+            self.row("backup plan", "listed", says, by_hand.backups(plan))
 
     def unseen(self) -> None:
         for name, why in self.features.unseen.items():
@@ -342,49 +284,3 @@ def encryption_of(features: Features) -> dict[str, Any]:
     # The key that AWS keeps for DynamoDB is not named (API Reference, SSESpecification).
     named = {} if features.aws_key else {"KMSMasterKeyId": told.get("KMSMasterKeyArn")}
     return {"Enabled": True, "SSEType": "KMS", **{k: v for k, v in named.items() if v}}
-
-
-def _attributes(keys: KeySpace) -> list[Any]:
-    return [*keys.partition, *([keys.sort] if keys.sort else ())]
-
-
-def _with(value: Any, old: Any, new: Any) -> Any:
-    """With `new` wherever `old` stands."""
-    if value == old:
-        return new
-    if isinstance(value, dict):
-        return {name: _with(one, old, new) for name, one in value.items()}
-    return [_with(one, old, new) for one in value] if isinstance(value, list) else value
-
-
-def _limits(told: Mapping[str, Any]) -> dict[str, int]:
-    """Without those of -1: there is none (API Reference, OnDemandThroughput)."""
-    given = told.get("OnDemandThroughput") or {}
-    names = ("MaxReadRequestUnits", "MaxWriteRequestUnits")
-    return {name: given[name] for name in names if given.get(name, -1) > 0}
-
-
-def _warm(told: Mapping[str, Any], units: Mapping[str, int] | None) -> dict[str, int]:
-    """What is above that of a new table, which is its capacity if it is provisioned (`units`)."""
-    given = told.get("WarmThroughput") or {}
-    new = WARM_FROM_THE_START
-    if units is not None:
-        new = {name: units[name.replace("UnitsPerSecond", "CapacityUnits")] for name in new}
-    if all(given.get(name, 0) <= least for name, least in new.items()):
-        return {}
-    return {name: max(least, given.get(name, 0)) for name, least in new.items()}
-
-
-def _units(given: Mapping[str, int], before: str, after: str) -> str:
-    parts = [
-        f"{given[name]:,} {kind.lower()}s"
-        for kind in ("Read", "Write")
-        if (name := f"{before}{kind}{after}") in given
-    ]
-    return " and ".join(parts) + " a second"
-
-
-def _aws(command: str, **options: str) -> str:
-    """A command line of the AWS CLI; names and ARNs are others', so they are quoted."""
-    words = [f"--{name.replace('_', '-')} {shlex.quote(to)}" for name, to in options.items()]
-    return " ".join(["aws", command, *words])

@@ -1,4 +1,4 @@
-"""`start` and its pause: who follows the streams, and whether he works. Each may be done again."""
+"""`start`: who follows the streams, and whether he works. It may be done again."""
 
 import time
 from collections.abc import Callable
@@ -8,12 +8,10 @@ from typing import Protocol
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Step, Table, look_up
 from keyhop.errors import CannotStart
-from keyhop.rekey.life_cycle.create import COPIED, ENDING, check_stream_view
+from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.figures import COPIED, ENDING, STARTED
 from keyhop.rekey.side.table import SideTable
-
-STARTED = "started"
-"""Told in the side table: {"at": seconds since 1970}."""
 
 
 class Followers(Protocol):
@@ -55,19 +53,19 @@ class Starting:
                 return Step(False, f"attaching the function to the stream of {name}")
         if side.told(STARTED) is None:
             side.tell(STARTED, {"at": self.now()})
-        return replicating(side, True)
+        return replicating(side)
 
 
-def replicating(side: SideTable, wanted: bool) -> Step:
-    """Let batches work, or (a pause) not; a change of the serving table is not disturbed."""
+def replicating(side: SideTable) -> Step:
+    """Let batches work; a change of the serving table is not disturbed."""
     control = side.control()
-    if control.replicating == wanted:
-        return Step(True, "replicating" if wanted else "paused")
+    if control.replicating:
+        return Step(True, "replicating")
     if control.stage != "open":
         return Step(False, f"waiting for the cutover, which is {control.stage}")
     # Somebody else may have changed it: then it is looked at again.
-    side.swap(control, control.changed(replicating=wanted))
-    return Step(False, "resuming" if wanted else "pausing")
+    side.swap(control, control.changed(replicating=True))
+    return Step(False, "beginning to replicate")
 
 
 def check_goes_on(side: SideTable, pair: Pair) -> None:

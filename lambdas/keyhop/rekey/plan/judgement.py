@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.tables import Table
+from keyhop.errors import CannotStart
+from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.life_cycle.features import Features
-from keyhop.rekey.life_cycle.likeness import VIEW
 from keyhop.rekey.plan.readers import MOST_READERS, Readers
 from keyhop.rekey.plan.trial import Trial
 from keyhop.wording import counted
@@ -21,8 +22,6 @@ PARTITION_UNITS = 1_000
 
 WANTED_UNITS = 40_000
 """Of a table, by its default quota (AWS documentation)."""
-
-MOST_INDEXES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +143,10 @@ def judged(facts: Facts) -> tuple[list[str], list[str]]:
             "the table is sharded: bring each key back to one shard first, or let the template's "
             "match take the suffix apart (--with-shards of start)"
         )
-    if table.stream_view not in (None, VIEW):
-        blocks.append(
-            f"the stream is on with {table.stream_view}, and a re-key needs {VIEW}. DynamoDB "
-            "changes that of no stream: let its readers come to its end, turn it off and on again, "
-            "and attach them to the new stream, which has another ARN; what is written meanwhile "
-            "they do not see"
-        )
+    try:
+        check_stream_view(table)
+    except CannotStart as error:
+        blocks.append(str(error))
     if table.stream is None:
         notes.append("the stream is off: create turns it on, and cancel or complete off again")
     if len(facts.readers.all) >= MOST_READERS:

@@ -134,8 +134,7 @@ def _table(rows: _Shown) -> list[str]:
 
 
 def _shown_key(item: Item, keys: KeySpace) -> str:
-    names = [*keys.names, *([keys.sort.name] if keys.sort else ())]
-    return ", ".join(f"{name}={_value(item.get(name))}" for name in names)
+    return ", ".join(f"{name}={_value(item.get(name))}" for name in keys.types)
 
 
 def _value(typed: Mapping[str, Any] | None) -> str:
@@ -147,8 +146,7 @@ def _value(typed: Mapping[str, Any] | None) -> str:
 
 
 def _changes(before: Item, after: Item, plan: Plan) -> str:
-    keys = {*plan.keys.names, *([plan.keys.sort.name] if plan.keys.sort else ())}
-    new = sorted(name for name in after if name not in before and name not in keys)
+    new = sorted(name for name in after if name not in before and name not in plan.keys.types)
     gone = sorted(name for name in before if name not in after)
     told = [f"with {', '.join(new)}"] if new else []
     told += [f"without {', '.join(gone)}"] if gone else []

@@ -45,7 +45,6 @@ class Trial:
     indexes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ours: Key | None = None
     items: int = 0
-    sentinels: int = 0
     left_out: int = 0
     unmappable: Counter[str] = field(default_factory=Counter)
     not_back: int = 0
@@ -95,7 +94,6 @@ class Trial:
 
     def _try(self, item: Item) -> None:
         if self.ours is not None and has_values(item, self.ours):
-            self.sentinels += 1
             return
         self.items += 1
         self.bytes_before += size_of(item)

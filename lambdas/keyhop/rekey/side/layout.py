@@ -12,7 +12,7 @@ S), on demand; `complete` deletes it. So neither of the two tables carries anyth
     marker     <random>                      a marker, and where it was seen
     client     <id>                          a router: which revision it goes by, and until when
     straggler  <side>|<key>                  a write that bypassed the router
-    told       <name>                        figures: verify's last result, lag, unmappables
+    told       <name>                        a figure, as JSON (figures.py)
 
 D is the direction, forward or reverse. Keys stand there as JSON texts of typed values; a name that
 is too long for a sort key is its SHA-256. Content is JSON text in the attribute `body`, beside what
@@ -28,14 +28,6 @@ KEYS = ("pk", "sk")
 CONTROL, PLAN, CLAIMS, BEGUN = "control", "plan", "claims", "begun"
 UNMAPPED = "unmapped"
 MARKER, CLIENT, STRAGGLER, TOLD = "marker", "client", "straggler", "told"
-TURNED, TTL = "turned", "ttl"
-"""Told: {"at": seconds since 1970, "serving": ...}, of the last change of the serving table; and
-{"attribute": ...} that items of the source expired by, null if they did not.
-"""
-
-LAG = "lag"
-"""Of the figures: lag.forward, lag.reverse."""
-
 SHADOWED = ("shadow_equal", "shadow_in_flight", "shadow_real", "shadow_failed")
 """Of a client: how many of its shadow reads have come to what."""
 

@@ -19,7 +19,6 @@ MOST_SORT_KEY_BYTES = 1024
 
 ABSENT = "attribute_not_exists(pk)"
 PRESENT = "attribute_exists(pk)"
-DIGEST_DIGITS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +112,6 @@ def key_text(key: Key) -> str:
     """A key as JSON text, the same for equal keys."""
     plain = to_json({name: dict([canonical(value)]) for name, value in key.items()})
     return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-
-
-def digest(key: Key) -> str:
-    """What stands for a key where people may look: keys are personal data."""
-    return hashlib.sha256(key_text(key).encode()).hexdigest()[:DIGEST_DIGITS]
 
 
 def row_name(text: str) -> str:

@@ -13,14 +13,15 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control, Direction, Side
+from keyhop.rekey.digest import key_digest
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side import layout as of
+from keyhop.rekey.side.figures import LAG, TURNED
 from keyhop.rekey.side.layout import Unmapped
 from keyhop.rekey.side.rows import (
     ABSENT,
     PRESENT,
     body_of,
-    digest,
     key_text,
     row_key,
     row_name,
@@ -89,7 +90,7 @@ class SideTable(Batches, Claims):
         done = refused is None or (refused.unsure and refused.row.get("body") == {"S": body})
         if done and new.stage == "turned":
             # Whoever is killed before this: complete then counts its window from its first try.
-            self.tell(of.TURNED, {"at": self._now(), "serving": new.serving})
+            self.tell(TURNED, {"at": self._now(), "serving": new.serving})
         return done
 
     def plan(self) -> Pair:
@@ -128,11 +129,12 @@ class SideTable(Batches, Claims):
     def unmapped(self, direction: Direction, key: Key, reason: str) -> None:
         """Note that an item has no form in the other table."""
         told = {"reason": reason, "at": self._now(), "key": to_json(key)}
-        self._put(f"{of.UNMAPPED}#{direction}", digest(key), {"body": {"S": text_of(told)}})
+        name = key_digest(key).hex()
+        self._put(f"{of.UNMAPPED}#{direction}", name, {"body": {"S": text_of(told)}})
 
     def mapped(self, direction: Direction, key: Key) -> None:
         """It has one now, or is gone."""
-        self._delete(f"{of.UNMAPPED}#{direction}", digest(key))
+        self._delete(f"{of.UNMAPPED}#{direction}", key_digest(key).hex())
 
     def all_unmapped(self, direction: Direction, most: int | None = None) -> list[Unmapped]:
         """Those noted by the stream's worker; others a backfill or verify finds."""
@@ -209,7 +211,7 @@ class SideTable(Batches, Claims):
         }
         larger = f"{ABSENT} OR seconds <= :mine OR told_at < :old"
         values = {":mine": row["seconds"], ":old": {"N": str(now - LAG_SECONDS)}}
-        self._put(of.TOLD, f"{of.LAG}.{direction}", row, larger, values)
+        self._put(of.TOLD, f"{LAG}.{direction}", row, larger, values)
         self._lag, self._lag_told_at = 0.0, now
 
     def told(self, name: str) -> Any:
@@ -217,7 +219,6 @@ class SideTable(Batches, Claims):
         row = self._row(of.TOLD, name)
         return None if row is None else body_of(row)
 
-    def all_told(self, prefix: str = "") -> dict[str, Any]:
-        """All figures whose names begin so."""
-        rows = self._rows(of.TOLD)
-        return {n: body_of(row) for row in rows if (n := row["sk"]["S"]).startswith(prefix)}
+    def all_told(self) -> dict[str, Any]:
+        """All figures, by their names."""
+        return {row["sk"]["S"]: body_of(row) for row in self._rows(of.TOLD)}

@@ -12,11 +12,11 @@ from typing import Any
 
 from keyhop.checks import hint, shown
 from keyhop.dynamodb.items import Item, is_item, same_item
+from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import CannotStart
-from keyhop.rekey.template.rule import check_key
 from keyhop.rekey.template.rules import Reversed, check_equal
-from keyhop.rekey.transform import KeyNames, KeySchemaOf, Kind, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable, check_key
 
 _NAMES = ("transform", "inverse", "keep", "reads")
 Function = Callable[[dict[str, TypedValue]], Item | None]
@@ -24,8 +24,8 @@ Function = Callable[[dict[str, TypedValue]], Item | None]
 
 def loaded(
     template: Mapping[str, Any],
-    source: KeySchemaOf,
-    destination: KeySchemaOf,
+    source: KeySpace,
+    destination: KeySpace,
     code: str,
     trusted: str | None,
 ) -> "Functions":
@@ -58,8 +58,7 @@ def loaded(
     for function in (forward, backward):
         if not callable(space.get(function)):
             raise CannotStart(f"There is no function {function!r} in {file!r}.")
-    types = {one.name: one.type for one in (*destination.partition, destination.sort) if one}
-    return Functions(space[forward], space[backward], *names, types, keep, reads)
+    return Functions(space[forward], space[backward], *names, destination.types, keep, reads)
 
 
 class Functions(Transform):

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from keyhop.checks import hint, shown
-from keyhop.dynamodb.schema import KeyAttribute
+from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import KeyType, TypedValue, is_number
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.functions import loaded
@@ -21,7 +21,7 @@ from keyhop.rekey.template.proof import Parts, proved
 from keyhop.rekey.template.rules import Rules
 from keyhop.rekey.template.syntax import Field, parsed
 from keyhop.rekey.template.text import Compiled, compiled, whole
-from keyhop.rekey.transform import KeyNames, KeySchemaOf, Transform
+from keyhop.rekey.transform import KeyNames, Transform
 
 OTHERWISE = ("refuse", "copy", "skip")
 """What becomes of an item that no rule is for; the first unless another is said."""
@@ -30,8 +30,8 @@ _OF_RULE = ("name", "match", "set", "keep")
 
 def load(
     template: Mapping[str, Any],
-    source: KeySchemaOf,
-    destination: KeySchemaOf,
+    source: KeySpace,
+    destination: KeySpace,
     code: str = "",
     trusted: str | None = None,
 ) -> Transform:
@@ -64,7 +64,7 @@ def load(
 
 
 def _rules(
-    template: Mapping[str, Any], source: KeySchemaOf, destination: KeySchemaOf
+    template: Mapping[str, Any], source: KeySpace, destination: KeySpace
 ) -> tuple[list[Parts], str]:
     items = template.get("items")
     if not isinstance(items, list) or not items:
@@ -89,7 +89,7 @@ def _rules(
 
 
 def _rule(
-    given: Any, number: int, separator: str, source: KeySchemaOf, destination: KeySchemaOf
+    given: Any, number: int, separator: str, source: KeySpace, destination: KeySpace
 ) -> Parts:
     name = given.get("name", f"number {number}") if isinstance(given, Mapping) else ""
     if not isinstance(name, str) or not name:
@@ -98,7 +98,7 @@ def _rule(
         raise CannotStart("otherwise must be the last of the template's items.")
     _check_names(given, _OF_RULE, f"Rule {name!r}")
     match, sets, keep = ({**_object(given, part, name)} for part in ("match", "set", "keep"))
-    here, there = _attributes(source), _attributes(destination)
+    here, there = source.types, destination.types
     of_match: dict[str, Compiled] = {}
     types: dict[str, KeyType] = {}
     for attribute in [*here, *(one for one in match if one not in here)]:
@@ -232,12 +232,6 @@ def _check_keep(keep: Mapping[str, Any], name: str, sets: Mapping[str, Any]) -> 
             )
     if len(set(keep.values())) < len(keep):
         raise CannotStart(f"Rule {name!r} keeps two attributes under one name.")
-
-
-def _attributes(schema: KeySchemaOf) -> dict[str, KeyType]:
-    attributes: list[KeyAttribute] = [*schema.partition]
-    attributes += [] if schema.sort is None else [schema.sort]
-    return {one.name: one.type for one in attributes}
 
 
 def _object(rule: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:

@@ -11,10 +11,7 @@ from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.rekey.template.field import Scope
 from keyhop.rekey.template.text import Compiled
-from keyhop.rekey.transform import KeyNames, Unmappable
-
-MOST_BYTES = (2048, 1024)
-"""Of a partition key and of a sort key (AWS documentation)."""
+from keyhop.rekey.transform import KeyNames, Unmappable, check_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +132,3 @@ class Rule:
                 here[name] = item[kept]
             elif name in self.source.all and name not in self.refill:
                 raise Unmappable(f"rule {self.name!r}: {kept!r} is missing, which keeps {name!r}")
-
-
-def check_key(names: KeyNames, item: Item) -> None:
-    """Raises Unmappable for an empty key, or one that is too long."""
-    for name, most in zip(names.all, MOST_BYTES, strict=False):
-        text = item[name].get("S")
-        if text and len(text) * 4 <= most:
-            continue
-        ((type_, content),) = item[name].items()
-        if type_ == "N":
-            continue
-        if not content:
-            raise Unmappable(f"{name!r} is a key, and would be empty")
-        size = len(content.encode() if type_ == "S" else content)
-        if size > most:
-            raise Unmappable(f"{name!r} would have {size:,} bytes; {most:,} are most")

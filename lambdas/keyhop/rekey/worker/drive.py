@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Direction
@@ -19,7 +19,6 @@ from keyhop.rekey.worker.protocol import WAIT_SECONDS, Call, Kind, Protocol, Wor
 from keyhop.rekey.worker.target import Target
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
 
-T = TypeVar("T")
 THREADS = 24
 """At 5 ms a write they keep a core busy, and it is Python's one core that limits (bench/rekey.py).
 """
@@ -143,11 +142,11 @@ class Driver:
         if call.kind is Kind.WRITE:
             return self._target.write(call)
         if call.kind is Kind.REMOVE:
-            return self._target.remove(call, task.values.get(_key(call.place)))
+            return self._target.remove(call, task.values.get(cast(FrozenKey, call.place)))
         if call.kind is Kind.TAKE_OVER:
             return self._target.take_over(call)
         if call.kind is Kind.LOOK_AT_OWNER:
-            item = self._origin.get(thawed(_key(call.owner)))
+            item = self._origin.get(thawed(call.owner))
             return None if item is None else Image(item, self._transform)
         if call.kind is Kind.CLAIM:
             self._claim(call.place, call.source)
@@ -170,14 +169,12 @@ class Driver:
         task.work = Protocol(place_of).begin(task.work.source, (), None, False)
 
     def _claim(self, place: Any, owner: Any) -> None:
-        self.claims.append(
-            self._side.claim(self._direction, thawed(_key(place)), thawed(_key(owner)))
-        )
+        self.claims.append(self._side.claim(self._direction, thawed(place), thawed(owner)))
 
     def look(self, sources: Iterable[Any]) -> dict[Any, Image]:
         """Strong looks; those that are there."""
         found = {}
-        wanted = [thawed(_key(source)) for source in sources]
+        wanted = [thawed(source) for source in sources]
         for at in range(0, len(wanted), MOST_KEYS_AT_ONCE):
             for item in self._origin.get_many(wanted[at : at + MOST_KEYS_AT_ONCE]):
                 found[frozen(self._transform.source.of(item))] = Image(item, self._transform)
@@ -196,8 +193,3 @@ def _waves(tasks: Sequence[Task]) -> Iterator[list[Task]]:
         size += task.size
     if wave:
         yield wave
-
-
-def _key(opaque: Any) -> FrozenKey:
-    key: FrozenKey = opaque
-    return key

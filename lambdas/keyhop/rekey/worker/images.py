@@ -7,17 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.items import Item, same_item, size_of, value_bytes
+from keyhop.dynamodb.items import Item, same_item, size_of
 from keyhop.dynamodb.schema import MARKER
 from keyhop.dynamodb.values import Key, canonical, from_json, with_bytes
 from keyhop.errors import CannotStart
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Transform, Unmappable, check_key
 
 FrozenKey = tuple[tuple[str, str, str | bytes], ...]
 MARK = {"N": "1"}
-MOST_KEY_BYTES = (2048, 1024)
-"""Of a partition key and of a sort key (AWS documentation)."""
 Record = Mapping[str, Any]
 Values = Mapping[str, Any]
 """Attributes by which an item's owner is told; None for one that is not there."""
@@ -28,8 +26,8 @@ def frozen(key: Key) -> FrozenKey:
     return tuple((name, *canonical(value)) for name, value in key.items())
 
 
-def thawed(key: FrozenKey) -> dict[str, Any]:
-    """The inverse, as requests have it."""
+def thawed(key: Any) -> dict[str, Any]:
+    """The inverse, as requests have it; of a frozen key, also as the protocol has handed it on."""
     return {name: {type_: content} for name, type_, content in key}
 
 
@@ -79,14 +77,14 @@ class Image:
 
     def _make(self) -> None:
         try:
-            self._there = self._transform.forward(self.item)
+            there = self._transform.forward(self.item)
+            if there is not None:
+                check_key(self._transform.destination, there)
+            self._there = there
         except Unmappable as error:
             self._why = str(error)
         except Exception as error:  # a function of somebody's; its message may hold values
             self._why = f"the template's function raised {type(error).__name__}"
-        if self._there is not None:
-            self._why = _why_no_key(self._transform.destination, self._there)
-            self._there = None if self._why else self._there
         self._made = True
 
     def __eq__(self, other: object) -> bool:
@@ -94,18 +92,6 @@ class Image:
 
     def __hash__(self) -> int:
         return hash(frozen(self._transform.source.of(self.item)))
-
-
-def _why_no_key(names: KeyNames, there: Item) -> str:
-    """Why the service would take it for no primary key; empty if it would not."""
-    for name, most in zip(names.all, MOST_KEY_BYTES, strict=False):
-        value = there.get(name, {})
-        if value.keys().isdisjoint(("S", "N", "B")):
-            return f"its form there has no key attribute {name!r}"
-        size = value_bytes(value)
-        if not 0 < size <= most:
-            return f"its form there has a key attribute {name!r} of {size:,} bytes"
-    return ""
 
 
 def owner_values(there: Item, transform: Transform) -> Values:

@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-WORKER = "Replicate"
-"""The worker's function's name ends so."""
-
 SETTINGS: Mapping[str, Any] = {
     # Both are made at `start`: the destination's stream is empty then, the source's has a day.
     "StartingPosition": "TRIM_HORIZON",

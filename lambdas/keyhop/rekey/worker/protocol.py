@@ -27,7 +27,8 @@ token. Whoever settles a claim
     drops it, on condition that it has his token
 
 so who was overtaken, or killed, writes nothing any more, and a claim that is put meanwhile, also by
-the work itself, stays. What verify finds becomes claims too (`claims_of`): a repair is no other.
+the work itself, stays. What verify finds becomes claims too, of all who may want the place: a
+repair is no other.
 
 Keys, places, images and tokens are opaque here: they are compared and handed on.
 """
@@ -203,14 +204,3 @@ class Protocol:
             return replace(work, step=Kind.LOOK, at=0, owner=None)
         here = self.lies_at(work.image, work.places[at])
         return replace(work, step=Kind.WRITE if here else Kind.REMOVE, at=at, owner=None)
-
-
-def claims_of(place: Hashable, wanted_by: Hashable, held_by: Hashable) -> tuple[Claim, ...]:
-    """What verify claims for a place that is not as it should be.
-
-    wanted_by: the source key whose item lies there; held_by: the owner of what is there; None for
-    none. A place that several want is claimed for each of them, by a call for each. FOREIGN is
-    nobody's: it is reported, and not repaired.
-    """
-    owners = dict.fromkeys((wanted_by, held_by))
-    return tuple(Claim(place, who) for who in owners if who not in (None, Outcome.FOREIGN))

@@ -82,7 +82,7 @@ class Target(ItemCalls):
             return self._sent("Delete", call)[0]
         for _ in range(MOST_TRIES):
             if values is None:
-                old = self.get(thawed(_key(call.place)))
+                old = self.get(thawed(call.place))
             else:
                 answer, old = self._sent("Delete", call, None, values)
                 if answer is not Outcome.REFUSED:
@@ -96,8 +96,7 @@ class Target(ItemCalls):
         """Put an image in the place of another owner's item, and a claim for him."""
         image = call.image
         assert isinstance(image, Image)
-        owner = _key(call.owner)
-        claim = self._side.new_claim(self._direction, thawed(_key(call.place)), thawed(owner))
+        claim = self._side.new_claim(self._direction, thawed(call.place), thawed(call.owner))
         seen = self._seen[call.source, call.place]
         answer, _ = self._sent("Put", call, image.there, seen, claim=claim)
         if answer is None:
@@ -130,7 +129,7 @@ class Target(ItemCalls):
         claim: Claim | None = None,
     ) -> tuple[Answer, Item | None]:
         """Of a Put or a Delete: None, REFUSED or OVERTAKEN, and what it was refused for."""
-        place = thawed(_key(call.place))
+        place = thawed(call.place)
         write: dict[str, Any] = {"TableName": self._table}
         write |= {"Key": place} if item is None else {"Item": item}
         if values is not None:
@@ -138,7 +137,7 @@ class Target(ItemCalls):
         units = write_units(0 if item is None else size_of(item))
         beside = [] if claim is None else [self._side.claiming(claim)]
         if call.fence is not None:
-            source = thawed(_key(call.source))
+            source = thawed(call.source)
             beside.append(self._side.holds(self._direction, place, source, str(call.fence)))
         if not beside:
             written = self._write(f"{kind.lower()}_item", units, once=True, **write)
@@ -185,9 +184,3 @@ def _cancelled(error: ClientError) -> tuple[Answer, Item | None]:
     assert first == CHECK_FAILED
     item: Item | None = error.response["CancellationReasons"][0].get("Item")
     return Outcome.REFUSED, item
-
-
-def _key(opaque: Any) -> FrozenKey:
-    """What the protocol hands on as it came."""
-    key: FrozenKey = opaque
-    return key

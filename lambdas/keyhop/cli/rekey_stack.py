@@ -17,7 +17,7 @@ from keyhop.cli.stack import MACHINES, Stack, find_stack
 from keyhop.dynamodb.client import Connection, Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import CannotStart
-from keyhop.rekey.cutover.deployed import Deployed as Seen
+from keyhop.rekey.cutover.deployed import Deployed
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.worker.mapping import SETTINGS
 from keyhop.streams.event_source import Mappings
@@ -28,7 +28,7 @@ FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
 """Outputs of a stack."""
 
 
-class Deployed:
+class RekeyStack:
     """A deployment that has the field `rekey`."""
 
     def __init__(self, name: str, endpoint: Endpoint, options: Options) -> None:
@@ -47,10 +47,10 @@ class Deployed:
         client = self._stack.client("lambda")
         return Mappings(client, outputs[FUNCTION], outputs[QUEUE], settings=SETTINGS)
 
-    def seen(self, connection: Connection, pair: Pair) -> Seen:
-        """What can be seen of it beside the tables of a pair."""
+    def deployed(self, connection: Connection, pair: Pair) -> Deployed:
+        """What a cutover of a pair sees of it."""
         client, outputs = self._stack.client, self._stack.outputs
-        return Seen(
+        return Deployed(
             client("lambda"),
             client("sqs"),
             outputs[FUNCTION],

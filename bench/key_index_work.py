@@ -1,0 +1,83 @@
+"""What the benchmark of the key index measures: users' writes of several kinds, on one table."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
+from keyhop.dynamodb.usage import Usage
+from keyhop.streams.event_source import SETTINGS
+
+DEPLOYED, ALONE = "Bench", "Alone"
+"""The tables of the deployed keeper, and of the one in this process."""
+
+KEYS, ITEMS, ITEM_BYTES = 1_000, 20, 500
+BACKLOG = 600
+ROUNDS = 2
+SINGLES = 50
+WARM_UP = 100
+DELAYS = 100
+BATCH = SETTINGS["BatchSize"]
+LANES = SETTINGS["ParallelizationFactor"]
+WORKER_SECONDS = "30"
+DELIVERY_SECONDS = 60.0
+LONGEST_SECONDS = 100.0
+LOOK_SECONDS = 0.002
+SEED = 7
+
+Requests = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Users' writes of one kind. expected: RRU and WRU for each that the service will charge."""
+
+    title: str
+    requests: Callable[[int], Requests]
+    expected: tuple[float, float]
+
+
+def puts(name: str, sort: str, filling: str = "x") -> Callable[[int], Requests]:
+    """Of so many items: each in a collection of its own."""
+    item = {"sk": {"S": sort}, "d": {"S": filling * 400}}
+    return lambda count: (
+        {"PutRequest": {"Item": {"pk": {"S": f"{name}{number:06}"}, **item}}}
+        for number in range(count)
+    )
+
+
+def _deletes(name: str, sort: str) -> Callable[[int], Requests]:
+    return lambda count: (
+        {"DeleteRequest": {"Key": {"pk": {"S": f"{name}{number:06}"}, "sk": {"S": sort}}}}
+        for number in range(count)
+    )
+
+
+KINDS = (
+    Kind("insert into an old collection", puts("k", "more"), (1.0, 0.0)),
+    Kind("modification", puts("k", "more", "y"), (0.0, 0.0)),
+    Kind("delete, other items are left", _deletes("k", "more"), (1.0, 0.0)),
+    Kind("insert into a new collection", puts("new", "a"), (3.0, 2.0)),
+    Kind("delete of the last item", _deletes("new", "a"), (2.0, 2.0)),
+)
+"""One after the other: in the end the table is as before."""
+
+
+@dataclass
+class Work:
+    """What a keeper did for the writes of one kind: users' writes, seconds, calls, units."""
+
+    kind: Kind
+    writes: int
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def rate(self) -> float:
+        """Users' writes a second."""
+        return self.writes / self.seconds
+
+    @property
+    def charged_writes(self) -> float:
+        """Write units as the service charges: for the table and for the index."""
+        return SENTINEL_WRITE_UNITS * (self.usage.counters["put"] + self.usage.counters["deleted"])

@@ -1,0 +1,214 @@
+"""What is watched of the runs of EnumerateKeys, and of what all walks over tables read."""
+
+from aws_cdk import Aws
+from aws_cdk import aws_cloudwatch as cw
+from aws_cdk import aws_s3 as s3
+
+from .functions import SERVICE
+from .job import Job
+from .monitoring import (
+    ANY_TABLE,
+    FIVE_MINUTES,
+    MINUTE,
+    QUARTER,
+    WIDTH,
+    Monitoring,
+    errors_of,
+    expression,
+    graph,
+    number,
+    of,
+)
+from .views import CAUSE, at_once, needs_a_person, prices_of
+
+MANY_THROTTLES = 1000
+"""About one a second; a few are how DynamoDB asks to be given time, and workers give it."""
+
+MOST_RUNS = 20
+"""In the list of runs."""
+
+WHAT_TO_DO = {
+    "an alarm": "open it: its description says what to do",
+    "a run has failed": "open its execution: the cause says why, and has the input by which it "
+    "goes on",
+    "throttles, or others need the table": "open the execution's map run and lower its "
+    "concurrency; start the next run with a smaller `maxReadRate`",
+    "too slow, and the rate is as allowed": "start the next run with a larger `maxReadRate`",
+    "too slow, and no worker is at work": "others have the account's Lambda concurrency: wait, or "
+    "have it raised",
+    "it must stop": 'stop the execution; start one with `"resume"` and its name to go on',
+}
+"""By what is seen on the dashboard."""
+
+LIMITS = (
+    "Workers report when they commit, at least every minute. *Done* and *minutes left* are of all "
+    "segments that were planned in the time shown, so choose one with one run in it; the list of "
+    "runs tells them apart."
+)
+
+
+def of_runs(watch: Monitoring, job: Job, bucket: s3.IBucket) -> None:
+    """The runs of EnumerateKeys, and what reading needs of all walks over tables."""
+    needs_a_person(
+        watch,
+        "FailedRun",
+        "EnumerateKeys",
+        f"A run failed, so there is no complete list of keys. {CAUSE}. What it read is kept: "
+        'redrive it, or start one with "resume" and its id.',
+    )
+    watch.alarm(
+        "ThrottledRun",
+        watch.ours("Throttles", period=QUARTER),
+        MANY_THROTTLES,
+        f"DynamoDB throttled {MANY_THROTTLES} requests of the runs within a quarter of an hour; "
+        "others that read the table are likely throttled as well. The dashboard has the reasons. "
+        "Lower the map run's concurrency in the console, or start runs with a smaller "
+        '"maxReadRate".',
+    )
+    watch.row(_guide(watch, job, bucket))
+    _progress(watch, job)
+
+    by_reason = cw.SearchExpression(
+        expression=(
+            f'SEARCH(\'{{"{watch.config.stack_name}",service,table,Reason}} MetricName="Throttles" '
+            f'service="{SERVICE}" table="{ANY_TABLE}"\', \'Sum\', 60)'
+        ),
+        label=" ",
+        period=MINUTE,
+    )
+    all_readers = cw.Metric(
+        namespace="AWS/DynamoDB",
+        metric_name="ConsumedReadCapacityUnits",
+        dimensions_map={"TableName": ANY_TABLE},
+        statistic="Sum",
+        period=MINUTE,
+    )
+    watch.row(
+        graph(
+            "Read units a second",
+            [
+                _rate(watch),
+                watch.of_table("AllowedRate", "allowed (maxReadRate)", statistic="Maximum"),
+                expression("table / 60", "all readers, as DynamoDB counts", {"table": all_readers}),
+            ],
+        ),
+        graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True),
+    )
+    watch.row(_list_of_runs(watch, job))
+    no_room = of(job.worker, "Throttles", "ScanSegments: no concurrency left")
+    longest = [
+        expression(
+            f"ms{name} / 1000", name, {f"ms{name}": of(one, "Duration", statistic="Maximum")}
+        )
+        for name, one in job.functions.items()
+    ]
+    watch.row(
+        graph("Errors of the functions", [*errors_of(job.functions, "{}"), no_room]),
+        graph("Longest invocation, seconds", longest, [at_once(job)]),
+    )
+    ends = [
+        of(job, f"Executions{end}", period=FIVE_MINUTES)
+        for end in ("Started", "Succeeded", "Failed", "TimedOut", "Aborted")
+    ]
+    seconds = watch.of_table("RunSeconds", "seconds", statistic="Maximum")
+    dollars = watch.of_table("RunDollars", "dollars, all services", statistic="Maximum")
+    watch.row(
+        graph("Executions", ends, width=8),
+        graph("Duration of a run, seconds", [seconds], width=8),
+        graph("Cost of a run, dollars", [dollars], width=8),
+    )
+
+
+def _guide(watch: Monitoring, job: Job, bucket: s3.IBucket) -> cw.IWidget:
+    """Where to look, and what to do."""
+    logs = f"#logsV2:log-groups$3FlogGroupNameFilter$3D{watch.config.stack_name}-"
+    places = {
+        "executions": ("states/home?", f"#/statemachines/view/{job.state_machine_arn}"),
+        "files of the runs": (f"s3/buckets/{bucket.bucket_name}?", "&prefix=runs/"),
+        "logs": ("cloudwatch/home?", logs),
+    }
+    links = [
+        f"[{name}]({watch.console}/{service}region={Aws.REGION}{place})"
+        for name, (service, place) in places.items()
+    ]
+    lines = [
+        f"# {watch.config.stack_name}: {ANY_TABLE}",
+        f"Another table: above. Open the {', the '.join(links)}.",
+        "",
+        "what you see | what to do",
+        "---|---",
+        *(f"{seen} | {advice}" for seen, advice in WHAT_TO_DO.items()),
+        "",
+        LIMITS,
+    ]
+    return cw.TextWidget(markdown="\n".join(lines), width=WIDTH, height=8)
+
+
+def _progress(watch: Monitoring, job: Job) -> None:
+    """How far the runs of the table are, in the time that is shown."""
+    done, planned = watch.of_table("SegmentsDone"), watch.of_table("SegmentsPlanned")
+    share = "100 * RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))"
+    percent = expression(share, "done, %", {"done": done, "planned": planned})
+    # Of five minutes: a worker that is alone ends a segment now and then.
+    left = expression(
+        "5 * (RUNNING_SUM(FILL(planned5, 0)) - RUNNING_SUM(FILL(done5, 0))) / done5",
+        "minutes left, at this pace",
+        {
+            "done5": watch.of_table("SegmentsDone", period=FIVE_MINUTES),
+            "planned5": watch.of_table("SegmentsPlanned", period=FIVE_MINUTES),
+        },
+        FIVE_MINUTES,
+    )
+    keys = expression("RUNNING_SUM(keys)", "keys", {"keys": watch.of_table("KeysFound")})
+    prices = prices_of(watch)
+    dollars = expression(
+        f"RUNNING_SUM(units) * {prices.read_unit:.10f}",
+        f"dollars of reads ({prices.on_demand})",
+        {"units": watch.of_table("ReadUnits")},
+    )
+    watch.row(
+        number("Done, %", percent, 4),
+        number("Keys found", keys, 5),
+        number("Read units a second", _rate(watch), 5),
+        number("Cost of reads so far, dollars", dollars, 5),
+        number("Minutes left", left, 5),
+    )
+    watch.row(
+        graph("Done, % of the segments planned in the time shown", [percent], [left]),
+        graph("Keys found, and what reading them has cost", [keys], [dollars]),
+    )
+
+
+def _rate(watch: Monitoring) -> cw.IMetric:
+    """Of five minutes: a report is of up to a minute, so the minutes would jump."""
+    units = watch.of_table("ReadUnits", period=FIVE_MINUTES)
+    label = "of the runs, mean of 5 minutes"
+    return expression("units5 / PERIOD(units5)", label, {"units5": units}, FIVE_MINUTES)
+
+
+def _list_of_runs(watch: Monitoring, job: Job) -> cw.IWidget:
+    """Each run by itself, of the lines by which its functions report."""
+    readers = ("PlanRun", "ScanSegments", "VerifyRun")
+    groups = [job.functions[name].log_group.log_group_name for name in readers]
+    columns = (
+        "100 * sum(SegmentsDone.0) / max(SegmentsPlanned.0) as percent_done",
+        "sum(KeysFound.0) as keys",
+        "sum(ReadUnits.0) as read_units",
+        f"sum(ReadUnits.0) * {prices_of(watch).read_unit:.10f} as dollars_of_reads",
+        "sum(requests) as request_count",
+        "sum(retries) as retry_count",
+        "max(@timestamp) as last_report",
+    )
+    return cw.LogQueryWidget(
+        title=f"Runs of {ANY_TABLE} that reported in the time shown",
+        log_group_names=groups,
+        query_lines=[
+            f'filter table = "{ANY_TABLE}" and ispresent(run)',
+            f"stats {', '.join(columns)} by run",
+            "sort last_report desc",
+            f"limit {MOST_RUNS}",
+        ],
+        view=cw.LogQueryVisualizationType.TABLE,
+        width=WIDTH,
+        height=6,
+    )

@@ -1,0 +1,70 @@
+"""Requests about the stream of one table: its shards, and the records in them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.schema import KeySpace, keyspace_of
+from keyhop.errors import AwsRefused, CannotStart
+from keyhop.rekey.cutover.drain import Shard
+from keyhop.scan.item_calls import ItemCalls
+
+TRIMMED = "TrimmedDataAccessException"
+
+
+class StreamCalls(ItemCalls):
+    """streams: boto3's client `dynamodbstreams`. The others are those of ItemCalls."""
+
+    def __init__(self, connection: Connection, table: str, streams: Any, **more: Any) -> None:
+        super().__init__(connection, table, **more)
+        self._streams = streams
+        self._described: dict[str, Any] = {}
+
+    @property
+    def stream(self) -> str:
+        """Its ARN; raises CannotStart."""
+        arn = self._table_described.get("LatestStreamArn")
+        if not arn:
+            raise CannotStart(f"Table {self._table!r} has no stream: keyhop rekey start.")
+        return str(arn)
+
+    @property
+    def _space(self) -> KeySpace:
+        return keyspace_of(self._table_described)
+
+    @property
+    def _table_described(self) -> Mapping[str, Any]:
+        if not self._described:
+            self._described = self._requester.call("describe_table", TableName=self._table)["Table"]
+        return self._described
+
+    def shards(self) -> list[Shard]:
+        """All that the stream still has."""
+        found: list[Shard] = []
+        start: dict[str, Any] = {}
+        while True:
+            told = self._ask("describe_stream", StreamArn=self.stream, **start)["StreamDescription"]
+            found += map(Shard.of, told["Shards"])
+            if "LastEvaluatedShardId" not in told:
+                return found
+            start = {"ExclusiveStartShardId": told["LastEvaluatedShardId"]}
+
+    def _records(self, shard: str, place: str) -> Any:
+        try:
+            return self._ask("get_records", ShardIterator=place)
+        except AwsRefused as error:
+            if error_code(error.__cause__ or error) != TRIMMED:
+                raise
+            # What the iterator pointed to is gone: of DynamoDB Local also in an empty shard.
+            place = self._iterator(shard, "TRIM_HORIZON")
+            return self._ask("get_records", ShardIterator=place)
+
+    def _iterator(self, shard: str, kind: str) -> str:
+        answer = self._ask(
+            "get_shard_iterator", StreamArn=self.stream, ShardId=shard, ShardIteratorType=kind
+        )
+        return str(answer["ShardIterator"])
+
+    def _ask(self, operation: str, **parameters: Any) -> Any:
+        return self._requester.patiently(lambda: getattr(self._streams, operation)(**parameters))

@@ -1,0 +1,94 @@
+"""A pair of tables, and `keyhop rekey` on it, for tests of the command."""
+
+import json
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.rekey.control import Control
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.table import SideTable, table_request
+
+from testing.databases import Database, Result, keyhop
+
+REGION = "us-east-1"
+
+BY_DAY = """
+items:
+- match: {customer: "{customer}", order: "{order}"}
+  set: {day: "{day}", order: "{customer}#{order}"}
+"""
+
+
+@dataclass
+class Pairs:
+    """A pair of tables in a database, and `keyhop rekey` on it."""
+
+    database: Database
+    source: str = field(default_factory=lambda: f"old-{uuid.uuid4().hex[:12]}")
+    destination: str = field(default_factory=lambda: f"new-{uuid.uuid4().hex[:12]}")
+
+    def rekey(self, action: str, *arguments: Any, yes: bool = True) -> Result:
+        told = [str(one) for one in arguments]
+        numbers = [one for one in told[:1] if one[:1].isdigit()]
+        asked = [] if not yes or action == "status" else ["--yes"]
+        return keyhop(
+            "rekey",
+            action,
+            self.source,
+            *numbers,
+            *("--to", self.destination, "--endpoint-url", self.database.url, "--region", REGION),
+            *told[len(numbers) :],
+            *asked,
+        )
+
+    def status(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.rekey("status", "-f", "json").out)
+        return told
+
+    @property
+    def side(self) -> SideTable:
+        endpoint = Endpoint(url=self.database.url, region=REGION)
+        return SideTable(connect(endpoint), f"{self.destination}.rekey")
+
+    def begun(self, control: Control | None = None) -> "Pairs":
+        """With a side table, and a source that is empty."""
+        self.database.create(self.source)
+        self.database.client.create_table(**table_request(f"{self.destination}.rekey"))
+        side = self.side
+        assert side.put_plan(Pair(self.source, self.destination, {"items": []}))
+        assert side.swap(None, control or Control())
+        return self
+
+
+def orders(pairs: Pairs, count: int = 30, **more: Any) -> list[dict[str, Any]]:
+    """A table of orders by customer, and its items."""
+    pairs.database.create(pairs.source, ("customer", "S"), ("order", "S"), **more)
+    items = [
+        {
+            "customer": {"S": f"c{number % 7}"},
+            "order": {"S": f"{number:04}"},
+            "day": {"S": f"2026-11-{1 + number % 5:02}"},
+        }
+        for number in range(count)
+    ]
+    pairs.database.fill(pairs.source, items)
+    return items
+
+
+def made(pairs: Pairs, template: Path, **more: Any) -> list[dict[str, Any]]:
+    items = orders(pairs, **more)
+    asked = ("create", "--template", template, "--partition-key", "day")
+    assert pairs.rekey(*asked).status == 0
+    return items
+
+
+def items_of(pairs: Pairs, table: str) -> list[dict[str, Any]]:
+    found = pairs.database.client.scan(TableName=table, ConsistentRead=True)["Items"]
+    return in_order(found)
+
+
+def in_order(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))

@@ -1,0 +1,146 @@
+"""`keyhop rekey` as a person meets it: create, complete and cancel."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.rekey.pairs import BY_DAY, Pairs, in_order, items_of, made, orders
+
+
+def test_create_makes_what_is_asked_for_and_asks_first(pairs: Pairs, template: Path) -> None:
+    orders(pairs)
+    asked = ("create", "--template", template, "--partition-key", "day")
+    looked = pairs.rekey(*asked, "--dry-run")
+    assert (looked.status, pairs.database.tables().count(pairs.destination)) == (0, 0)
+    assert "capacity" in looked.out.decode()
+    assert pairs.rekey(*asked, yes=False).status == 2
+    assert pairs.destination not in pairs.database.tables()
+    made = pairs.rekey(*asked)
+    assert made.status == 0, made.err
+    assert pairs.status()["phase"] == "created"
+    described = pairs.database.client.describe_table(TableName=pairs.destination)["Table"]
+    assert [one["AttributeName"] for one in described["KeySchema"]] == ["day", "order"]
+    assert described["StreamSpecification"]["StreamViewType"] == "NEW_AND_OLD_IMAGES"
+    assert pairs.rekey(*asked).status == 0, "again: nothing is left to do"
+
+
+def test_cancel_leaves_all_as_it_was(pairs: Pairs, template: Path) -> None:
+    items = made(pairs, template)
+    before = pairs.database.client.describe_table(TableName=pairs.source)["Table"]
+    assert before["StreamSpecification"]["StreamEnabled"]
+    assert pairs.rekey("start").status == 0
+    dry = pairs.rekey("cancel", "--dry-run")
+    assert (dry.status, pairs.destination in dry.out.decode()) == (0, True)
+    assert pairs.rekey("cancel", yes=False).status == 2
+    assert pairs.destination in pairs.database.tables()
+    assert pairs.rekey("cancel").status == 0
+    assert not {pairs.destination, f"{pairs.destination}.rekey"} & {*pairs.database.tables()}
+    assert items_of(pairs, pairs.source) == in_order(items)
+    after = pairs.database.client.describe_table(TableName=pairs.source)["Table"]
+    assert not after.get("StreamSpecification", {}).get("StreamEnabled")
+    again = pairs.rekey("cancel")
+    assert (again.status, "no re-key" in again.err) == (2, True)
+
+
+def test_a_cancel_may_keep_the_new_table(pairs: Pairs, template: Path) -> None:
+    made(pairs, template)
+    assert pairs.rekey("start").status == 0
+    assert pairs.rekey("cancel", "--keep-new").status == 0
+    assert len(items_of(pairs, pairs.destination)) == 30
+    assert f"{pairs.destination}.rekey" not in pairs.database.tables()
+
+
+def test_complete_is_refused_before_a_cutover(pairs: Pairs, template: Path) -> None:
+    made(pairs, template)
+    for more in ((), ("--dry-run",)):
+        refused = pairs.rekey("complete", *more)
+        assert (refused.status, "The source serves" in refused.err) == (2, True)
+    assert pairs.status()["phase"] == "created"
+
+
+def test_the_old_table_is_deleted_only_by_its_name(pairs: Pairs, template: Path) -> None:
+    made(pairs, template)
+    for given, why in (((), "requires an argument"), ((pairs.destination,), "give that name")):
+        refused = pairs.rekey("complete", "--delete-source", *given)
+        assert (refused.status, why in refused.err) == (2, True)
+    refused = pairs.rekey("complete", "--delete-source", pairs.source)
+    assert (refused.status, "The source serves" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("items: []", "The template has no items"),
+        ("items: [", "is no template"),
+        ("items:\n- set: {day: '{day}', order: '{order|nosuch}'}", "there is no filter 'nosuch'"),
+        ("items:\n- set: {day: '{day}', order: '{order}'}", "keep"),
+        ("items:\n- match: {customer: '{c}'}\n  set: {order: '{c}'}", "does not set 'day'"),
+    ],
+)
+def test_a_wrong_template_is_told_in_a_sentence_and_nothing_is_made(
+    pairs: Pairs, template: Path, text: str, says: str
+) -> None:
+    orders(pairs)
+    template.write_text(text)
+    for action in (("create", "--dry-run"), ("create",)):
+        result = pairs.rekey(*action, "--template", template, "--partition-key", "day")
+        assert (result.status, says in result.err) == (2, True), result.err
+        assert result.err.count("\n") == 1
+    assert pairs.destination not in pairs.database.tables()
+
+
+@pytest.mark.parametrize("name", ["", "x y", "ab", "N" * 250, "arn:aws:dynamodb:r:1:table/New"])
+def test_a_name_that_no_new_table_can_have_is_told_by_the_plan(
+    pairs: Pairs, template: Path, name: str
+) -> None:
+    """Beside it the side table must find room for its name."""
+    orders(pairs)
+    pairs.destination = name
+    for action in (("plan",), ("create", "--dry-run"), ("create",)):
+        result = pairs.rekey(*action, "--template", template, "--partition-key", "day")
+        assert (result.status, "3 to 249 of" in result.err) == (2, True), result.err
+
+
+def test_a_table_is_not_planned_into_itself(pairs: Pairs, template: Path) -> None:
+    orders(pairs)
+    pairs.destination = pairs.source
+    result = pairs.rekey("plan", "--template", template, "--partition-key", "day")
+    assert (result.status, "another table" in result.err) == (2, True), result.err
+
+
+def test_a_plan_says_that_the_new_table_is_not_free(pairs: Pairs, template: Path) -> None:
+    planned = ("plan", "--template", template, "--partition-key", "day")
+    made(pairs, template)
+    assert pairs.rekey(*planned).status == 0, "the same again"
+    template.write_text(BY_DAY.replace("{customer}#{order}", "{order}#{customer}"))
+    another = pairs.rekey(*planned)
+    assert (another.status, "holds another plan" in another.out.decode()) == (3, True)
+    assert pairs.rekey("cancel", "--keep-new").status == 0
+    there = pairs.rekey(*planned)
+    assert (there.status, "exists" in there.out.decode()) == (3, True), there.out
+
+
+def test_a_template_that_is_nested_too_deeply_is_told(pairs: Pairs, tmp_path: Path) -> None:
+    orders(pairs)
+    for name in ("deep.json", "deep.yaml"):
+        (tmp_path / name).write_text("[" * 50_000 + "]" * 50_000)
+        result = pairs.rekey("plan", "--template", tmp_path / name)
+        assert (result.status, "is no template" in result.err) == (2, True), result.err
+
+
+def test_a_template_that_is_not_there_is_told(pairs: Pairs, tmp_path: Path) -> None:
+    orders(pairs)
+    result = pairs.rekey("create", "--template", tmp_path / "none.yaml")
+    assert (result.status, "cannot be read" in result.err) == (2, True)
+
+
+def test_a_stream_with_another_view_is_told_with_the_way_to_change_it(
+    pairs: Pairs, template: Path
+) -> None:
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    orders(pairs, StreamSpecification=stream)
+    for action in (("create", "--dry-run"), ("create",)):
+        result = pairs.rekey(*action, "--template", template, "--partition-key", "day")
+        assert (result.status, "is on with KEYS_ONLY" in result.err) == (2, True), result.err
+        assert "turn it off and on again" in result.err
+    assert pairs.destination not in pairs.database.tables()
