@@ -13,7 +13,8 @@ from keyhop.rekey.protocol import Call, Kind, Protocol, Work
 
 from testing import rekey_cutover_explorer as cutover
 from testing.rekey_cutover_explorer import CutoverExplorer
-from testing.rekey_explorer import Explorer, Scenario, effect, place_of
+from testing.rekey_explored import Scenario, effect, place_of
+from testing.rekey_explorer import Explorer
 from testing.rekey_scenarios import ONE
 
 # --- the worker ---

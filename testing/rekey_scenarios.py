@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from testing import rekey_cutover_explorer as cutover
-from testing.rekey_explorer import Explorer, Image, Known, Scenario
+from testing.rekey_explored import Image, Scenario
+from testing.rekey_explorer import Explorer, Known
 
 Script = tuple[tuple[int, Image | None], ...]
 Before = tuple[Image | None, ...]
