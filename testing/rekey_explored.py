@@ -5,6 +5,8 @@ from typing import Any
 
 from keyhop.rekey.protocol import Claim, Kind, Outcome, claims_of
 
+from testing.worlds import Numbers
+
 Image = tuple[int, int]
 """Of an item: its place in the destination, and its content."""
 
@@ -19,11 +21,27 @@ def place_of(image: Image) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """What a batch has of one source key. again: its batch was killed: a note of it is there.
+
+    sweep: none, but a claim that was taken with this token.
+    """
+
+    source: int
+    places: tuple[int, ...]
+    image: Image | None
+    again: bool = False
+    sweep: int = NEW
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """script: (source key, its new image or None) one after the other. crashes: how many workers
-    may be killed, or get no answer, with a request under way. copies: records that come twice.
-    merges: whether two records of a key may come in one batch. loses: records may be lost as long
-    as the backfill runs. destination: as it is at the beginning; default: as the source is."""
+    may be killed, or get no answer, with a request under way, or leave their work. copies: records
+    that come twice. merges: whether two records of a key may come in one batch. loses: records may
+    be lost as long as the backfill runs. destination: as it is at the beginning; default: as the
+    source is.
+    """
 
     script: tuple[tuple[int, Image | None], ...]
     before: tuple[Image | None, ...] = (None, None)
@@ -48,6 +66,18 @@ class Scenario:
         fill = (TO_DO if self.backfill else DONE,) * len(self.before)
         verify = TO_DO if self.verify else DONE
         return (self.before, there, 0, (), (), (), (), self.copies, self.crashes, fill, verify)
+
+
+class Known:
+    """What is known of a protocol's steps already; explorers of the same protocol may share it."""
+
+    def __init__(self) -> None:
+        self.records, self.works, self.slots = Numbers(), Numbers(), Numbers()
+        self.lates, self.hands = Numbers(), Numbers()
+        self.calls: dict[int, Any] = {}
+        self.after: dict[tuple[int, Any], Any] = {}
+        self.begun: dict[int, int] = {}
+        self.judged: dict[Any, bool] = {}
 
 
 def is_settled(source: Any, there: Any, claims: Any) -> bool:

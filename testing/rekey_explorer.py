@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.rekey.protocol import Claim, Kind, Protocol, Work
+from keyhop.rekey.protocol import WRITES, Claim, Kind, Protocol, Work
 
 from testing.rekey_explored import (
     DONE,
     NEW,
     PUT_IF_ABSENT,
     TO_DO,
-    Image,
+    Known,
+    Record,
     Scenario,
     claimed,
     differences,
@@ -28,7 +29,7 @@ from testing.rekey_explored import (
     is_settled,
     place_of,
 )
-from testing.worlds import Numbers, explored, with_more
+from testing.worlds import explored, with_more
 
 World = tuple[Any, ...]
 """(source, destination, script, records, slots, late, claims, copies, crashes, fill, verify)
@@ -38,32 +39,6 @@ how far; records, slots, late: numbers, sorted; slots holds busy ones only; clai
 token), sorted; fill: of each source key TO_DO, DONE, or the number of what is in hand; verify: the
 same, once.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What a batch has of one source key. again: its batch was killed: a note of it is there.
-
-    sweep: none, but a claim that was taken with this token.
-    """
-
-    source: int
-    places: tuple[int, ...]
-    image: Image | None
-    again: bool = False
-    sweep: int = NEW
-
-
-class Known:
-    """What is known of a protocol's steps already; explorers of the same protocol may share it."""
-
-    def __init__(self) -> None:
-        self.records, self.works, self.slots = Numbers(), Numbers(), Numbers()
-        self.lates, self.hands = Numbers(), Numbers()
-        self.calls: dict[int, Any] = {}
-        self.after: dict[tuple[int, Any], int] = {}
-        self.begun: dict[int, int] = {}
-        self.judged: dict[Any, bool] = {}
 
 
 @dataclass
@@ -189,8 +164,17 @@ class Explorer:
             self.after[key] = self.works(then)
         return self.after[key]
 
+    def _left(self, work: int) -> int | None:
+        """Instead of a write: as it is not taken, or as there were too many before it."""
+        key = (work, "left")
+        if key not in self.after:
+            now: Work = self.works.values[work]
+            may_be = now.step in WRITES and not now.is_left
+            self.after[key] = self.works(self.protocol.leave(now)) if may_be else None
+        return self.after[key]
+
     def _worked(self, world: World, slot: int, others: Any) -> Iterator[World]:
-        """One call of a worker; or it is killed; or it gets no answer."""
+        """One call of a worker; or it is killed, gets no answer, or leaves its work."""
         source, there, at, records, _, late, claims, copies, crashes, fill, verify = world
         number, work, sweeps = self.slots.values[slot]
         rest = (copies, crashes, fill, verify)
@@ -198,8 +182,9 @@ class Explorer:
         if step is None:
             record = self.records.values[number]
             mine = (record.places[0], record.source, record.sweep)
-            left = tuple(claim for claim in claims if claim != mine)
-            yield (source, there, at, records, others, late, left, *rest)
+            if not self.works.values[work].is_left:
+                claims = tuple(claim for claim in claims if claim != mine)
+            yield (source, there, at, records, others, late, claims, *rest)
             return
         kind = step[0]
         if kind is not Kind.WAIT or all(self.lates.values[it][0] != number for it in late):
@@ -210,6 +195,9 @@ class Explorer:
             yield (source, now, at, records, busy, late, put, *rest)
         if crashes:
             rest = (copies, crashes - 1, fill, verify)
+            if (work_then := self._left(work)) is not None:
+                busy = with_more(others, self.slots((number, work_then, sweeps)))
+                yield (source, there, at, records, busy, late, claims, *rest)
             under_way = kind not in (Kind.LOOK, Kind.LOOK_AT_OWNER, Kind.WAIT)
             again = number if sweeps else self._again(number)
             more = with_more(late, self.lates((again, step))) if under_way else late

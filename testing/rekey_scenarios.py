@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from testing import rekey_cutover_explorer as cutover
-from testing.rekey_explored import Image, Scenario
-from testing.rekey_explorer import Explorer, Known
+from testing.rekey_explored import Image, Known, Scenario
+from testing.rekey_explorer import Explorer
 
 Script = tuple[tuple[int, Image | None], ...]
 Before = tuple[Image | None, ...]
@@ -67,6 +67,7 @@ def swept() -> Iterator[Scenario]:
         yield Scenario(script, before=BOTH, workers=1, sweepers=2)
     for script in scripts(2):
         yield Scenario(script, before=ONE, workers=1, sweepers=2, crashes=1)
+        yield Scenario(script, before=ONE, sweepers=1, crashes=2)
 
 
 def filled() -> Iterator[Scenario]:
