@@ -124,17 +124,17 @@ def effect(step: Any, source: Any, there: Any, claims: Any) -> tuple[Any, Any, A
         return there, claims, None
     if kind is Kind.CLAIM:
         return there, claimed(claims, place, key, NEW), None
-    if fence is not None and (place, key, fence) not in claims:
-        return there, claims, Outcome.OVERTAKEN
     held = there[place]
     holder = held[0] if held else None
+    if kind is Kind.REMOVE and holder != key:  # it looks, before it asks for the claim's token
+        return there, claims, None
+    if fence is not None and (place, key, fence) not in claims:
+        return there, claims, Outcome.OVERTAKEN
     if kind is Kind.TAKE_OVER:
         if holder != owner:
             return there, claims, Outcome.REFUSED
         claims = claimed(claims, place, owner, NEW)
     elif kind is Kind.REMOVE:
-        if holder != key:
-            return there, claims, None
         return (*there[:place], None, *there[place + 1 :]), claims, None
     elif holder is not None and (holder != key or kind is PUT_IF_ABSENT):
         return there, claims, holder
