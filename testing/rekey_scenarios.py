@@ -99,7 +99,7 @@ def turned() -> Iterator[cutover.Scenario]:
         yield cutover.Scenario(script, turns=2, crashes=int(short))
         yield cutover.Scenario(script, turns=3, aborts=2, clients=1)
         yield cutover.Scenario(script, turns=3, clients=1)
-        yield cutover.Scenario(script, workers=2, copies=1, clients=1)
+        yield cutover.Scenario(script, workers=2, copies=int(short), clients=1)
         if short:
             yield cutover.Scenario(script, copies=1, crashes=1, clients=1)
             yield cutover.Scenario(script, turns=2, aborts=1, copies=1, clients=1)

@@ -22,6 +22,7 @@ def test_a_share_of_all_histories_ends_well(family: str) -> None:
 
 
 @pytest.mark.prove
+@pytest.mark.timeout(1800)
 def test_a_tenth_of_all_histories_ends_well() -> None:
     worlds = {family: explore(family, 9) for family in FAMILIES}
     print(f"\n{sum(worlds.values()):,} worlds: {worlds}")
@@ -29,8 +30,9 @@ def test_a_tenth_of_all_histories_ends_well() -> None:
 
 
 @pytest.mark.prove_long
+@pytest.mark.timeout(4 * 3600)
 def test_all_histories_end_well() -> None:
-    """Ten minutes of a core."""
+    """Ten minutes of a core, and half a gigabyte."""
     worlds = {family: explore(family) for family in FAMILIES}
     print(f"\n{sum(worlds.values()):,} worlds: {worlds}")
     assert sum(worlds.values()) >= LEAST_WORLDS
