@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.rekey.protocol import Claim, Kind, Outcome, claims_of
+from keyhop.rekey.worker.protocol import Claim, Kind, Outcome, claims_of
 
 from testing.worlds import Numbers
 

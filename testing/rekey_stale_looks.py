@@ -6,7 +6,7 @@ Each costs one of the scenario's `crashes`.
 from collections.abc import Iterator
 from typing import Any
 
-from keyhop.rekey.protocol import Kind
+from keyhop.rekey.worker.protocol import Kind
 
 from testing.rekey_explorer import Explorer, World
 from testing.worlds import with_more

@@ -4,10 +4,10 @@ import itertools
 from typing import Any
 
 import pytest
-from keyhop.rekey.images import Image, frozen
-from keyhop.rekey.protocol import Call, Kind, Outcome
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.target import Target
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.worker.images import Image, frozen
+from keyhop.rekey.worker.protocol import Call, Kind, Outcome
+from keyhop.rekey.worker.target import Target
 
 from testing.databases import Database
 from testing.rekey_explored import NEW, effect

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.items import same_item
-from keyhop.rekey.replicate import Replicator
+from keyhop.rekey.worker.replicate import Replicator
 
 from testing.databases import Database
 from testing.rekey_pairs import ByTenant, RekeyTables, create, order
