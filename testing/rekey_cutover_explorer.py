@@ -18,7 +18,7 @@ from typing import Any, Literal
 from keyhop.rekey.control import Control, Direction, Standing
 from keyhop.rekey.worker.protocol import Kind, Protocol
 
-from testing.rekey_explorer import Numbers
+from testing.worlds import Numbers, explored, with_more
 
 World = tuple[Any, ...]
 """(control, decided, views, truth, tables, script, records, slots, late, left)
@@ -73,24 +73,13 @@ class CutoverExplorer:
         self.works, self.lates = Numbers(), Numbers()
         self.known: dict[Any, Any] = {}
 
-    def explore(self, most: int = 5_000_000) -> tuple[int, World | None]:
-        """How many worlds there are, and the first that is wrong; None if none is."""
+    def explore(self) -> tuple[int, World | None]:
+        """How many worlds there are, and one that is wrong; None if none is."""
         it = self.scenario
         left = (it.turns, it.aborts, it.copies, it.crashes)
         views = (-1,) * it.clients
         first = (self.controls(it.control), False, views, 0, (0, 0), 0, (), (), (), left)
-        seen: set[World] = {first}
-        waiting: list[World] = [first]
-        while waiting:
-            here = waiting.pop()
-            if not self.is_right(here):
-                return len(seen), here
-            for there in self.nexts(here):
-                if there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) <= most
-        return len(seen), None
+        return explored(first, self.nexts, self.is_right)
 
     def is_right(self, world: World) -> bool:
         """Whoever reads now, reads the truth; and at rest both tables hold it."""
@@ -141,7 +130,7 @@ class CutoverExplorer:
             others = views[:place] + views[place + 1 :]
             if view != 2 * number + 1:
                 now = -1 if view >= 0 else 2 * number + 1
-                yield (number, decided, _with(others, now), *world[3:])
+                yield (number, decided, with_more(others, now), *world[3:])
             if view < 0 or at == len(self.scenario.script):
                 continue
             control: Control = self.controls.values[view >> 1]
@@ -157,7 +146,7 @@ class CutoverExplorer:
             return world
         now = (value, tables[1]) if table == 0 else (tables[0], value)
         record = self.records(Record("forward" if table == 0 else "reverse", value))
-        return (*world[:4], now, world[5], _with(records, record), *world[7:])
+        return (*world[:4], now, world[5], with_more(records, record), *world[7:])
 
     def _changes(self, world: World) -> Iterator[World]:
         """A change begins, or goes on, or is called off."""
@@ -226,12 +215,12 @@ class CutoverExplorer:
             if busy == self.scenario.workers:
                 continue
             doing = "begun" if self.note_first or record.again else "noting"
-            more = _with(slots, self.slots((record, doing, -1)))
+            more = with_more(slots, self.slots((record, doing, -1)))
             left = records[:place] + records[place + 1 :]
             yield (*world[:6], left, more, *world[8:])
             turns, aborts, copies, crashes = world[9]
             if copies and not record.again and not record.copy:
-                again = _with(left, self.records(replace(record, copy=True)))
+                again = with_more(left, self.records(replace(record, copy=True)))
                 yield (*world[:6], again, more, world[8], (turns, aborts, copies - 1, crashes))
 
     def _worked(self, world: World, slot: int, others: Any) -> Iterator[World]:
@@ -241,12 +230,12 @@ class CutoverExplorer:
         waiting = any(self.lates.values[it][0] == record for it in world[8])
         idle = (*world[:7], others, *world[8:])
         if world[9][3]:
-            back = _with(idle[6], self.records(replace(record, again=doing != "noting")))
+            back = with_more(idle[6], self.records(replace(record, again=doing != "noting")))
             left = (*world[9][:3], world[9][3] - 1)
             dead = (*idle[:6], back, others, world[8], left)
             if doing == "work" and call is not None and call.kind in (Kind.WRITE, Kind.REMOVE):
                 late = self.lates((replace(record, again=True), call))
-                dead = (*dead[:8], _with(world[8], late), left)
+                dead = (*dead[:8], with_more(world[8], late), left)
             yield dead
         if doing in ("begun", "noting"):
             yield from self._looked(world, idle, record, doing, number)
@@ -254,13 +243,13 @@ class CutoverExplorer:
             yield idle
         elif doing == "later":
             back = self.records(replace(record, again=record.again and self.keeps_note))
-            yield (*idle[:6], _with(idle[6], back), *idle[7:])
+            yield (*idle[:6], with_more(idle[6], back), *idle[7:])
         elif call is None:
             yield idle
         elif call.kind is not Kind.WAIT or not waiting:
             after, answer = self._effect(idle, record.direction, call)
             then = self._once(self.answered, number, answer)
-            yield (*after[:7], _with(others, self.slots((record, doing, then))), *after[8:])
+            yield (*after[:7], with_more(others, self.slots((record, doing, then))), *after[8:])
 
     def call(self, number: int) -> Any:
         return self.protocol.call(self.works.values[number])
@@ -283,7 +272,7 @@ class CutoverExplorer:
             now = (record, "work", work) if number >= 0 else (record, "noting", work)
             if number < 0 and share != "work":
                 now = (record, share, -1)
-        yield (*idle[:7], _with(idle[7], self.slots(now)), *idle[8:])
+        yield (*idle[:7], with_more(idle[7], self.slots(now)), *idle[8:])
 
     def _effect(self, world: World, direction: Direction, call: Any) -> tuple[World, int | None]:
         """A request of a batch, at one instant; and its answer."""
@@ -293,7 +282,3 @@ class CutoverExplorer:
         if call.kind is Kind.WAIT:
             return world, None
         return self._put(world, to, call.image if call.kind is Kind.WRITE else None), None
-
-
-def _with(values: tuple[int, ...], more: int) -> tuple[int, ...]:
-    return tuple(sorted((*values, more)))

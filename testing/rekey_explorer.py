@@ -10,14 +10,27 @@ Time is not in it. What rests on time is stated as order: a wait ends when the r
 for have taken effect, or never will.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.rekey.worker.protocol import Claim, Kind, Outcome, Protocol, Work
+from keyhop.rekey.worker.protocol import WRITES, Claim, Kind, Protocol, Work
 
-Image = tuple[int, int]
-"""Of an item: its place in the destination, and its content."""
+from testing.rekey_explored import (
+    DONE,
+    NEW,
+    PUT_IF_ABSENT,
+    TO_DO,
+    Known,
+    Record,
+    Scenario,
+    claimed,
+    differences,
+    effect,
+    is_settled,
+    place_of,
+)
+from testing.worlds import explored, with_more
 
 World = tuple[Any, ...]
 """(source, destination, script, records, slots, late, claims, copies, crashes, fill, verify)
@@ -27,87 +40,6 @@ how far; records, slots, late: numbers, sorted; slots holds busy ones only; clai
 token), sorted; fill: of each source key TO_DO, DONE, or the number of what is in hand; verify: the
 same, once.
 """
-
-TO_DO, DONE = -2, -1
-PUT_IF_ABSENT = "backfill's write"
-NEW = 0
-"""The token of a claim that nobody has taken: no fence is equal to it."""
-
-
-def place_of(image: Image) -> int:
-    return image[0]
-
-
-class Numbers:
-    """A number for each value, and back."""
-
-    def __init__(self) -> None:
-        self.of: dict[Hashable, int] = {}
-        self.values: list[Any] = []
-
-    def __call__(self, value: Hashable) -> int:
-        number = self.of.get(value)
-        if number is None:
-            number = self.of[value] = len(self.values)
-            self.values.append(value)
-        return number
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What a batch has of one source key. again: its batch was killed: a note of it is there.
-
-    sweep: none, but a claim that was taken with this token.
-    """
-
-    source: int
-    places: tuple[int, ...]
-    image: Image | None
-    again: bool = False
-    sweep: int = NEW
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """script: (source key, its new image or None) one after the other. crashes: how many workers
-    may be killed, or get no answer, with a request under way. copies: records that come twice.
-    merges: whether two records of a key may come in one batch. loses: records may be lost as long
-    as the backfill runs. destination: as it is at the beginning; default: as the source is."""
-
-    script: tuple[tuple[int, Image | None], ...]
-    before: tuple[Image | None, ...] = (None, None)
-    places: int = 2
-    workers: int = 2
-    sweepers: int = 0
-    copies: int = 0
-    crashes: int = 0
-    merges: bool = False
-    backfill: bool = False
-    loses: bool = False
-    verify: bool = False
-    places_first: bool = False
-    destination: tuple[tuple[int, Image] | None, ...] | None = None
-
-    def first(self) -> World:
-        there = self.destination
-        if there is None:
-            held = {image[0]: (s, image) for s, image in enumerate(self.before) if image}
-            there = tuple(None if self.backfill else held.get(d) for d in range(self.places))
-        fill = (TO_DO if self.backfill else DONE,) * len(self.before)
-        verify = TO_DO if self.verify else DONE
-        return (self.before, there, 0, (), (), (), (), self.copies, self.crashes, fill, verify)
-
-
-class Known:
-    """What is known of a protocol's steps already; explorers of the same protocol may share it."""
-
-    def __init__(self) -> None:
-        self.records, self.works, self.slots = Numbers(), Numbers(), Numbers()
-        self.lates, self.hands = Numbers(), Numbers()
-        self.calls: dict[int, Any] = {}
-        self.after: dict[tuple[int, Any], int] = {}
-        self.begun: dict[int, int] = {}
-        self.judged: dict[Any, bool] = {}
 
 
 @dataclass
@@ -127,21 +59,13 @@ class Explorer:
         self.lates, self.hands = known.lates, known.hands
         self.calls, self.after, self.judged = known.calls, known.after, known.judged
 
-    def explore(self, most: int = 5_000_000) -> tuple[int, World | None]:
-        """How many worlds there are, and the first that is at rest and wrong; None if none is."""
-        first = self.scenario.first()
-        seen = {first}
-        waiting = [first]
-        while waiting:
-            here = waiting.pop()
-            if self.is_quiet(here) and not self.is_right(here):
-                return len(seen), here
-            for there in self.nexts(here):
-                if there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) <= most
-        return len(seen), None
+    def explore(self) -> tuple[int, World | None]:
+        """How many worlds there are, and one that is at rest and wrong; None if none is."""
+
+        def is_right(world: World) -> bool:
+            return not self.is_quiet(world) or self.is_right(world)
+
+        return explored(self.scenario.first(), self.nexts, is_right)
 
     def is_quiet(self, world: World) -> bool:
         """Nothing is left to be done but sweeping."""
@@ -162,25 +86,11 @@ class Explorer:
         for _ in range(4):
             for place, owner, _token in claims:
                 there, claims = self.swept(source, there, claims, place, owner)
-        claimed = {claim[:2] for claim in claims}
-        for place, held in enumerate(there):
-            wanting = {s for s, image in enumerate(source) if image and image[0] == place}
-            holder = held[0] if held else None
-            if held is not None and holder == Outcome.FOREIGN:
-                wrong = wanting - {s for d, s in claimed if d == place}
-            elif held is None or holder not in wanting or held[1] != source[holder]:
-                wrong = wanting or ({holder} if held else set())
-            else:
-                wrong = {s for s in wanting - {holder} if (place, s) not in claimed}
-                if len(wanting) == 1 and any(d == place for d, _ in claimed):
-                    return False
-            if wrong:
-                return False
-        return True
+        return is_settled(source, there, claims)
 
     def swept(self, source: Any, there: Any, claims: Any, place: int, owner: int) -> Any:
         """One claim, with nobody else at work."""
-        claims = _claimed(claims, place, owner, 1)
+        claims = claimed(claims, place, owner, 1)
         work = self.protocol.settle(Claim(place, owner, 1))
         while (call := self.protocol.call(work)) is not None:
             step = (call.kind, call.source, call.place, call.image, call.owner, call.fence)
@@ -199,7 +109,7 @@ class Explorer:
             more = records
             if old != image:
                 places = tuple(sorted({it[0] for it in (old, image) if it is not None}))
-                more = _with(records, self.records(Record(key, places, image)))
+                more = with_more(records, self.records(Record(key, places, image)))
             now = (*source[:key], image, *source[key + 1 :])
             yield (now, there, at + 1, more, slots, late, claims, *rest)
         for place in range(len(slots)):
@@ -217,8 +127,8 @@ class Explorer:
                 token = self._token(slots, late)
                 swept = self.records(Record(owner, (place,), None, sweep=token))
                 work = self.works(self.protocol.settle(Claim(place, owner, token)))
-                busy = _with(slots, self.slots((swept, work, True)))
-                taken = _claimed(claims, place, owner, token)
+                busy = with_more(slots, self.slots((swept, work, True)))
+                taken = claimed(claims, place, owner, token)
                 yield (source, there, at, records, busy, late, taken, *rest)
         for place, request in enumerate(late):
             left = late[:place] + late[place + 1 :]
@@ -255,8 +165,17 @@ class Explorer:
             self.after[key] = self.works(then)
         return self.after[key]
 
+    def _left(self, work: int) -> int | None:
+        """Instead of a write: as it is not taken, or as there were too many before it."""
+        key = (work, "left")
+        if key not in self.after:
+            now: Work = self.works.values[work]
+            may_be = now.step in WRITES and not now.is_left
+            self.after[key] = self.works(self.protocol.leave(now)) if may_be else None
+        return self.after[key]
+
     def _worked(self, world: World, slot: int, others: Any) -> Iterator[World]:
-        """One call of a worker; or it is killed; or it gets no answer."""
+        """One call of a worker; or it is killed, gets no answer, or leaves its work."""
         source, there, at, records, _, late, claims, copies, crashes, fill, verify = world
         number, work, sweeps = self.slots.values[slot]
         rest = (copies, crashes, fill, verify)
@@ -264,26 +183,30 @@ class Explorer:
         if step is None:
             record = self.records.values[number]
             mine = (record.places[0], record.source, record.sweep)
-            left = tuple(claim for claim in claims if claim != mine)
-            yield (source, there, at, records, others, late, left, *rest)
+            if not self.works.values[work].is_left:
+                claims = tuple(claim for claim in claims if claim != mine)
+            yield (source, there, at, records, others, late, claims, *rest)
             return
         kind = step[0]
         if kind is not Kind.WAIT or all(self.lates.values[it][0] != number for it in late):
             now, put, answer = self.effect(step, source, there, claims)
             work_then = self._answered(work, answer)
             over = self._step(work_then) is None and not sweeps
-            busy = others if over else _with(others, self.slots((number, work_then, sweeps)))
+            busy = others if over else with_more(others, self.slots((number, work_then, sweeps)))
             yield (source, now, at, records, busy, late, put, *rest)
         if crashes:
             rest = (copies, crashes - 1, fill, verify)
+            if (work_then := self._left(work)) is not None:
+                busy = with_more(others, self.slots((number, work_then, sweeps)))
+                yield (source, there, at, records, busy, late, claims, *rest)
             under_way = kind not in (Kind.LOOK, Kind.LOOK_AT_OWNER, Kind.WAIT)
             again = number if sweeps else self._again(number)
-            more = _with(late, self.lates((again, step))) if under_way else late
-            back = records if sweeps else _with(records, again)
+            more = with_more(late, self.lates((again, step))) if under_way else late
+            back = records if sweeps else with_more(records, again)
             yield (source, there, at, back, others, more, claims, *rest)
             if under_way:
                 work_then = self._answered(work, "lost")
-                busy = _with(others, self.slots((again, work_then, sweeps)))
+                busy = with_more(others, self.slots((again, work_then, sweeps)))
                 yield (source, there, at, records, busy, more, claims, *rest)
 
     def _again(self, number: int) -> int:
@@ -297,7 +220,7 @@ class Explorer:
             if place and records[place - 1] == number:
                 continue
             left = records[:place] + records[place + 1 :]
-            busy = _with(slots, self._begun(number))
+            busy = with_more(slots, self._begun(number))
             yield (source, there, at, left, busy, late, claims, copies, crashes, fill, verify)
             if copies:
                 rest = (copies - 1, crashes, fill, verify)
@@ -308,7 +231,7 @@ class Explorer:
             for second, other in enumerate(left) if self.scenario.merges else ():
                 both = self._merged(number, other)
                 if both is not None:
-                    busy = _with(slots, self._begun(both))
+                    busy = with_more(slots, self._begun(both))
                     less = left[:second] + left[second + 1 :]
                     rest = (copies, crashes, fill, verify)
                     yield (source, there, at, less, busy, late, claims, *rest)
@@ -343,7 +266,7 @@ class Explorer:
                 if answer not in (None, key):
                     then = self.hands((Kind.CLAIM, image))
                 if crashes:
-                    more = _with(late, self.lates((DONE, step)))
+                    more = with_more(late, self.lates((DONE, step)))
                     todo = (*fill[:key], TO_DO, *fill[key + 1 :])
                     rest = (copies, crashes - 1, todo, verify)
                     yield (source, there, at, records, slots, more, claims, *rest)
@@ -363,7 +286,7 @@ class Explorer:
         put, then = claims, DONE
         if seen and seen[0] == "claims":
             claim = seen[1]
-            put = _claimed(claims, claim.place, claim.owner, NEW)
+            put = claimed(claims, claim.place, claim.owner, NEW)
             then = self.hands(("claims", *seen[2:])) if seen[2:] else DONE
         else:
             first, last = (there, source) if self.scenario.places_first else (source, there)
@@ -373,65 +296,3 @@ class Explorer:
             elif found := differences(seen, len(first), self.scenario.places_first):
                 then = self.hands(("claims", *found))
         yield (source, there, at, records, slots, late, put, copies, crashes, fill, then)
-
-
-def differences(seen: Any, cut: int, places_first: bool) -> tuple[Claim, ...]:
-    """What verify claims: seen are all keys and all places, the first `cut` of them at first."""
-    source, there = (seen[cut:], seen[:cut]) if places_first else (seen[:cut], seen[cut:])
-    found: dict[Claim, None] = {}
-    for place, held in enumerate(there):
-        wanting = [s for s, image in enumerate(source) if image and image[0] == place]
-        right = held is None and not wanting
-        if right or (len(wanting) == 1 and held == (wanting[0], source[wanting[0]])):
-            continue
-        for key in wanting or [None]:
-            found.update(dict.fromkeys(claims_of(place, key, held and held[0])))
-    return tuple(found)
-
-
-def effect(step: Any, source: Any, there: Any, claims: Any) -> tuple[Any, Any, Any]:
-    """A request, at one instant: the destination and the claims after it, and the answer."""
-    kind, key, place, image, owner, fence = step
-    if kind is Kind.LOOK:
-        return there, claims, source[key]
-    if kind is Kind.LOOK_AT_OWNER:
-        return there, claims, source[owner]
-    if kind is Kind.WAIT:
-        return there, claims, None
-    if kind is Kind.CLAIM:
-        return there, _claimed(claims, place, key, NEW), None
-    if fence is not None and (place, key, fence) not in claims:
-        return there, claims, Outcome.OVERTAKEN
-    held = there[place]
-    holder = held[0] if held else None
-    if kind is Kind.TAKE_OVER:
-        if holder != owner:
-            return there, claims, Outcome.REFUSED
-        claims = _claimed(claims, place, owner, NEW)
-    elif kind is Kind.REMOVE:
-        if holder != key:
-            return there, claims, None
-        return (*there[:place], None, *there[place + 1 :]), claims, None
-    elif holder is not None and (holder != key or kind is PUT_IF_ABSENT):
-        return there, claims, holder
-    return (*there[:place], (key, image), *there[place + 1 :]), claims, None
-
-
-def _claimed(claims: Any, place: int, owner: int, token: int) -> Any:
-    others = [claim for claim in claims if claim[:2] != (place, owner)]
-    return tuple(sorted([*others, (place, owner, token)]))
-
-
-def _with(values: tuple[int, ...], more: int) -> tuple[int, ...]:
-    return tuple(sorted((*values, more)))
-
-
-def claims_of(place: Hashable, wanted_by: Hashable, held_by: Hashable) -> tuple[Claim, ...]:
-    """What verify claims for a place that is not as it should be (Looks and Replicator.settle).
-
-    wanted_by: the source key whose item lies there; held_by: the owner of what is there; None for
-    none. A place that several want is claimed for each of them, by a call for each. FOREIGN is
-    nobody's: it is reported, and not repaired.
-    """
-    owners = dict.fromkeys((wanted_by, held_by))
-    return tuple(Claim(place, who) for who in owners if who not in (None, Outcome.FOREIGN))

@@ -20,7 +20,8 @@ from keyhop.rekey.worker.protocol import Call, Kind, Protocol, Work
 
 from testing import rekey_cutover_explorer as cutover
 from testing.rekey_cutover_explorer import CutoverExplorer
-from testing.rekey_explorer import Explorer, Scenario, effect, place_of
+from testing.rekey_explored import Scenario, effect, place_of
+from testing.rekey_explorer import Explorer
 from testing.rekey_scenarios import ONE
 
 # --- the worker ---
@@ -77,6 +78,18 @@ class NoWait(Protocol):
 class NoWaitUnanswered(Protocol):
     def unanswered(self, work: Work) -> Work:
         return replace(super().unanswered(work), waits=False)
+
+
+class LeavesAtOnce(Protocol):
+    """Claims what it leaves while a request of its own may still take effect."""
+
+    def leave(self, work: Work) -> Work:
+        return super().leave(replace(work, waits=False))
+
+
+class LeavesWithoutAWord(Protocol):
+    def leave(self, work: Work) -> Work:
+        return replace(work, step=None)
 
 
 class WaitsForTheLook(Protocol):
@@ -220,6 +233,7 @@ LEFT = Scenario(((0, ELSEWHERE), (1, B), (0, AGAIN)), before=ONE)
 """The owner leaves, another comes, the owner comes back."""
 SWEPT_TWICE = Scenario(((1, A), (0, None), (1, B)), before=ONE, workers=1, sweepers=1, crashes=1)
 LATE = replace(TWICE, crashes=1)
+LEFT_LATE = replace(TWICE, sweepers=1, crashes=2)
 BACK = Scenario(((0, A), (0, (1, 2)), (0, AGAIN)), crashes=1)
 FILLED = Scenario(((0, B),), before=(A, None), backfill=True, loses=True, verify=True)
 FILLED_LATE = replace(FILLED, script=((0, None),), workers=1, crashes=1)
@@ -252,6 +266,8 @@ MUTANTS: dict[str, Wrong] = {
         replace(LEFT, sweepers=1), ClaimApart, takeover_alone
     ),
     "claims without tokens": worker(SWEPT_TWICE, of=unfenced),
+    "left without claims": worker(LATE, LeavesWithoutAWord),
+    "left without a wait": worker(LEFT_LATE, LeavesAtOnce),
     "other places too": worker(BACK, OtherPlaces),
     "no wait of who comes again": worker(LATE, NoWait),
     "no wait after no answer": worker(LATE, NoWaitUnanswered),
@@ -274,7 +290,7 @@ MUTANTS: dict[str, Wrong] = {
 
 RIGHT: dict[str, Wrong] = {
     **{str(n): worker(s) for n, s in enumerate((TWICE, CONTENDED, LEFT, SWEPT_TWICE))},
-    **{str(n): worker(s) for n, s in enumerate((LATE, BACK, FILLED, FILLED_LATE), 4)},
-    **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED), 8)},
+    **{str(n): worker(s) for n, s in enumerate((LATE, LEFT_LATE, BACK, FILLED, FILLED_LATE), 4)},
+    **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED), 9)},
 }
 """The same scenarios by the rules as they are."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from testing import rekey_cutover_explorer as cutover
-from testing.rekey_explorer import Explorer, Image, Known, Scenario
+from testing.rekey_explored import Image, Known, Scenario
+from testing.rekey_explorer import Explorer
 
 Script = tuple[tuple[int, Image | None], ...]
 Before = tuple[Image | None, ...]
@@ -66,6 +67,7 @@ def swept() -> Iterator[Scenario]:
         yield Scenario(script, before=BOTH, workers=1, sweepers=2)
     for script in scripts(2):
         yield Scenario(script, before=ONE, workers=1, sweepers=2, crashes=1)
+        yield Scenario(script, before=ONE, sweepers=1, crashes=2)
 
 
 def filled() -> Iterator[Scenario]:
@@ -97,7 +99,7 @@ def turned() -> Iterator[cutover.Scenario]:
         yield cutover.Scenario(script, turns=2, crashes=int(short))
         yield cutover.Scenario(script, turns=3, aborts=2, clients=1)
         yield cutover.Scenario(script, turns=3, clients=1)
-        yield cutover.Scenario(script, workers=2, copies=1, clients=1)
+        yield cutover.Scenario(script, workers=2, copies=int(short), clients=1)
         if short:
             yield cutover.Scenario(script, copies=1, crashes=1, clients=1)
             yield cutover.Scenario(script, turns=2, aborts=1, copies=1, clients=1)

@@ -30,6 +30,8 @@ from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.test_failures_of_others import worker_of
 from tests.integration.rekey.test_verify import plant
 
+pytestmark = pytest.mark.timeout(1800)
+
 ITEMS, SEGMENTS = 24, 6
 EVERY = pytest.mark.parametrize("every", [19, prove(1)])
 """Of so many moments, one is tried."""

@@ -282,6 +282,45 @@ def test_whoever_makes_it_is_killed(resumes: bool, only: str) -> None:
     assert number >= 10
 
 
+@pytest.mark.parametrize("every", [7, prove(1)])
+def test_its_function_is_killed_at_each_request_and_no_step_is_lost(every: int) -> None:
+    """As the state machine has it: the same step is asked for again; what was called off by then,
+    somebody starts anew."""
+    whole = ["closing", "frozen", "fenced", "turned", "open"]
+    for number in itertools.count(step=every):
+        world = World(number)
+
+        def steps(world=world, number=number) -> list[str]:
+            world.clock.sleep(1)
+            actions, last = [], {}
+            change = world.change("destination", killed_at(number))
+            while not actions or actions[-1] != "done":
+                try:
+                    found = change.step(last)
+                except Killed:
+                    actions.append("killed")
+                else:
+                    actions.append(found.action)
+                    last = json.loads(json.dumps(found.to_json()))
+                    last = last if found.action == "wait" else {}
+                    world.clock.sleep(math.ceil(found.seconds))
+                if actions[-1] == "killed":
+                    world.clock.sleep(2)
+                    change = world.change("destination")
+            return actions
+
+        (actions,) = world.run(steps, writers=1, readers=1)
+        world.check()
+        assert world.failed == [], number
+        assert actions.count("called off") <= 1, actions
+        assert [one.stage for one in world.side.history][-5:] == whole
+        assert world.side.item.serving == "destination"
+        assert world.pause <= world.side.item.freeze_limit + 3, number
+        if "killed" not in actions:
+            break
+    assert number >= 20
+
+
 def without_a_settle(stage: str):
     def mutate(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
         patch.setitem(control._SETTLES, stage, 0.0)

@@ -1,9 +1,14 @@
 """Every interleaving, and what each part of the protocol is for (testing/rekey_explorer.py)."""
 
+from dataclasses import replace
+
 import pytest
 
-from testing.rekey_mutants import MUTANTS, RIGHT
-from testing.rekey_scenarios import FAMILIES, explore
+from testing.marks import prove
+from testing.rekey_explored import Known, Scenario
+from testing.rekey_mutants import MUTANTS, RIGHT, TWICE
+from testing.rekey_scenarios import FAMILIES, ONE, explore, scripts
+from testing.rekey_stale_looks import AgreeingLooks, StaleLooks
 
 SHARES = {"live": 101, "swept": 101, "filled": 101, "repaired": 37}
 """One scenario in so many is explored in `make test`; of `turned` it is those of RIGHT."""
@@ -17,6 +22,7 @@ def test_a_share_of_all_histories_ends_well(family: str) -> None:
 
 
 @pytest.mark.prove
+@pytest.mark.timeout(1800)
 def test_a_tenth_of_all_histories_ends_well() -> None:
     worlds = {family: explore(family, 9) for family in FAMILIES}
     print(f"\n{sum(worlds.values()):,} worlds: {worlds}")
@@ -24,8 +30,9 @@ def test_a_tenth_of_all_histories_ends_well() -> None:
 
 
 @pytest.mark.prove_long
+@pytest.mark.timeout(4 * 3600)
 def test_all_histories_end_well() -> None:
-    """Ten minutes of a core."""
+    """Ten minutes of a core, and half a gigabyte."""
     worlds = {family: explore(family) for family in FAMILIES}
     print(f"\n{sum(worlds.values()):,} worlds: {worlds}")
     assert sum(worlds.values()) >= LEAST_WORLDS
@@ -39,3 +46,17 @@ def test_each_part_is_needed(mutant: str) -> None:
 @pytest.mark.parametrize("scenario", RIGHT)
 def test_with_all_parts_the_same_histories_end_well(scenario: str) -> None:
     assert RIGHT[scenario]()[1] is None
+
+
+@pytest.mark.parametrize("length", [2, prove(3)])
+def test_a_look_that_is_too_old_is_mended_by_the_next_one(length: int) -> None:
+    """If it is not what was written: then it is written, and looked at again, as ever."""
+    known = Known()
+    for script in scripts(length):
+        scenario = Scenario(script, before=ONE, crashes=1)
+        assert StaleLooks(scenario, known=known).explore()[1] is None
+
+
+def test_a_look_that_is_too_old_and_agrees_is_not_noticed() -> None:
+    """So a further look, where one disagrees, would not do without A1 either."""
+    assert AgreeingLooks(replace(TWICE, crashes=1)).explore()[1] is not None

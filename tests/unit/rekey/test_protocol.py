@@ -70,6 +70,20 @@ def test_after_a_request_without_an_answer_all_is_done_again_after_a_wait() -> N
     assert list(kinds(work, AT_D, None, None, AT_D)) == steps
 
 
+def test_work_that_is_left_is_claimed_at_each_place_after_a_wait_that_is_due() -> None:
+    work = PROTOCOL.begin("s", ("d", "e"), AT_D, read_first=False)
+    assert list(kinds(PROTOCOL.leave(work), None, None)) == [Kind.CLAIM, Kind.CLAIM, None]
+    work = PROTOCOL.leave(PROTOCOL.unanswered(work))
+    assert list(kinds(work, None, None, None)) == [Kind.WAIT, Kind.CLAIM, Kind.CLAIM, None]
+    assert work.is_left
+
+
+def test_of_work_for_a_claim_that_is_left_the_claim_stays() -> None:
+    work = PROTOCOL.leave(PROTOCOL.answered(PROTOCOL.settle(Claim("d", "s", "mine")), AT_D))
+    assert PROTOCOL.call(work) is None
+    assert work.is_left
+
+
 def test_a_claim_is_settled_as_long_as_it_is_ones_own() -> None:
     work = PROTOCOL.settle(Claim("d", "s", "mine"))
     work = PROTOCOL.answered(work, AT_D)

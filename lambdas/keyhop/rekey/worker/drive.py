@@ -35,8 +35,8 @@ does not hold up its batch; it is settled when it rests, or when its place is lo
 class Task:
     """A work, and what is known of it beside. values: what tells the owner at its places.
 
-    quiet_at: from when on no request of before takes effect any more, by the clock. is_left: as
-    claims, or as the claim that it was for. size: of its image, in bytes.
+    quiet_at: from when on no request of before takes effect any more, by the clock. size: of its
+    image, in bytes.
     """
 
     work: Work
@@ -44,7 +44,11 @@ class Task:
     size: int = 0
     quiet_at: float = 0.0
     rounds: int = 0
-    is_left: bool = False
+
+    @property
+    def is_left(self) -> bool:
+        """As claims, or as the claim that it was for."""
+        return self.work.is_left
 
 
 class Driver:
@@ -99,8 +103,8 @@ class Driver:
                 task.rounds += 1
             writing = [task for task in active if task.work.step is not None]
             for task in [task for task in writing if task.rounds > MOST_ROUNDS]:
-                self._leave(task)
-            self._each(pool, self._until_look, [t for t in writing if t.work.step is not None])
+                task.work = self.protocol.leave(task.work)
+            self._each(pool, self._until_look, writing)
 
     def _each(self, pool: Executor, work: Callable[[Task], None], tasks: Sequence[Task]) -> None:
         """By all threads; when one fails the others begin nothing more."""
@@ -131,11 +135,11 @@ class Driver:
                 task.work = self.protocol.unanswered(task.work)
                 return
             except KeyhopError as error:
-                if not is_of_the_item(error):
+                if task.is_left or not is_of_the_item(error):
                     raise
                 self._left(error)
-                self._leave(task)
-                return
+                task.work = self.protocol.leave(task.work)
+                continue
             task.work = self.protocol.answered(task.work, answer)
 
     def _answer(self, call: Call, task: Task) -> Any:
@@ -154,19 +158,6 @@ class Driver:
         assert call.kind is Kind.WAIT
         self.wait_until(task.quiet_at)
         return None
-
-    def _leave(self, task: Task) -> None:
-        """Work that is left to do is a claim for each of its places.
-
-        Before, what was sent without an answer has taken effect, or never will: who settles the
-        claim does not know of it.
-        """
-        self.wait_until(task.quiet_at)
-        if task.work.fence is None:
-            for place in task.work.places:
-                self._claim(place, task.work.source)
-        task.is_left = True
-        task.work = Protocol(place_of).begin(task.work.source, (), None, False)
 
     def _claim(self, place: Any, owner: Any) -> None:
         self.claims.append(self._side.claim(self._direction, thawed(place), thawed(owner)))

@@ -30,6 +30,8 @@ so who was overtaken, or killed, writes nothing any more, and a claim that is pu
 the work itself, stays. What verify finds becomes claims too, of all who may want the place: a
 repair is no other.
 
+Work may be *left* (`Protocol.leave`): then each of its places is claimed.
+
 Keys, places, images and tokens are opaque here: they are compared and handed on.
 """
 
@@ -103,6 +105,8 @@ class Work:
     fence: Hashable = None
     first: bool = False
     """Whether the look that is next is the one before any write."""
+    is_left: bool = False
+    """Whether it is not worked any more: what is done next makes claims of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,7 @@ class Protocol:
         """What to ask next; None: the work is done."""
         if work.step is None:
             return None
-        if work.step in WRITES and work.waits:
+        if self._must_wait(work):
             return Call(Kind.WAIT, work.source)
         if work.step is Kind.LOOK:
             return Call(Kind.LOOK, work.source)
@@ -159,8 +163,10 @@ class Protocol:
 
     def answered(self, work: Work, answer: Hashable) -> Work:
         """The work after its call has had this answer."""
-        if work.step in WRITES and work.waits:
+        if self._must_wait(work):
             return replace(work, waits=False)
+        if work.is_left:
+            return self._claimed(work, work.at + 1)
         if answer is Outcome.OVERTAKEN:
             return replace(work, step=None)
         if work.step is Kind.LOOK:
@@ -175,7 +181,17 @@ class Protocol:
 
     def unanswered(self, work: Work) -> Work:
         """The work after a request whose fate is not known, as a time-out: all over, and a wait."""
+        if work.is_left:
+            return work
         return replace(work, step=Kind.LOOK, owner=None, waits=True, first=True)
+
+    def leave(self, work: Work) -> Work:
+        """The work if it is not to be gone on with: as its item changes quicker than it is written,
+        or as the service does not take it. Each place is claimed, after a wait if one is due, as
+        who settles a claim does not wait. Of work for a claim, that claim stays.
+        """
+        left = replace(work, owner=None, is_left=True)
+        return self._claimed(left, 0) if work.fence is None else replace(left, step=None)
 
     def seen(self, work: Work, image: Hashable) -> Work:
         """A look at the source: the one at the beginning, or the one after the writes."""
@@ -197,6 +213,14 @@ class Protocol:
 
     def lies_at(self, image: Hashable, place: Hashable) -> bool:
         return image is not None and self.place_of(image) == place
+
+    def _must_wait(self, work: Work) -> bool:
+        """Before its first write; and before its first claim, if it is left."""
+        return work.waits and (work.step in WRITES or (work.is_left and work.step is not None))
+
+    def _claimed(self, work: Work, at: int) -> Work:
+        """Of work that is left: before the claim of the place with this index."""
+        return replace(work, step=Kind.CLAIM if at < len(work.places) else None, at=at)
 
     def _at(self, work: Work, at: int) -> Work:
         """Before the place with this index; after the last one comes a look."""

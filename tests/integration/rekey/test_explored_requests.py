@@ -1,0 +1,107 @@
+"""The worker's requests do to tables what the explorer takes them to do (rekey_explored.effect)."""
+
+import itertools
+from typing import Any
+
+import pytest
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.worker.images import Image, frozen
+from keyhop.rekey.worker.protocol import Call, Kind, Outcome
+from keyhop.rekey.worker.target import Target
+
+from testing.databases import Database
+from testing.rekey_explored import NEW, effect
+from tests.integration.rekey.worlds import Owned, World
+
+OLD, CHANGED = (0, 1), (0, 2)
+"""Images of a source key, at the one place that there is."""
+
+HELD = {
+    "nothing": None,
+    "its own": (0, OLD),
+    "another's": (1, OLD),
+    "nobody's": (Outcome.FOREIGN, OLD),
+}
+CLAIMS = {"no claim": (), "a claim": ((0, 0, 1),), "somebody's claim": ((0, 0, 2),)}
+CALLS = list(itertools.product((Kind.WRITE, Kind.REMOVE, Kind.TAKE_OVER), (None, 1)))
+OTHERS = "not the token of anybody"
+
+
+def key(number: int) -> dict[str, Any]:
+    return {"id": {"S": f"s{number}"}}
+
+
+class Requests:
+    """The destination and the side table of a pair, in the explorer's words."""
+
+    def __init__(self, world: World) -> None:
+        self.place = {"pk": {"S": "d"}}
+        self.world = world
+        self.side: SideTable = world.side
+        self.table = world.pair.destination
+        self.target = Target(world.connection, self.table, Owned(), "forward", self.side)
+        self.tokens: dict[str, int] = {}
+
+    def image(self, source: int, content: int) -> Image:
+        item = {**key(source), "to": self.place["pk"], "data": {"S": str(content)}}
+        return Image(item, Owned())
+
+    def set(self, held: Any, claims: Any) -> None:
+        if held is None:
+            self.world.client.delete_item(TableName=self.table, Key=self.place)
+        else:
+            owner = {} if held[0] is Outcome.FOREIGN else key(held[0])
+            item = {**self.place, **owner, "data": {"S": str(held[1][1])}}
+            self.world.client.put_item(TableName=self.table, Item=item)
+        for _, owner, token in claims:
+            self.tokens[self.side.claim("forward", self.place, key(owner)).token] = token
+
+    def send(self, step: Any) -> Any:
+        kind, source, _, image, owner, fence = step
+        given = {
+            "image": image and self.image(source, image[1]),
+            "owner": None if owner is None else frozen(key(owner)),
+            "fence": fence
+            and next((text for text, token in self.tokens.items() if token == fence), OTHERS),
+        }
+        call = Call(kind, frozen(key(source)), frozen(self.place), **given)
+        if kind is Kind.WRITE:
+            answer = self.target.write(call)
+        elif kind is Kind.REMOVE:
+            answer = self.target.remove(call, None)
+        else:
+            answer = self.target.take_over(call)
+        return {frozen(key(number)): number for number in (0, 1)}.get(answer, answer)  # type: ignore[arg-type]
+
+    def look(self) -> tuple[Any, Any]:
+        """What is at the place, and the claims; a new token is NEW."""
+        found = self.world.client.get_item(TableName=self.table, Key=self.place).get("Item")
+        owners = {f"s{number}": number for number in (0, 1)}
+        held = None
+        if found is not None:
+            owner = owners[found["id"]["S"]] if "id" in found else Outcome.FOREIGN
+            held = (owner, (0, int(found["data"]["S"])))
+        claims = [
+            (0, owners[claim.owner["id"]["S"]], self.tokens.get(claim.token, NEW))
+            for claim in self.side.claims("forward")
+        ]
+        return held, tuple(sorted(claims))
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_requests_are_as_they_are_explored(dynamodb: Database, table_name: str, held: str) -> None:
+    world = World(dynamodb, table_name)
+    for claims, (kind, fence) in itertools.product(CLAIMS, CALLS):
+        requests = Requests(world)
+        if kind is Kind.TAKE_OVER:  # of whom it was refused by
+            requests.set(HELD["another's"], ())
+            assert requests.send((Kind.WRITE, 0, 0, CHANGED, None, None)) == 1
+        requests.set(HELD[held], CLAIMS[claims])
+        image = None if kind is Kind.REMOVE else CHANGED
+        step = (kind, 0, 0, image, 1 if kind is Kind.TAKE_OVER else None, fence)
+        answer = requests.send(step)
+        there, left, expected = effect(step, (None, None), (HELD[held],), CLAIMS[claims])
+        assert answer == expected, (claims, step)
+        assert requests.look() == (there[0], left), (claims, step)
+        for claim in world.side.claims("forward"):
+            world.side.drop_claim(claim)
