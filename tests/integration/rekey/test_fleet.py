@@ -10,14 +10,13 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, TooExpensive
 from keyhop.jobs.runs import Deployment, Runs
 from keyhop.jobs.scan_segments import scan_segments
-from keyhop.jobs.task import Options
 from keyhop.rekey.backfill import COPIED, THERE, BackfillTask
-from keyhop.rekey.compare.task import VerifyTask
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of
+from testing.rekey_tasks import verifying
 from tests.integration.rekey.test_verify import plant
 from tests.machine import Machine
 
@@ -57,14 +56,9 @@ def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> 
     machine = Machine(
         Deployment(runs, [rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
     )
-    quick = {"pauses": (0.0, 0.0), "wait": lambda seconds: None}
-
-    def verify(connection: Connection, options: Options) -> VerifyTask:
-        return VerifyTask(connection, options, transform_of, **quick)
-
     machine.own = {
         "rekey_backfill": partial(BackfillTask, transform_of=transform_of),
-        "rekey_verify": verify,
+        **verifying(runs.journal, transform_of),
     }
     return machine
 
@@ -85,7 +79,8 @@ def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTable
     compared = machine.start(asked, "repair")["compared"]
     assert (compared["repaired"], compared["is_clean"]) == (40, True)
     manifest = machine.manifest("repair")
-    assert manifest["parts"][0]["name"].startswith("compare/")
+    assert manifest["keys"] == sum(part["keys"] for part in manifest["parts"]) == 40
+    assert manifest["digests"]["run"] == "repair-digests"
     assert machine.start({"rekey": rekey.pair.destination})["compared"]["missing"] == 0
 
 

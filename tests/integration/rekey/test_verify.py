@@ -3,23 +3,17 @@
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.local import Dropped, LocalJob, Several
-from keyhop.rekey.compare.task import VerifyTask, settle_forward
+from keyhop.jobs.local import Dropped
+from keyhop.rekey.compare.task import settle_forward
 from keyhop.rekey.opening import Rekey
 from keyhop.rekey.pace import BACKFILL
-from keyhop.rekey.request import parse_verify
 from keyhop.rekey.valve import SETTLED_SECONDS
-from keyhop.storage.local import Directory
-from keyhop.storage.store import Memory
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of
@@ -122,8 +116,7 @@ def test_what_is_in_flight_is_no_difference(
     client = dynamodb.client
     for one in (late, busy, faulty):
         client.put_item(TableName=rekey.pair.source, Item={**one, "total": {"N": "7"}})
-    job = verify(rekey)
-    assert job.work()
+    job = verify(rekey, task={"pauses": (0.001, 0.001)})
     looks: list[float] = []
 
     def wait(seconds: float) -> bool:
@@ -135,9 +128,8 @@ def test_what_is_in_flight_is_no_difference(
         client.put_item(TableName=rekey.pair.source, Item=changed)
         return False
 
-    job.task._pauses = (0.001, 0.001)
     job.stop.wait = wait  # type: ignore[method-assign]
-    told = dict(job.finish()[1])["verify"]
+    told = finished(job)["verify"]
     assert (told["changed"], told["in_flight"]) == (1, 2)
 
 
@@ -195,7 +187,8 @@ def test_a_verify_waits_for_a_backfill(
     rekey.side.tell(BACKFILL, {"run": "r1", "started": "", "ended": 1_000.0})
     waited: list[float] = []
     task = {"wait": waited.append, "now": lambda: 1_001.0}
-    assert finished(verify(rekey, task=task))["verify"]["is_clean"]
+    told = finished(verify(rekey, task=task))["verify"]
+    assert (told["is_clean"], told["ended"]) == (True, 1_001.0)
     assert waited == [SETTLED_SECONDS - 1.0]
 
 
@@ -209,32 +202,14 @@ def test_nothing_is_repaired_while_nothing_replicates(
 
 
 def test_rows_that_were_lost_are_no_clean_result(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+    dynamodb: Database, connection: Connection, table_name: str, digests: Begin
 ) -> None:
     rekey = create(dynamodb, connection, table_name)
     fill(rekey, 10)
-    job = verify(rekey)
+    job = digests(rekey)
     assert job.work(output=Dropped())
     with pytest.raises(BrokenPromise, match="20 items that were read, 0 were noted"):
         job.finish()
-
-
-def test_a_verify_without_a_place_of_its_own_keeps_its_rows_aside(
-    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
-    orders = fill(rekey, 50)
-    plant(rekey, orders, 4)
-    task = partial(
-        VerifyTask, transform_of=transform_of, wait=lambda seconds: None, pauses=(0.0, 0.0)
-    )
-    request = parse_verify({"rekey": rekey.pair.destination})
-    job = LocalJob(request, {"rekey_verify": task}, connection, Journal(Memory()))
-    aside = partial(Journal, Directory(tmp_path))
-    job.several = Several(lambda *given: None, 1, aside)  # type: ignore[arg-type]
-    job.prepare()
-    job.begin()
-    assert finished(job)["verify"]["left"] == 4
 
 
 @pytest.mark.parametrize(
@@ -285,9 +260,8 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
         try:
             for _ in range(rounds):
                 job = verify(rekey, task={"pauses": (0.001, 0.001)})
-                assert job.work()
                 job.stop.wait = wait  # type: ignore[method-assign]
-                told = dict(job.finish()[1])["verify"]
+                told = finished(job)["verify"]
                 found = {name: told[name] for name in ("missing", "surplus", "changed")}
                 assert found == dict(planted)
         finally:
