@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
@@ -27,16 +28,30 @@ def finished(job: Any) -> dict[str, Any]:
     return dict(job.finish()[1])
 
 
-def fill(rekey: RekeyTables, items: int) -> list[dict[str, Any]]:
+class Orders(Sequence[dict[str, Any]]):
+    """The orders of so many numbers, none of which is kept."""
+
+    def __init__(self, numbers: range) -> None:
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self.numbers[place]
+        return Orders(found) if isinstance(found, range) else order(found)
+
+
+def fill(rekey: RekeyTables, items: int) -> Orders:
     """Both sides, as they should be."""
-    orders = [order(number) for number in range(items)]
+    orders = Orders(range(items))
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     rekey.put(orders)
     rekey.database.fill(rekey.pair.destination, map(transform.forward, orders))
     return orders
 
 
-def plant(rekey: RekeyTables, orders: list[dict[str, Any]], faults: int) -> Counter[str]:
+def plant(rekey: RekeyTables, orders: Sequence[dict[str, Any]], faults: int) -> Counter[str]:
     """So many faults of all kinds in the destination."""
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     client, planted = rekey.database.client, Counter[str]()
@@ -212,8 +227,15 @@ def test_rows_that_were_lost_are_no_clean_result(
         job.finish()
 
 
+@pytest.mark.timeout(7_200)
 @pytest.mark.parametrize(
-    ("items", "rounds"), [(60, 1), pytest.param(2_000, 3, marks=pytest.mark.prove)]
+    ("items", "faults", "rounds"),
+    [
+        (60, 12, 1),
+        pytest.param(2_000, 12, 3, marks=pytest.mark.prove),
+        pytest.param(50_000, 1_000, 1, marks=pytest.mark.prove),
+        pytest.param(1_000_000, 1_000, 1, marks=pytest.mark.prove_long),
+    ],
 )
 def test_under_writes_it_finds_what_is_planted_and_nothing_else(
     dynamodb: Database,
@@ -221,13 +243,14 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
     table_name: str,
     verify: Begin,
     items: int,
+    faults: int,
     rounds: int,
 ) -> None:
     """Writers change items, and bring each change over a moment later, as the stream does."""
     rekey = create(dynamodb, connection, table_name)
     orders = fill(rekey, items)
     quiet, busy = orders[::2], orders[1::2]
-    planted = plant(rekey, quiet, 12)
+    planted = plant(rekey, quiet, faults)
     steps, over = [0, 0], Event()
 
     def write(writer: int) -> None:

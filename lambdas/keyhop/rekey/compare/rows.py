@@ -18,8 +18,9 @@ from keyhop.rekey.rows import key_text
 Of = Literal["source", "destination"]
 
 ROWS_PER_BUCKET = 1_000_000
-"""About: of both sides. While they are compared, those of one side are in memory: 135 MB were
-measured for 500,000 of each (2026-11-22)."""
+"""About: of both sides. While they are compared, those of one side are in memory: 74 MB were
+measured for 500,000 of each, and 17 s of CPU for all (2026-11-23): less than a slice, which is what
+it costs to be killed."""
 
 _HASH, _DIGEST, _PLACE, _OWNER = "hash", "digest", "place", "owner"
 
