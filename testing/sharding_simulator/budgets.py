@@ -6,7 +6,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from testing.partitions import Partitions
-from testing.sharding_simulator.service import Service
+from testing.simulation.service import Service
 
 
 class Budgeted:

@@ -11,8 +11,8 @@ from keyhop.sharding.table import ShardedTable
 
 from testing.sharding_simulator.linearizable import Effect, Operation, is_linearizable
 from testing.sharding_simulator.network import Network, Trouble
-from testing.sharding_simulator.schedule import Pool, Schedule, WaitingLock
-from testing.sharding_simulator.service import Service, Table
+from testing.simulation.schedule import Pool, Schedule, WaitingLock
+from testing.simulation.service import Service, Table
 
 TABLE, METADATA = "items", "items-shards"
 PARTITION, SORT = "path", "at"

@@ -15,7 +15,7 @@ from keyhop.rekey.opening import (
     plan_of,
     side_table,
 )
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 from keyhop.scan.reader import PageReader
 
 

@@ -20,7 +20,7 @@ from keyhop.jobs.worker import GroupWorker
 from keyhop.rekey.compare.buckets import AT_ONCE, Blocks, BucketPages
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import row_of
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 from keyhop.scan.skip_scan import BEGINNING, Position, Step
 from keyhop.storage.local import Directory
 

@@ -31,11 +31,11 @@ from keyhop.rekey.compare.sides import UNMAPPED
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.opening import Rekey, TransformOf
 from keyhop.rekey.pace import UNMAPPABLE
-from keyhop.rekey.replicate import Replicator
 from keyhop.rekey.request import digests_of, with_digests
-from keyhop.rekey.side_table import LAG
+from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.task import RekeyTask
+from keyhop.rekey.worker.replicate import Replicator
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 
