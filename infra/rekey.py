@@ -15,7 +15,6 @@ from constructs import Construct
 from .config_rekey import which_pairs
 from .config_tables import Table, which_sharding, which_tables
 from .deployment import KeyEnumeration
-from .enumeration import SUMMING_UP_MB
 from .followers import (
     BY_LAMBDA,
     allow_following,
@@ -23,16 +22,14 @@ from .followers import (
     allow_reading_streams,
     failure_queue,
 )
-from .functions import DISK_MB, which_worker
 from .guard import REPLICATE
-from .job import WRITE_PARTS, Job
+from .job import Job
 from .machines import Machine
 from .permissions import (
     Owner,
     allow,
     allow_decrypting,
     allow_describing,
-    allow_objects,
     table_arn,
 )
 from .rekey_view import of_rekeys
@@ -90,11 +87,7 @@ class Rekey(Construct):
             config,
             self._bucket,
             "rekey_verify",
-            {
-                **common,
-                "ScanSegments": self._read_both(),
-                "FinishRun": self._settle_differences(),
-            },
+            {**common, "ScanSegments": self._compare_both()},
         )
         self.cut_over = self._cut_over()
         self.machines: dict[str, Machine] = {
@@ -105,9 +98,8 @@ class Rekey(Construct):
         self.functions = {
             REPLICATE: self.replicate,
             "BackfillItems": self.backfill.worker,
-            "ReadBoth": self.verify.worker,
+            "CompareBoth": self.verify.worker,
             "CutOver": self.cut_over,
-            "SettleDifferences": self.verify.functions["FinishRun"],
         }
         if config.verify_schedule:
             self._schedule_verify(config.verify_schedule)
@@ -205,33 +197,19 @@ class Rekey(Construct):
         self._allow_beside(function, "GetItem PutItem")
         return function
 
-    def _read_both(self) -> lambda_.Function:
+    def _compare_both(self) -> lambda_.Function:
+        # One map makes the digests of both tables, the next one compares them and repairs: both are
+        # runs of one state machine, and so of one worker.
         function = self._of_both(
-            "ReadBoth",
-            "Reads the items of both tables of a pair, and writes digests of them",
+            "CompareBoth",
+            "Makes digests of both tables of a pair, compares them, and repairs if asked",
             **self._make.of_a_worker,
         )
-        scan = "ReadTheItemsOfBothTables"
-        allow(function, scan, "dynamodb:Scan", *_arns(function, self._both))
-        self._allow_beside(function, "GetItem")
-        return function
-
-    def _settle_differences(self) -> lambda_.Function:
-        # Not FinishRun, which ends jobs that write nothing: of a verify only this one may repair.
-        function = self._of_both(
-            "SettleDifferences",
-            "Compares digests of items, looks at those that differ, and puts them right if asked",
-            which_worker(self._config),
-            module="finish_run",
-            memory_mb=SUMMING_UP_MB,
-            disk_mb=DISK_MB,
-        )
         both, destinations = (_arns(function, one) for one in (self._both, self._destinations))
+        allow(function, "ReadTheItemsOfBothTables", "dynamodb:Scan", *both)
         allow(function, "LookAtWhatDiffers", "dynamodb:GetItem BatchGetItem", *both)
         allow(function, "RepairTheDestination", "dynamodb:PutItem DeleteItem", *destinations)
         self._allow_beside(function, "GetItem PutItem DeleteItem ConditionCheckItem")
-        objects = f"GetObject {WRITE_PARTS} DeleteObject"
-        allow_objects(function, self._bucket, "ReadThePartsWriteTheComparisonSweepTheRest", objects)
         return function
 
     def _cut_over(self) -> lambda_.Function:

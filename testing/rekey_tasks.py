@@ -1,19 +1,37 @@
 """The tasks of a re-key, of which none waits."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.jobs.task import Options, Tasks
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.task import Options, Task, Tasks
+from keyhop.rekey.compare.digests import DigestsTask
 from keyhop.rekey.compare.task import VerifyTask
-from keyhop.tasks import tasks_of, transform_of
+from keyhop.rekey.opening import TransformOf
+from keyhop.rekey.request import DIGESTS, VERIFY
+from keyhop.tasks import no_runs, tasks_of, transform_of
 
 
 def at_once(**more: Any) -> Tasks:
-    """As tasks_of, but verify waits neither for a copy to settle nor between its looks."""
+    """As tasks_of, but a verify waits neither for a copy to settle nor between its looks."""
+    return {**tasks_of(**more), **verifying(more.get("journal_of", no_runs))}
 
-    def verify(connection: Connection, options: Options) -> VerifyTask:
-        return VerifyTask(
-            connection, options, transform_of, wait=lambda seconds: None, pauses=(0.0, 0.0)
-        )
 
-    return {**tasks_of(**more), "rekey_verify": verify}
+def verifying(
+    journal_of: Callable[[str], Journal],
+    transform_of: TransformOf = transform_of,
+    now: Callable[[], float] = time.time,
+    wait: Callable[[float], None] = lambda seconds: None,
+    pauses: tuple[float, float] = (0.0, 0.0),
+) -> Tasks:
+    """Both tasks of a verify; wait, pauses: of the first, and of the second."""
+
+    def digests(connection: Connection, options: Options) -> Task:
+        return DigestsTask(connection, options, transform_of, now=now, wait=wait)
+
+    def verify(connection: Connection, options: Options) -> Task:
+        return VerifyTask(connection, options, transform_of, journal_of, now=now, pauses=pauses)
+
+    return {DIGESTS: digests, VERIFY: verify}

@@ -132,10 +132,15 @@ def tasks_of(
 
         return BackfillTask(connection, options, transform_of, ours_of, is_sharded)
 
+    def digests(connection: Connection, options: Options) -> Task:
+        from keyhop.rekey.compare.digests import DigestsTask
+
+        return DigestsTask(connection, options, transform_of, ours_of)
+
     def verify(connection: Connection, options: Options) -> Task:
         from keyhop.rekey.compare.task import VerifyTask
 
-        return VerifyTask(connection, options, transform_of, ours_of)
+        return VerifyTask(connection, options, transform_of, journal_of)
 
     return {
         "keys": keys,
@@ -143,6 +148,7 @@ def tasks_of(
         "each": each,
         "report": report,
         "rekey_backfill": backfill,
+        "rekey_digests": digests,
         "rekey_verify": verify,
         "": of_layout_2,
     }

@@ -133,11 +133,22 @@ class Compared(TypedDict):
     is_clean: Annotated[bool, "whether all was compared, and nothing is left"]
 
 
+class Digests(TypedDict):
+    """The run before it, that has read both tables."""
+
+    run: str
+    keys: Annotated[int, "items of both tables"]
+    buckets: int
+    read_units: ReadUnits
+    dollars: Annotated[float, "of all services; the comparison's own are in cost"]
+
+
 class VerifyRun(Finished):
     """A finished run of RekeyVerify; each difference is in its parts."""
 
-    method: Literal["scan"]
+    method: Literal["listed"]
     compared: Compared
+    digests: Digests
 
 
 class ControlItem(TypedDict):

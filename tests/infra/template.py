@@ -30,7 +30,7 @@ SHARDING_FUNCTIONS = ("WriteSharded", "QuerySharded", "MoveShards", "ProposeDrai
 """Those that are there if a table is sharded."""
 REPORT_FUNCTIONS = ("ExamineTable", "SampleTable", "ShowReport")
 """Those that are there if a table has report."""
-REKEY_FUNCTIONS = ("Replicate", "BackfillItems", "ReadBoth", "SettleDifferences", "CutOver")
+REKEY_FUNCTIONS = ("Replicate", "BackfillItems", "CompareBoth", "CutOver")
 """Those that are there if there is a pair in rekey."""
 KEY_INDEX_MACHINES = ("BuildKeyIndex", "AuditKeyIndex", "RemoveKeyIndex")
 

@@ -158,7 +158,7 @@ def test_pairs_are_compared_daily_unless_somebody_says_otherwise(template: Deplo
     assert not deployed(stack_of(never)).of_type("AWS::Events::Rule")
 
 
-@pytest.mark.parametrize("owner", ["PlanRun", "FinishRun", "Replicate", "SettleDifferences"])
+@pytest.mark.parametrize("owner", ["PlanRun", "FinishRun", "Replicate", "CompareBoth"])
 def test_no_two_statements_have_the_same_name(template: Deployed, owner: str) -> None:
     sids = [one["Sid"] for one in template.statements(owner) if "Sid" in one]
     assert len(set(sids)) == len(sids)
@@ -176,7 +176,7 @@ def test_a_table_tells_its_pair_and_a_stream_its_direction() -> None:
 
 def test_without_a_pair_there_is_no_function_and_no_machine() -> None:
     without = deployed(stack_of({"tables": ["Listed"]}))
-    for name in ("Replicate", "BackfillItems", "ReadBoth", "RekeyBackfill", "RekeyVerify"):
+    for name in ("Replicate", "BackfillItems", "CompareBoth", "RekeyBackfill", "RekeyVerify"):
         with pytest.raises(AssertionError):
             without.statements(name)
     assert "KEYHOP_REKEY" not in without.environment("PlanRun")
@@ -196,19 +196,18 @@ def test_the_worker_of_a_backfill_reads_the_source_and_puts_and_never_deletes(
     assert items(template, "BackfillItems", "Listed") == set()
 
 
-def test_who_reads_both_tables_writes_neither_and_only_the_one_that_settles_repairs(
+def test_the_worker_of_a_verify_writes_the_destination_alone_and_no_other_job_has_it(
     template: Deployed,
 ) -> None:
+    looks = {"Scan", "GetItem", "BatchGetItem"}
+    assert items(template, "CompareBoth", "Orders") == looks
+    assert items(template, "CompareBoth", "OrdersByTenant") == looks | {"PutItem", "DeleteItem"}
     for table in ("Orders", "OrdersByTenant"):
-        assert items(template, "ReadBoth", table) == {"Scan"}
-    looks = {"GetItem", "BatchGetItem"}
-    assert items(template, "SettleDifferences", "Orders") == looks
-    repairs = looks | {"PutItem", "DeleteItem"}
-    assert items(template, "SettleDifferences", "OrdersByTenant") == repairs
-    settling = function_arn("Keyhop-SettleDifferences")
-    assert template.allows("RekeyVerify", "lambda:InvokeFunction", settling)
+        assert items(template, "FinishRun", table) == set()
+    comparing = function_arn("Keyhop-CompareBoth")
+    assert template.allows("RekeyVerify", "lambda:InvokeFunction", comparing)
     for machine in ("RekeyBackfill", "EnumerateKeys"):
-        assert not template.allows(machine, "lambda:InvokeFunction", settling)
+        assert not template.allows(machine, "lambda:InvokeFunction", comparing)
 
 
 def test_who_cuts_over_reads_no_item_and_puts_and_deletes_markers(template: Deployed) -> None:
@@ -227,9 +226,7 @@ def test_who_cuts_over_reads_no_item_and_puts_and_deletes_markers(template: Depl
     assert template.allows("RekeyCutOver", "lambda:InvokeFunction", cut_over)
 
 
-@pytest.mark.parametrize(
-    "owner", ["Replicate", "BackfillItems", "ReadBoth", "SettleDifferences", "CutOver"]
-)
+@pytest.mark.parametrize("owner", ["Replicate", "BackfillItems", "CompareBoth", "CutOver"])
 def test_nobody_changes_a_table_or_makes_one(template: Deployed, owner: str) -> None:
     """`keyhop rekey` does that, with the rights of whoever runs it."""
     for table in ("Orders", "OrdersByTenant", "OrdersByTenant.rekey"):
@@ -247,8 +244,8 @@ KEY_OF = {
 @pytest.mark.parametrize(
     ("owner", "may"),
     [
-        *((owner, True) for owner in ("Replicate", "BackfillItems", "ReadBoth")),
-        *((owner, True) for owner in ("SettleDifferences", "CutOver", "PlanRun")),
+        *((owner, True) for owner in ("Replicate", "BackfillItems", "CompareBoth")),
+        *((owner, True) for owner in ("CutOver", "PlanRun")),
         *((owner, False) for owner in ("FinishRun", "CleanUp", "RekeyCutOver", "RekeyVerify")),
     ],
 )

@@ -87,7 +87,7 @@ def elsewhere() -> Iterator[tuple[Call, str]]:
     registry = f"{BUCKET_ARN}/key-index/Kept-0/entry.json"
     missing = registry.removeprefix(f"{BUCKET_ARN}/")
     uploading = ("ScanSegments", "WalkSegments", "EachKey", "SampleTable", "FinishRun")
-    for name in (*uploading, "BackfillItems", "ReadBoth", "SettleDifferences"):
+    for name in (*uploading, "BackfillItems", "CompareBoth"):
         part = f"{BUCKET_ARN}/runs/r1/parts/g0-s0-0.jsonl.gz"
         why = "boto3 gives up an upload in pieces, of a part above 8 MB, that breaks"
         yield Call.of(name, "s3:AbortMultipartUpload", part), why
@@ -177,9 +177,9 @@ def _of_a_rekey() -> Iterator[tuple[Call, str]]:
     yield Call.of("BackfillItems", "dynamodb:PutItem", table_arn(SIDE)), why
     why = "a comparison with maxReadRate, as a run of EnumerateKeys has it"
     execution = states_arn(f"execution:{VERIFIES}:e1")
-    yield Call.of("ReadBoth", "states:ListMapRuns", execution), why
+    yield Call.of("CompareBoth", "states:ListMapRuns", execution), why
     map_run = states_arn(f"mapRun:{VERIFIES}/ScanGroups:m1")
-    yield Call.of("ReadBoth", "states:DescribeMapRun", map_run), why
+    yield Call.of("CompareBoth", "states:DescribeMapRun", map_run), why
     why = "a source whose size DynamoDB does not tell yet is looked at (jobs/first_look)"
     yield Call.of("PlanRun", "dynamodb:Scan", table_arn(PAIR[0])), why
 

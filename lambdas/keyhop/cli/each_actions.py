@@ -42,12 +42,9 @@ from keyhop.keys.task import choose_method
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
-from keyhop.storage.local import BESIDE, Directory
+from keyhop.storage.local import LIST, UNDO, Directory
 from keyhop.tasks import tasks_of
 from keyhop.wording import counted, duration
-
-LIST, UNDO = BESIDE
-"""Directories of runs within that of a run: the list that it works through; its undo."""
 
 STATES = {"put": "putting", "update": "updating", "delete": "deleting", "undo": "undoing"}
 DEFAULT_NAME = "each-{table}-{time}"

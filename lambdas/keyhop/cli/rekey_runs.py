@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from keyhop.cli.confirm import Facts
@@ -11,9 +13,10 @@ from keyhop.cli.deployment import Deployment
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND
 from keyhop.cli.rekey_outcomes import compared_lines, copied_lines, cost_line, cost_lines
 from keyhop.cli.rekey_pair import PairCommand
-from keyhop.cli.session import job_in, work
+from keyhop.cli.session import PREFIX, job_in, work
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import CannotStart
+from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import Request
 from keyhop.rekey.backfill import check_unsharded
@@ -21,11 +24,12 @@ from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.pace import THROTTLE, pace_of
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.rekey.request import digests_of, parse_backfill, parse_verify, with_digests
 from keyhop.rekey.side.figures import DEPLOYMENT, LAG
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.template.files import text_of
 from keyhop.scan.item_calls import write_units
+from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import transform_of
 from keyhop.wording import duration
 
@@ -70,7 +74,8 @@ def start(command: PairCommand) -> int:
     if command.by_deployment is not None and deployed is not None:
         end = partial(_copied_there, side.plan())
         return deployed.run("RekeyBackfill", given, end, lambda: ("", _pace(side)))
-    summary = _here(command, parse_backfill(given), "copying", is_sharded=is_sharded)
+    path = _path(command)
+    summary = _here(command, path, parse_backfill(given), "copying", is_sharded=is_sharded)
     counts, examples = summary.get("counts", {}), summary.get("unmappable", ())
     lines = [*copied_lines(side.plan(), counts, examples), _cost(command, summary)]
     command.put_out(summary, lambda: "\n".join(lines))
@@ -95,7 +100,7 @@ def verify(command: PairCommand) -> int:
         command.confirm(f"compare {command.table.name} and {command.to}, and repair {command.to}")
     if (deployed := command.by_deployment) is not None:
         return deployed.run("RekeyVerify", given, partial(_compared_there, pair))
-    summary = _here(command, parse_verify(given), "comparing")
+    summary = _verified_here(command, parse_verify(given))
     counts = summary.get("counts", {})
     lines = [*compared_lines(pair, counts), _cost(command, summary)]
     command.put_out(summary, lambda: "\n".join(lines))
@@ -128,14 +133,35 @@ def _cost(command: PairCommand, summary: Mapping[str, Any]) -> str:
     return cost_line(command.connection.prices, reads, writes)
 
 
-def _here(command: PairCommand, request: Request, state: str, **knowing: Any) -> Mapping[str, Any]:
-    """The manifest of a run of this process; knowing: as of tasks_of. Raises Stopped."""
+def _verified_here(command: PairCommand, request: Request) -> Mapping[str, Any]:
+    """The digests, and then their comparison, in a place for the time being if none is given."""
+    with ExitStack() as aside:
+        path = _path(command) or Path(aside.enter_context(TemporaryDirectory(prefix=PREFIX)))
+        known = {"journal_of": lambda path: Journal(Directory(Path(path)))}
+        beside = path / DIGESTS
+        digests = _here(command, beside, digests_of(request), "reading both", **known)
+        request = with_digests(request, str(beside))
+        summary = _here(command, path, request, "comparing", **known)
+    read = digests["read_units"] + summary["read_units"]
+    return {**summary, "read_units": round(read, 3)}
+
+
+def _path(command: PairCommand) -> Path | None:
+    """Of the run; raises CannotStart, or RunConflict, if there is none to go on with."""
     options = command.options
     path = Path(options.output) if options.output else None
     if options.resume:
         if path is None:
             raise CannotStart("--resume needs --output DIR: the directory of the run.")
         check_is_begun(path)
+    return path
+
+
+def _here(
+    command: PairCommand, path: Path | None, request: Request, state: str, **knowing: Any
+) -> Mapping[str, Any]:
+    """The manifest of a run of this process; knowing: as of tasks_of. Raises Stopped."""
+    options = command.options
     deployment = Deployment(options, command.connection)
     if options.functions is not None:
         knowing["transform_of"] = partial(transform_of, trusted=text_of(Path(options.functions)))

@@ -8,10 +8,15 @@ from keyhop.jobs.model import Commit, RunPlan, Totals
 from keyhop.jobs.plan_run import ANEW
 from keyhop.jobs.runs import Runs
 
+FIRSTS = ("keys", "digests")
+"""Of runs that are made first for one (Task.first)."""
+
 
 @dataclass(slots=True)
 class Standing:
-    """A run to look at again and again. journal, plan, totals: once it is planned."""
+    """A run to look at again and again, or what is made first for it. journal, plan, totals: once
+    it is planned.
+    """
 
     runs: Runs
     run: str
@@ -22,8 +27,10 @@ class Standing:
 
     def look(self) -> Totals | None:
         """What is committed by now; None before there is a plan. Raises KeyhopError."""
-        if self.plan is None:
-            self._begin(self.run)
+        if self.plan is None or self.plan.id in self._firsts:
+            for run in (self.run, *self._firsts):
+                if self._begin(run):
+                    break
         elif self.plan.method == "index" and self.plan.id == self.run:
             self._begin(f"{self.run}{ANEW}")  # if the index was not to be believed at the end
         if self.plan is None or self.totals is None:
@@ -36,12 +43,20 @@ class Standing:
                     self.totals.add(commit)
         return self.totals
 
-    def _begin(self, run: str) -> None:
+    @property
+    def _firsts(self) -> list[str]:
+        return [f"{self.run}-{first}" for first in FIRSTS]
+
+    def _begin(self, run: str) -> bool:
+        """Whether it is planned."""
+        if self.plan is not None and self.plan.id == run:
+            return True
         journal = self.runs.journal(run)
         plan = journal.plan()
         if plan is not None:
             self.journal, self.plan, self.totals = journal, plan, Totals.of(plan, ())
             self._seen.clear()
+        return plan is not None
 
     def _commit(self, name: str) -> Commit | None:
         numbers = COMMIT_NAME.fullmatch(name)

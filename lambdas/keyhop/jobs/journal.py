@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from keyhop.dynamodb.values import Key
@@ -25,15 +26,17 @@ PLAN = "run.json"
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 MOST_WAITING_BYTES = 4 << 20
-MOST_WAITING_FOR_BUCKETS = 32 << 20
-"""So that a bucket's pieces are not too small to be read by themselves."""
+WAITING_BYTES_PER_BUCKET = 128 << 10
+MOST_WAITING_FOR_BUCKETS = 128 << 20
+"""So that a bucket's pieces are not too small to be read by themselves: with 1,000 buckets, what a
+worker finds in a slice is written at once."""
 COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s(?P<slice>\d{6,})\.json")
 PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?")
 GZIP = 31
 """zlib's window for one gzip member."""
 
 READERS = 16
-"""Groups whose commits are read at once."""
+"""Groups whose commits are read at once, or pieces of parts."""
 
 
 class Journal:
@@ -121,24 +124,30 @@ class Journal:
         name = f"parts/g{group:05}-s{number:06}-{attempt}.{SUFFIX[plan.format]}"
         encoder = Encoder(plan.format, plan.space)
         if not plan.gzip:
-            return PartSink(self.store, name, attempt, encoder, in_buckets=plan.buckets > 0)
+            return PartSink(self.store, name, attempt, encoder, buckets=plan.buckets)
         packed = zlib.compressobj(wbits=GZIP)
         return PartSink(self.store, f"{name}.gz", attempt, encoder, packed)
 
-    def piece(self, plan: RunPlan, part: Part, offset: int, size: int) -> Iterator[Key]:
-        """The rows of a block that begins there, in a part that is not compressed.
+    def pieces(self, plan: RunPlan, spans: Iterable[tuple[str, int, int]]) -> Iterator[Key]:
+        """The rows of blocks, in their order; of each its part, where it begins, and its size.
 
-        Raises BrokenPromise if there are none; that they are those that were committed is not
-        checked, as only a whole part can be.
+        The parts are not compressed. Raises BrokenPromise if there are no such rows; that they are
+        those that were committed is not checked, as only a whole part can be.
         """
         encoder = Encoder(plan.format, plan.space)
-        content = self.store.span(part.name, offset, size)
-        if content is None or len(content) != size:
-            raise _broken(part.name)
-        try:
-            yield from encoder.decode(content)
-        except _HARMED as error:
-            raise _broken(part.name) from error
+        left = iter(spans)
+        with ThreadPoolExecutor(READERS) as pool:
+            while some := list(islice(left, READERS)):
+                for (name, _, size), content in zip(some, pool.map(self._span, some), strict=True):
+                    if content is None or len(content) != size:
+                        raise _broken(name)
+                    try:
+                        yield from encoder.decode(content)
+                    except _HARMED as error:
+                        raise _broken(name) from error
+
+    def _span(self, span: tuple[str, int, int]) -> bytes | None:
+        return self.store.span(*span)
 
     def keys(
         self, plan: RunPlan, part: Part, segments: Container[int] | None = None
@@ -249,7 +258,7 @@ class PartSink:
     Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
     memory: of keys met before, which are left out.
     Once a write has failed, so does all that follows: what the file holds then is not known.
-    packed: a compressor for the whole file, if it is to be one. in_buckets: see RunPlan.
+    packed: a compressor for the whole file, if it is to be one. buckets: see RunPlan.
     """
 
     def __init__(
@@ -259,7 +268,7 @@ class PartSink:
         attempt: str,
         encoder: Encoder,
         packed: Any = None,
-        in_buckets: bool = False,
+        buckets: int = 0,
     ) -> None:
         self.attempt = attempt
         self.memory: KnownKeys | None = None
@@ -267,8 +276,9 @@ class PartSink:
         self._name = name
         self._encoder = encoder
         self._packed = packed
-        self._in_buckets = in_buckets
-        self._most_waiting = MOST_WAITING_FOR_BUCKETS if in_buckets else MOST_WAITING_BYTES
+        self._buckets = buckets
+        wanted = max(MOST_WAITING_BYTES, buckets * WAITING_BYTES_PER_BUCKET)
+        self._most_waiting = min(wanted, MOST_WAITING_FOR_BUCKETS)
         self._file: PartFile | None = None
         self._sha256 = hashlib.sha256()
         self._size = 0
@@ -282,7 +292,7 @@ class PartSink:
         """Take keys in; only those not seen before, if the sink has a memory."""
         if self.memory is not None:
             keys = self.memory.new_among(keys)
-        if self._in_buckets:
+        if self._buckets:
             for bucket, rows in _by_bucket(keys).items():
                 self._gather(bucket, rows)
         elif keys:

@@ -164,8 +164,7 @@ class LocalJob:
             self.approve(partial(ahead, reader, method, wishes, start.units, 1.0))
             layout = start.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
-            is_kept = groups > 1 or layout.buckets > 0  # in files, whatever becomes of them
-            if is_kept and self.several and isinstance(self.journal.store, Memory):
+            if groups > 1 and self.several and isinstance(self.journal.store, Memory):
                 self.journal = self.several.aside()
             self.plan = begin(
                 self.journal,

@@ -8,7 +8,7 @@ one part that counts.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Self
 
@@ -172,6 +172,10 @@ class Part(Record):
         """How many keys it holds."""
         return sum(block.keys for block in self.blocks)
 
+    def in_one(self) -> "Part":
+        """With all that it holds as one block."""
+        return replace(self, blocks=(Block(0, self.keys, self.size - self.header),))
+
     def summary(self) -> dict[str, Any]:
         """As a manifest names it."""
         return {"name": self.name, "keys": self.keys, "size": self.size, "sha256": self.sha256}
@@ -220,13 +224,17 @@ class Totals:
     spent_by_group: dict[int, float] = field(default_factory=dict)
     finished: set[int] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
+    _with_blocks: bool = True
 
     @classmethod
     def of(cls, plan: RunPlan, commits: Iterable[Commit]) -> "Totals":
-        """Add up; memory grows with the segments and the parts, not with the keys."""
+        """Add up; memory grows with the segments and the parts, not with the keys, nor with the
+        blocks of buckets, of which each part has one for each bucket.
+        """
         counted = plan.planning.copy()
-        places = max(plan.segments, plan.buckets)
+        places = plan.buckets or plan.segments
         totals = cls([0] * places, counted, plan.spent, seconds=plan.planning_seconds)
+        totals._with_blocks = not plan.buckets
         for commit in commits:
             totals.add(commit)
         return totals
@@ -239,7 +247,9 @@ class Totals:
         self.seconds += commit.seconds
         self.usage.add(commit.usage)
         self.counts.update(commit.counts)
-        self.parts.extend(commit.parts)
+        self.parts.extend(
+            commit.parts if self._with_blocks else [part.in_one() for part in commit.parts]
+        )
         self.workers.add(commit.worker)
         spent = self.spent_by_group.get(commit.group, 0.0)
         self.spent_by_group[commit.group] = spent + self.spent(commit.usage)

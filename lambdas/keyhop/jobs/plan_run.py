@@ -44,8 +44,6 @@ LOOK_SECONDS = 120.0
 LEAST_PART_AFTER_LOOK = 0.2
 ANEW = "-anew"
 """What the name of a run ends with that is begun because another is not to be believed."""
-FIRST = "-keys"
-"""What the name of an execution's first run ends with, if another one follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +79,10 @@ class Planner:
             return self._plan_next(request, ended, connection)
         begun = None if request.resume is None else self.deployment.runs.begun(request.resume)
         table = look_up(connection, name)
-        first = None
+        first, suffix = None, ""
         if begun is None or begun[1].task != request.task:
-            first = self.tasks[request.task](connection, request.options).before(table, request)
+            last = self.tasks[request.task](connection, request.options)
+            first, suffix = last.before(table, request), f"-{last.first}"
         asked = first or request
         if begun is not None:
             journal, plan = begun
@@ -104,7 +103,7 @@ class Planner:
             reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
             if request.plan_only:
                 return self._estimate(request, asked, reader, task, task_plan)
-            name = self.execution.name if first is None else self.execution.run(FIRST)
+            name = self.execution.name if first is None else self.execution.run(suffix)
             journal, plan = self._new(asked, reader, task, task_plan, name)
         return self._state(asked, journal, plan, task, follows=first is not None)
 
@@ -117,7 +116,8 @@ class Planner:
         follows = bool(ended.get("follows"))
         if "disbelieved" in ended:
             first = task.before(table, request) if follows else None
-            return self._plan_anew(first or request, run, ended["disbelieved"], follows)
+            suffix = f"-{task.first}" if follows else ""
+            return self._plan_anew(first or request, run, ended["disbelieved"], suffix)
         request = replace(task.after(request, run[1].id), resume=None)
         task = self.tasks[request.task](connection, request.options)
         task_plan = task.plan(table, request)
@@ -126,8 +126,9 @@ class Planner:
         return self._state(request, journal, plan, task)
 
     def _plan_anew(
-        self, request: Request, run: tuple[Journal, RunPlan], why: str, follows: bool
+        self, request: Request, run: tuple[Journal, RunPlan], why: str, suffix: str
     ) -> dict[str, Any]:
+        """suffix: of the name of a run that another one follows."""
         spent = sum_up(*run)[0].usage
         request = replace(request, method="skip", resume=None)
         left = math.inf if request.max_read_units is None else request.max_read_units
@@ -143,9 +144,9 @@ class Planner:
         task_plan = replace(task_plan, reason=why)
         budget = Budget(request.max_read_rate, None if math.isinf(left) else left)
         reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
-        name = self.execution.run(f"{FIRST if follows else ''}{ANEW}")
+        name = self.execution.run(f"{suffix}{ANEW}")
         journal, plan = self._new(request, reader, task, task_plan, name, spent)
-        return self._state(request, journal, plan, task, follows)
+        return self._state(request, journal, plan, task, follows=bool(suffix))
 
     def _estimate(
         self, whole: Request, request: Request, reader: PageReader, task: Task, plan: TaskPlan

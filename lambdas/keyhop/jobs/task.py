@@ -78,11 +78,13 @@ class Task(ABC):
 
     visits: whether something is done about each page, so that none may be skipped.
     outputs: what of the manifest is in an execution's output, beside the usual, and its name there.
+    first: how the run is called that has to be made first (`before`): after the execution, and so.
     max_write_rate: write units a second of all workers; None for no limit. examples: what this
     process has met.
     """
 
     visits = False
+    first = "keys"
     outputs: Mapping[str, str] = {}
     max_write_rate: float | None = None
 

@@ -17,27 +17,20 @@ from typing import Any
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.values import Key, from_json, has_values, to_json
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan, noted_examples
+from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
 from keyhop.rekey.destination import Destination, NotTaken
 from keyhop.rekey.digest import key_digest
-from keyhop.rekey.opening import (
-    OursOf,
-    Rekey,
-    TransformOf,
-    opened,
-    opened_for,
-    plan_of,
-    side_table,
-)
+from keyhop.rekey.opening import OursOf, Rekey, TransformOf
 from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
 from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.task import RekeyTask
 from keyhop.rekey.transform import Unmappable
 from keyhop.rekey.valve import Valve
 from keyhop.rekey.worker.images import is_marker
@@ -63,15 +56,13 @@ MOST_EXAMPLES = 100
 table, and named, by digests of their keys, in the manifest."""
 
 
-class BackfillTask(Task):
-    """options: `rekey`, the destination's name; `max_write_rate`; `without_stream`, to copy though
-    nothing replicates; `with_shards`, if the template deals with the suffixes of a sharded table.
+class BackfillTask(RekeyTask):
+    """options: also `max_write_rate`; `without_stream`, to copy though nothing replicates;
+    `with_shards`, if the template deals with the suffixes of a sharded table.
 
-    transform_of: loads the plan's template. ours_of: from a table to what tells sentinels of a key
-    index. is_sharded: whether a table is, as far as the deployment knows. now: seconds since 1970.
+    is_sharded: whether a table is, as far as the deployment knows. The others: see RekeyTask.
     """
 
-    visits = True
     outputs: Mapping[str, str] = {"counts": "outcomes", "write_units": "writeUnits"}
 
     def __init__(
@@ -83,29 +74,16 @@ class BackfillTask(Task):
         is_sharded: Callable[[Table], bool] = lambda table: False,
         now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
+        super().__init__(connection, options, transform_of, ours_of, now)
         self.max_write_rate = options.get("max_write_rate")
-        self._connection = connection
-        self._options = options
-        self._transform_of = transform_of
-        self._ours_of = ours_of
         self._is_sharded = is_sharded
-        self._now = now
         self._indexes = 0
         self._share = 1.0
         self._pace = Pace()
 
-    @property
-    def _name(self) -> str:
-        return str(self._options["rekey"])
-
-    def reads(self, asked: Table) -> Table:
-        """Task.reads: the source, of the re-key into the table that was asked for."""
-        return source_of(self._connection, asked)
-
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Task.plan. Raises CannotStart unless the re-key is one to be backfilled now."""
-        rekey = opened(self._connection, self._name, self._transform_of)
+        rekey = self._opened()
         control = rekey.side.control()
         if control.serving != "source" or control.stage != "open":
             raise CannotStart(
@@ -142,9 +120,7 @@ class BackfillTask(Task):
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
-        rekey = opened_for(self._connection, self._name, self._transform_of, reader)
-        rekey.check_same(plan.options)
-        self._rekey = rekey
+        self._rekey = rekey = self._opened_for(reader, plan.options)
         _note_begun(rekey, plan, self._now())
         self._valve = Valve(rekey.side, plan.id, self._change_pace, reader.stop, now=self._now)
         self._stop = reader.stop
@@ -188,7 +164,7 @@ class BackfillTask(Task):
 
     def finish(self, ended: Ended) -> Summary:
         """Task.finish; tells the side table that nothing is written any more."""
-        side = side_table(self._connection, self._name, stop=ended.stop)
+        side = self._side(stop=ended.stop)
         counts, examples = ended.totals.counts, noted_examples(ended.journal).get(UNMAPPED, [])
         at = self._now()
         side.tell(
@@ -258,12 +234,6 @@ def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
             "to one shard first (keyhop shards drain), or, if the template's match takes the "
             "suffix apart, give withShards."
         )
-
-
-def source_of(connection: Connection, destination: Table) -> Table:
-    """The source of the re-key into a table; raises CannotStart and its kin."""
-    side = side_table(connection, destination.name)
-    return look_up(connection, plan_of(side, destination.name).source)
 
 
 def _note_begun(rekey: Rekey, plan: RunPlan, now: float) -> None:

@@ -12,7 +12,6 @@ from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.scan.reader import PageReader
 
 TransformOf = Callable[[Pair, Table, Table], Transform]
 """From the plan, the source and the destination; raises CannotStart for what cannot be loaded."""
@@ -82,17 +81,3 @@ def opened(
     source = look_up(connection, pair.source, patience)
     there = look_up(connection, pair.destination, patience)
     return Rekey(pair, side, source, there, transform_of(pair, source, there))
-
-
-def opened_for(
-    connection: Connection, destination: str, transform_of: TransformOf, reader: PageReader
-) -> Rekey:
-    """The same, by a worker: what its requests cost, those about pages have in common."""
-    return opened(
-        connection,
-        destination,
-        transform_of,
-        reader.patience,
-        stop=reader.stop,
-        usage=reader.usage,
-    )

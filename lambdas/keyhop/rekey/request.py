@@ -1,7 +1,7 @@
 """What people give RekeyBackfill, RekeyVerify and RekeyCutOver: the inputs of executions. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from keyhop.checks import Must, Truth, number, one_of, read, without_origin, wrong_input
@@ -17,8 +17,8 @@ from keyhop.jobs.request import (
 )
 from keyhop.rekey.control import Side
 
-BACKFILL, VERIFY = "rekey_backfill", "rekey_verify"
-"""The tasks' names."""
+BACKFILL, VERIFY, DIGESTS = "rekey_backfill", "rekey_verify", "rekey_digests"
+"""The tasks' names. Digests are made first for a verify."""
 
 LIKE = '{"rekey": "OrdersByTenant"}'
 
@@ -130,6 +130,17 @@ def parse_verify(given: object) -> Request:
 def parse_cut_over(given: object) -> CutOverInput:
     """Raises InvalidInput, which names all that is wrong."""
     return read(CutOverInput, given, LIKE)
+
+
+def digests_of(request: Request) -> Request:
+    """The run that has to be made first for a verify."""
+    return replace(request, task=DIGESTS)
+
+
+def with_digests(request: Request, run: str) -> Request:
+    """The verify, when that run is finished: no more is read than what differs."""
+    options = {**request.options, "digests": run}
+    return replace(request, options=options, max_read_rate=None, max_read_units=None)
 
 
 def _request(

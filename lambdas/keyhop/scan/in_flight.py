@@ -84,13 +84,15 @@ class _Window:
 class InFlight:
     """The lanes of one process; calls must not overlap, but for those of `waited`, `throttled`.
 
-    cpu: seconds that the process has used so far. most: an upper bound. wanted: lanes to have, as
+    cpu: seconds that the process has used so far. limit: never more, as each takes much memory.
+    most: an upper bound, as long as the lanes work. wanted: lanes to have, as
     far as has been found out.
     _before: what was measured before the step that is on trial. _rested: the pace at the beginning
     of a rest. _no_more: more lanes have brought too little since the rest.
     """
 
     cpu: Callable[[], float] = lambda: 0.0
+    limit: int = MOST
     most: int = MOST
     wanted: int = FIRST
     _window: _Window = field(default_factory=_Window)
@@ -102,7 +104,7 @@ class InFlight:
 
     def begin(self, now: float, most: int) -> int:
         """All lanes begin anew, `most` at most; returns how many to have."""
-        self.most = most
+        self.most = min(most, self.limit)
         self._window = _Window(now, cpu=self.cpu())
         return self.lanes
 

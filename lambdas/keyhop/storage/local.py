@@ -18,8 +18,8 @@ try:
 except ImportError:  # not on Windows; there, two runs over one directory are not told apart
     fcntl = None  # type: ignore[assignment]
 
-BESIDE = ("keys", "undo")
-"""Directories of the run that lists the keys for one, and of the one that undoes it."""
+LIST, UNDO, DIGESTS = BESIDE = ("keys", "undo", "digests")
+"""Directories of the run that is made first for one, and of the one that undoes it."""
 
 LOCK = ".lock"
 ASIDE = ".keyhop-tmp"

@@ -1,19 +1,22 @@
 """Jobs of a re-key, each in a directory of its own."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
-from keyhop.jobs.task import Options, Task
-from keyhop.rekey.compare.task import VerifyTask
-from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.rekey.request import VERIFY, digests_of, parse_backfill, parse_verify, with_digests
+from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, transform_of
+from testing.rekey_tasks import verifying
 from tests.integration.rekey.pairs import BY_DAY, Pairs
 
 Begin = Callable[..., LocalJob]
@@ -46,27 +49,37 @@ def backfill(connection: Connection, tmp_path: Path) -> Begin:
 
 
 @pytest.fixture
-def verify(connection: Connection, tmp_path: Path) -> Begin:
-    """Begins a verify; task: more for VerifyTask, the others are fields of its input."""
-    runs = []
+def digests(connection: Connection, tmp_path: Path) -> Begin:
+    """Begins the first run of a verify; task: more for `verifying`, the others its input."""
+    numbers = count()
 
-    def begun(
-        rekey: RekeyTables,
-        resume: bool = False,
-        task: Mapping[str, Any] | None = None,
-        **given: Any,
-    ) -> LocalJob:
-        def made(connection: Connection, options: Options) -> Task:
-            own = {"wait": lambda seconds: None, "pauses": (0.0, 0.0), **(task or {})}
-            return VerifyTask(connection, options, transform_of, **own)
-
-        if not resume:
-            runs.append(tmp_path / f"{rekey.pair.source}-verify-{len(runs)}")
-        request = parse_verify({"rekey": rekey.pair.destination, **given})
-        tasks = {"rekey_verify": made}
-        return _begun(LocalJob(request, tasks, connection, opened(runs[-1], resume)))
+    def begun(rekey: RekeyTables, task: Mapping[str, Any] | None = None, **given: Any) -> LocalJob:
+        request = digests_of(parse_verify({"rekey": rekey.pair.destination, **given}))
+        tasks = verifying(journal_in, transform_of, **(task or {}))
+        path = tmp_path / f"verify-{next(numbers)}" / DIGESTS
+        return _begun(LocalJob(request, tasks, connection, opened(path, False)))
 
     return begun
+
+
+@pytest.fixture
+def verify(digests: Begin) -> Begin:
+    """Begins the second run of a verify, when the first is finished."""
+
+    def begun(rekey: RekeyTables, **more: Any) -> LocalJob:
+        first = digests(rekey, **more)
+        assert first.work()
+        first.finish()
+        path = first.journal.store.path  # type: ignore[attr-defined]
+        request = with_digests(replace(first.request, task=VERIFY), str(path))
+        journal = opened(path.parent, False)
+        return _begun(LocalJob(request, first.tasks, first.connection, journal))
+
+    return begun
+
+
+def journal_in(path: str) -> Journal:
+    return Journal(Directory(Path(path)))
 
 
 def _begun(job: LocalJob) -> LocalJob:

@@ -6,18 +6,18 @@ from threading import Lock
 from typing import Any
 
 import pytest
+from keyhop.cli.standing import Standing
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, TooExpensive
 from keyhop.jobs.runs import Deployment, Runs
 from keyhop.jobs.scan_segments import scan_segments
-from keyhop.jobs.task import Options
 from keyhop.rekey.backfill import COPIED, THERE, BackfillTask
-from keyhop.rekey.compare.task import VerifyTask
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of
+from testing.rekey_tasks import verifying
 from tests.integration.rekey.test_verify import plant
 from tests.machine import Machine
 
@@ -57,14 +57,9 @@ def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> 
     machine = Machine(
         Deployment(runs, [rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
     )
-    quick = {"pauses": (0.0, 0.0), "wait": lambda seconds: None}
-
-    def verify(connection: Connection, options: Options) -> VerifyTask:
-        return VerifyTask(connection, options, transform_of, **quick)
-
     machine.own = {
         "rekey_backfill": partial(BackfillTask, transform_of=transform_of),
-        "rekey_verify": verify,
+        **verifying(runs.journal, transform_of),
     }
     return machine
 
@@ -85,7 +80,8 @@ def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTable
     compared = machine.start(asked, "repair")["compared"]
     assert (compared["repaired"], compared["is_clean"]) == (40, True)
     manifest = machine.manifest("repair")
-    assert manifest["parts"][0]["name"].startswith("compare/")
+    assert manifest["keys"] == sum(part["keys"] for part in manifest["parts"]) == 40
+    assert manifest["digests"]["run"] == "repair-digests"
     assert machine.start({"rekey": rekey.pair.destination})["compared"]["missing"] == 0
 
 
@@ -115,6 +111,73 @@ def test_a_backfill_that_failed_is_gone_on_with_and_counts_each_item_once(
     assert len(rekey.copied()) == ITEMS
     most = 250 * 16 * 2
     assert result["outcomes"].get(THERE, 0) <= most, "pages under way are put again"
+
+
+@pytest.fixture
+def verifies(machine: Machine, rekey: RekeyTables, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """RekeyVerify, of tables whose digests make twelve buckets, of four groups; 40 faults."""
+    monkeypatch.setattr("keyhop.rekey.compare.rows.ROWS_PER_BUCKET", 100)
+    monkeypatch.setattr("keyhop.rekey.compare.task.BUCKETS_PER_GROUP", 3)
+    orders = list(rekey.originals().values())
+    forward = transform_of(rekey.pair, None, None).forward  # type: ignore[arg-type]
+    rekey.database.fill(rekey.pair.destination, map(forward, orders))
+    plant(rekey, orders, 40)
+    machine.name = "RekeyVerify"
+    return machine
+
+
+def test_buckets_are_shared_out_among_workers(verifies: Machine, rekey: RekeyTables) -> None:
+    result = verifies.start({"rekey": rekey.pair.destination}, "shared")
+    assert (result["compared"]["left"], result["digests"]["buckets"]) == (40, 12)
+    assert (result["digests"]["keys"], result["keys"]) == (2 * ITEMS, 40)
+    _, plan = verifies.runs.begun("shared")
+    assert (plan.task, plan.segments, plan.groups) == ("rekey_verify", 12, 4)
+    assert result["digests"]["dollars"] > 0
+
+
+def test_a_verify_whose_workers_died_is_gone_on_with_and_counts_each_difference_once(
+    verifies: Machine, rekey: RekeyTables
+) -> None:
+    """One dies while the digests are made, one when the buckets of a group have been compared."""
+    given = {"rekey": rekey.pair.destination, "repair": True}
+    dies = {"rekey_digests": 2, "rekey_verify": 3}
+
+    def dying(state: Any, *arguments: Any) -> Any:
+        done = scan_segments(state, *arguments)
+        task = verifies.runs.begun(state["run"])[1].task
+        dies[task] -= 1
+        if not dies[task]:
+            raise OSError(task)
+        return done
+
+    verifies.scan = dying
+    with pytest.raises(OSError, match="rekey_digests"):
+        verifies.start(given, "first")
+    with pytest.raises(OSError, match="rekey_verify"):
+        verifies.start({**given, "resume": "first-digests"}, "second")
+    compared = verifies.start({**given, "resume": "second"})["compared"]
+    assert (compared["repaired"], compared["is_clean"]) == (40, True)
+    assert sum(compared[kind] for kind in ("missing", "surplus", "changed")) == 40
+    assert verifies.start({"rekey": rekey.pair.destination})["compared"]["is_clean"]
+
+
+def test_whoever_follows_a_verify_sees_the_digests_first_and_then_the_comparison(
+    verifies: Machine, rekey: RekeyTables
+) -> None:
+    seen = Standing(verifies.runs, "seen")
+    assert seen.look() is None
+    given = {"rekey": rekey.pair.destination}
+    execution = verifies.execution("seen")
+    state = verifies.plan(given, execution)
+    assert seen.look() is not None
+    verifies.map(state)
+    totals = seen.look()
+    assert totals is not None
+    assert (totals.keys, seen.plan and seen.plan.task) == (2 * ITEMS, "rekey_digests")
+    verifies.go_on(state, execution, given)
+    totals = seen.look()
+    assert totals is not None
+    assert (totals.keys, seen.plan and seen.plan.task) == (40, "rekey_verify")
 
 
 @pytest.mark.prove

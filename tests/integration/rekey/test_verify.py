@@ -2,25 +2,20 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.local import Dropped, LocalJob, Several
-from keyhop.rekey.compare.task import VerifyTask, settle_forward
+from keyhop.jobs.local import Dropped
+from keyhop.rekey.compare.task import settle_forward
 from keyhop.rekey.opening import Rekey
 from keyhop.rekey.pace import BACKFILL
-from keyhop.rekey.request import parse_verify
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.valve import SETTLED_SECONDS
-from keyhop.storage.local import Directory
-from keyhop.storage.store import Memory
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of
@@ -34,16 +29,30 @@ def finished(job: Any) -> dict[str, Any]:
     return dict(job.finish()[1])
 
 
-def fill(rekey: RekeyTables, items: int) -> list[dict[str, Any]]:
+class Orders(Sequence[dict[str, Any]]):
+    """The orders of so many numbers, none of which is kept."""
+
+    def __init__(self, numbers: range) -> None:
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self.numbers[place]
+        return Orders(found) if isinstance(found, range) else order(found)
+
+
+def fill(rekey: RekeyTables, items: int) -> Orders:
     """Both sides, as they should be."""
-    orders = [order(number) for number in range(items)]
+    orders = Orders(range(items))
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     rekey.put(orders)
     rekey.database.fill(rekey.pair.destination, map(transform.forward, orders))
     return orders
 
 
-def plant(rekey: RekeyTables, orders: list[dict[str, Any]], faults: int) -> Counter[str]:
+def plant(rekey: RekeyTables, orders: Sequence[dict[str, Any]], faults: int) -> Counter[str]:
     """So many faults of all kinds in the destination."""
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     client, planted = rekey.database.client, Counter[str]()
@@ -136,8 +145,7 @@ def test_what_is_in_flight_is_no_difference(
     client = dynamodb.client
     for one in (late, busy, faulty):
         client.put_item(TableName=rekey.pair.source, Item={**one, "total": {"N": "7"}})
-    job = verify(rekey)
-    assert job.work()
+    job = verify(rekey, task={"pauses": (0.001, 0.001)})
     looks: list[float] = []
 
     def wait(seconds: float) -> bool:
@@ -149,9 +157,8 @@ def test_what_is_in_flight_is_no_difference(
         client.put_item(TableName=rekey.pair.source, Item=changed)
         return False
 
-    job.task._pauses = (0.001, 0.001)
     job.stop.wait = wait  # type: ignore[method-assign]
-    told = dict(job.finish()[1])["verify"]
+    told = finished(job)["verify"]
     assert (told["changed"], told["in_flight"]) == (1, 2)
 
 
@@ -209,7 +216,8 @@ def test_a_verify_waits_for_a_backfill(
     rekey.side.tell(BACKFILL, {"run": "r1", "started": "", "ended": 1_000.0})
     waited: list[float] = []
     task = {"wait": waited.append, "now": lambda: 1_001.0}
-    assert finished(verify(rekey, task=task))["verify"]["is_clean"]
+    told = finished(verify(rekey, task=task))["verify"]
+    assert (told["is_clean"], told["ended"]) == (True, 1_001.0)
     assert waited == [SETTLED_SECONDS - 1.0]
 
 
@@ -223,36 +231,25 @@ def test_nothing_is_repaired_while_nothing_replicates(
 
 
 def test_rows_that_were_lost_are_no_clean_result(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+    dynamodb: Database, connection: Connection, table_name: str, digests: Begin
 ) -> None:
     rekey = create(dynamodb, connection, table_name)
     fill(rekey, 10)
-    job = verify(rekey)
+    job = digests(rekey)
     assert job.work(output=Dropped())
     with pytest.raises(BrokenPromise, match="20 items that were read, 0 were noted"):
         job.finish()
 
 
-def test_a_verify_without_a_place_of_its_own_keeps_its_rows_aside(
-    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
-    orders = fill(rekey, 50)
-    plant(rekey, orders, 4)
-    task = partial(
-        VerifyTask, transform_of=transform_of, wait=lambda seconds: None, pauses=(0.0, 0.0)
-    )
-    request = parse_verify({"rekey": rekey.pair.destination})
-    job = LocalJob(request, {"rekey_verify": task}, connection, Journal(Memory()))
-    aside = partial(Journal, Directory(tmp_path))
-    job.several = Several(lambda *given: None, 1, aside)  # type: ignore[arg-type]
-    job.prepare()
-    job.begin()
-    assert finished(job)["verify"]["left"] == 4
-
-
+@pytest.mark.timeout(7_200)
 @pytest.mark.parametrize(
-    ("items", "rounds"), [(60, 1), pytest.param(2_000, 3, marks=pytest.mark.prove)]
+    ("items", "faults", "rounds"),
+    [
+        (60, 12, 1),
+        pytest.param(2_000, 12, 3, marks=pytest.mark.prove),
+        pytest.param(50_000, 1_000, 1, marks=pytest.mark.prove),
+        pytest.param(1_000_000, 1_000, 1, marks=pytest.mark.prove_long),
+    ],
 )
 def test_under_writes_it_finds_what_is_planted_and_nothing_else(
     dynamodb: Database,
@@ -260,13 +257,14 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
     table_name: str,
     verify: Begin,
     items: int,
+    faults: int,
     rounds: int,
 ) -> None:
     """Writers change items, and bring each change over a moment later, as the stream does."""
     rekey = create(dynamodb, connection, table_name)
     orders = fill(rekey, items)
     quiet, busy = orders[::2], orders[1::2]
-    planted = plant(rekey, quiet, 12)
+    planted = plant(rekey, quiet, faults)
     steps, over = [0, 0], Event()
 
     def write(writer: int) -> None:
@@ -299,9 +297,8 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
         try:
             for _ in range(rounds):
                 job = verify(rekey, task={"pauses": (0.001, 0.001)})
-                assert job.work()
                 job.stop.wait = wait  # type: ignore[method-assign]
-                told = dict(job.finish()[1])["verify"]
+                told = finished(job)["verify"]
                 found = {name: told[name] for name in ("missing", "surplus", "changed")}
                 assert found == dict(planted)
         finally:

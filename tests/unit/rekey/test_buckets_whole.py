@@ -2,22 +2,26 @@
 
 import random
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
+from keyhop.jobs.finish import sum_up
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan
-from keyhop.jobs.nested import begun_within, work_within
-from keyhop.rekey.compare.buckets import BucketPages
+from keyhop.jobs.model import Checkpoint, Commit, RunPlan, Totals
+from keyhop.jobs.worker import GroupWorker
+from keyhop.rekey.compare.buckets import AT_ONCE, Blocks, BucketPages
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import row_of
 from keyhop.rekey.side.rows import key_text
+from keyhop.scan.skip_scan import BEGINNING, Position, Step
 from keyhop.storage.local import Directory
 
 from testing.rekey_pairs import ByTenant, order
@@ -56,12 +60,14 @@ class Shop:
 class Side:
     """looks.Reads of one side of a shop."""
 
-    def __init__(self, shop: Shop, is_source: bool) -> None:
+    def __init__(self, shop: Shop, is_source: bool, usage: Usage) -> None:
         self.shop = shop
         self.is_source = is_source
+        self.usage = usage
 
     def items(self, keys: Iterable[Key]) -> dict[str, Item]:
         found = {}
+        self.usage.count(requests=1)
         for key in keys:
             number = int(key["sk"]["S"].rpartition("order")[2])
             item: Item | None = {**key}  # of the surplus
@@ -74,6 +80,62 @@ class Side:
         return found
 
 
+class Digests:
+    """The finished run of a shop's digests: a group for each side, of slices of so many rows."""
+
+    def __init__(self, shop: Shop, path: Path, buckets: int, at_once: int) -> None:
+        self.shop = shop
+        self.journal = Journal(Directory(path))
+        self.plan = replace(PLAN, segments=2, groups=2, buckets=buckets)
+        self.journal.begin(self.plan)
+        self.rows = 0
+        source = (
+            row_of(BY.forward(x) or {}, BY.place_of(x) or {}, BY.source.of(x), buckets)
+            for x in shop.source()
+        )
+        there = (row_of(x, BY.destination.of(x), None, buckets) for x in shop.destination())
+        for group, rows in enumerate((source, there)):
+            number = 0
+            while some := list(islice(rows, at_once)):
+                self._commit(group, number, some)
+                number += 1
+            self._commit(group, number, [], is_end=True)
+
+    def _commit(self, group: int, number: int, rows: list[Key], is_end: bool = False) -> None:
+        sink = self.journal.new_part(self.plan, group, number)
+        self.rows += sink.write(group, rows)
+        stands = Checkpoint(1, {} if is_end else {group: BEGINNING})
+        assert self.journal.commit(
+            Commit(group, number, sink.attempt, sink.close(), is_end, Usage(), 0.0, stands, is_end)
+        )
+
+    def pages(self, kind: type[BucketPages] = BucketPages) -> BucketPages:
+        usage = Usage()
+        sides = Side(self.shop, True, usage), Side(self.shop, False, usage)
+        looks = Looks(BY, *cast(Any, sides), pauses=(0.0, 0.0))
+        return kind(self.journal, self.plan, looks, Event(), usage=usage)
+
+
+PLAN = RunPlan("r", "t", None, "i", SPACE, "listed", "", 1, 1, "jsonl", "2026-11-22")
+
+
+def compared(
+    digests: Digests, journal: Journal, groups: int = 2, kind: type[BucketPages] = BucketPages
+) -> Totals:
+    """By one worker a group."""
+    plan = replace(PLAN, segments=digests.plan.buckets, groups=groups)
+    journal.begin(plan)
+    for group in range(groups):
+        assert GroupWorker(journal, plan, group, digests.pages(kind), 256).run()
+    return sum_up(journal, plan)[0]
+
+
+def findings(journal: Journal, totals: Totals) -> list[str]:
+    """The places of all rows of parts that count."""
+    rows = (row for part in totals.parts for _, row in journal.keys(PLAN, part))
+    return [row["place"]["S"] for row in rows]
+
+
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
     ("orders", "faults"),
@@ -81,36 +143,92 @@ class Side:
 )
 def test_every_planted_fault_and_nothing_else(tmp_path: Path, orders: int, faults: int) -> None:
     shop = Shop(orders, faults)
-    buckets = max(3, orders // 400_000)
+    digests = Digests(shop, tmp_path / "digests", max(5, orders // 400_000), orders // 4)
     journal = Journal(Directory(tmp_path))
-    plan = RunPlan(
-        "r", "t", None, "i", SPACE, "scan", "", 1, 1, "jsonl", "2026-11-22", buckets=buckets
-    )
-    sides = (
-        (row_of(BY.forward(x) or {}, BY.place_of(x) or {}, BY.source.of(x), buckets) for x in side)
-        if is_source
-        else (row_of(x, BY.destination.of(x), None, buckets) for x in side)
-        for side, is_source in ((shop.source(), True), (shop.destination(), False))
-    )
-    parts = []
-    for number, rows in enumerate(sides):
-        sink = journal.new_part(plan, 0, number)
-        while some := list(islice(rows, 5_000)):
-            sink.write(0, some)
-        parts += sink.close()
-    assert {block.segment for part in parts for block in part.blocks} == {*range(buckets)}
-    looks = Looks(BY, Side(shop, True), Side(shop, False), pauses=(0.0, 0.0))  # type: ignore[arg-type]
-    named: list[Any] = []
-    pages = BucketPages(journal, plan, parts, looks, Event(), named.append)
-    within = journal.within("compare")
-    totals, _ = work_within(
-        within, begun_within(within, plan, task="x", segments=buckets), lambda: pages, 2
-    )
-    assert totals.finished
+    totals = compared(digests, journal)
+    assert totals.finished == {0, 1}
     assert totals.counts == {
         "missing": len(shop.missing),
         "changed": len(shop.changed),
         "surplus": shop.surplus,
     }
-    assert totals.keys == len(named) == faults
-    assert totals.usage.items == sum(part.keys for part in parts)
+    assert len({*findings(journal, totals)}) == totals.keys == faults
+    assert totals.usage.items == digests.rows
+
+
+class Dying(Directory):
+    """A place where so many commits are created; then whoever works is killed at the next one."""
+
+    left = 0
+
+    def create(self, name: str, content: bytes) -> bool:
+        if name.startswith("commits/"):
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+        return super().create(name, content)
+
+
+class Killed(Exception):
+    """Without a commit."""
+
+
+class Hasty(BucketPages):
+    """A slice is over when each bucket has made a step."""
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        try:
+            return super().step(segment, position, over)
+        finally:
+            over.set()
+
+
+class Watched(BucketPages):
+    """most: buckets in memory at once."""
+
+    most = 0
+
+    def step(self, segment: int, position: Position, over: Event) -> Step:
+        Watched.most = max(Watched.most, len({*self._open, segment}))
+        return super().step(segment, position, over)
+
+
+def test_killed_before_any_commit_no_bucket_and_no_difference_counts_twice(tmp_path: Path) -> None:
+    shop = Shop(300, 30)
+    digests = Digests(shop, tmp_path / "digests", 4, 100)
+    for lives in count():
+        store = Dying(tmp_path / f"killed-{lives}")
+        store.left = lives
+        journal = Journal(store)
+        kept = commits = 0
+        try:
+            totals = compared(digests, journal, 1, Hasty)
+        except Killed:
+            kept = journal.commit_files().total()
+            store.left = 1_000
+            totals = compared(digests, journal, 1, Hasty)
+            commits = journal.commit_files().total()
+        assert totals.keys == len({*findings(journal, totals)}) == 30
+        assert totals.counts.total() == 30
+        if not commits:
+            break  # it was finished before
+        assert kept == lives, "all that was committed before stands"
+    assert lives >= 8, "buckets were read, and differences looked at, in slices of their own"
+
+
+def test_memory_holds_two_buckets_whatever_there_are_of_them(tmp_path: Path) -> None:
+    digests = Digests(Shop(400, 12), tmp_path / "digests", 12, 50)
+    assert compared(digests, Journal(Directory(tmp_path)), 1, Watched).keys == 12
+    assert 0 < Watched.most <= AT_ONCE
+
+
+def test_rows_are_found_again_in_parts_of_many_groups_and_slices(tmp_path: Path) -> None:
+    digests = Digests(Shop(200, 0), tmp_path, 3, 30)
+    blocks = Blocks(digests.journal, digests.plan)
+    rows = [
+        row
+        for bucket in range(3)
+        for row in digests.journal.pieces(digests.plan, blocks.of(bucket))
+    ]
+    assert len({*map(str, rows)}) == len(rows) == digests.rows == 400
+    assert {len([*blocks.of(bucket)]) for bucket in range(3)} == {14}, "one in each slice"

@@ -86,7 +86,7 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
 @pytest.mark.parametrize("repairs", [False, True])
 @pytest.mark.parametrize("kind", DIFFERENCES)
 def test_what_verify_has_left_is_told_as_the_gate_has_it(kind: str, repairs: bool) -> None:
-    plan = SimpleNamespace(id="r", started="2026-11-22T00:00:00+00:00", options={})
+    plan = SimpleNamespace(id="r", options={"began": "2026-11-22T00:00:00+00:00"})
     counts = {kind: 2, "repaired": 2 if repairs else 0}
     told = told_of(cast(RunPlan, plan), counts, NOW - 1)
     one = standing(backfill=COPIED, verify=told)

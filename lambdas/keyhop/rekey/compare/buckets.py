@@ -1,17 +1,20 @@
-"""The second half of a verify: buckets compared, one after the other, and what differs looked at.
+"""The pages of a verify: buckets of digests compared, and what differs looked at.
 
-A bucket is a segment of this run within the run (jobs/nested.py); a step settles some candidates.
+A bucket is a segment. It is read in many steps, which are not committed one by one: whoever is
+killed reads it again. Then each step settles some of its candidates, and those are.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Event
+from itertools import islice
+from threading import Event, Lock
 from typing import Any
 
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import READERS, Journal
 from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import Learnt
 from keyhop.rekey.compare.looks import Found, Looks
@@ -20,6 +23,12 @@ from keyhop.rekey.side.rows import key_text
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.reader import pause
 from keyhop.scan.skip_scan import Position, Step
+
+AT_ONCE = 2
+"""Buckets of a worker: each is held in memory, and while one waits for looks, one is read."""
+
+ROWS_AT_ONCE = 20_000
+"""A fraction of a second."""
 
 CANDIDATES_AT_ONCE = 1_000
 """They wait together."""
@@ -30,28 +39,58 @@ GATHERED_AT_ONCE = 20_000
 ROWS = "rows"
 
 
+class Blocks:
+    """Where the rows of each bucket are: three numbers a block, as there may be millions."""
+
+    def __init__(self, journal: Journal, plan: RunPlan) -> None:
+        self._parts: list[str] = []
+        self._of = [array("q") for _ in range(plan.buckets)]
+        for first in range(0, plan.groups, READERS):  # and no more commits in memory
+            for commit in journal.commits_of(range(plan.groups)[first : first + READERS]):
+                for part in commit.parts:
+                    self._add(part)
+
+    def _add(self, part: Part) -> None:
+        offset = part.header
+        for block in part.blocks:
+            self._of[block.segment].extend((len(self._parts), offset, block.size))
+            offset += block.size
+        self._parts.append(part.name)
+
+    def of(self, bucket: int) -> Iterator[tuple[str, int, int]]:
+        """The part of each, where it begins, and its size."""
+        numbers = iter(self._of[bucket])
+        for part, offset, size in zip(numbers, numbers, numbers, strict=True):
+            yield self._parts[part], offset, size
+
+
 @dataclass(slots=True)
 class _Open:
-    """A bucket under way. waiting: its next candidates, from number `first` on."""
+    """A bucket under way. rows: those left to read. waiting: its next candidates, from number
+    `first` on.
+    """
 
-    unmatched: Unmatched
+    rows: Iterator[Key]
+    unmatched: Unmatched = field(default_factory=Unmatched)
+    is_read: bool = False
     first: int = 0
     waiting: list[Candidate] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class BucketPages:
-    """The buckets of a finished run of scans (pages.Pages)."""
+    """The buckets of a finished run of digests (pages.Pages); journal, plan: its."""
 
     journal: Journal
     plan: RunPlan
-    parts: Sequence[Part]
     looks: Looks
     stop: Event
     note: Callable[[Found], None] = lambda found: None
     usage: Usage = field(default_factory=Usage)
-    in_flight: InFlight = field(default_factory=InFlight)
+    in_flight: InFlight = field(default_factory=lambda: InFlight(limit=AT_ONCE))
     _open: dict[int, _Open] = field(default_factory=dict)
+    _blocks: Blocks | None = None
+    _lock: Lock = field(default_factory=Lock)
 
     def go_on(self, learnt: Learnt | None) -> None:
         return
@@ -61,11 +100,13 @@ class BucketPages:
 
     def step(self, segment: int, position: Position, over: Event) -> Step:
         """Pages.step; a position's `start` is the number of candidates before it, as a key."""
-        done = int(position.start[ROWS]["N"]) if position.start else 0
         bucket = self._open.get(segment)
         if bucket is None:
-            bucket = self._open[segment] = _Open(Unmatched(self._rows(segment)))
-            self.usage.count(items=bucket.unmatched.rows)
+            bucket = self._open[segment] = _Open(self._rows(segment))
+        if not bucket.is_read:
+            self._read(bucket)
+            return Step((), position)
+        done = int(position.start[ROWS]["N"]) if position.start else 0
         candidates = self._next(segment, bucket, done)
         if not candidates:
             self._open.pop(segment)
@@ -78,7 +119,17 @@ class BucketPages:
             [row_of(one) for one in real], Position({ROWS: {"N": str(done)}}), counts=counts
         )
 
+    def _read(self, bucket: _Open) -> None:
+        """On through its rows."""
+        taken = bucket.unmatched.take(islice(bucket.rows, ROWS_AT_ONCE))
+        self.usage.count(items=taken)
+        if taken < ROWS_AT_ONCE:
+            bucket.unmatched.end()
+            bucket.is_read = True
+
     def _next(self, segment: int, bucket: _Open, done: int) -> list[Candidate]:
+        if done >= len(bucket.unmatched.places):
+            return []
         at = done - bucket.first
         if not 0 <= at < len(bucket.waiting):
             rows = self._rows(segment)
@@ -87,12 +138,10 @@ class BucketPages:
         return bucket.waiting[at : at + CANDIDATES_AT_ONCE]
 
     def _rows(self, bucket: int) -> Iterator[Key]:
-        for part in self.parts:
-            offset = part.header
-            for block in part.blocks:
-                if block.segment == bucket:
-                    yield from self.journal.piece(self.plan, part, offset, block.size)
-                offset += block.size
+        with self._lock:
+            if self._blocks is None:
+                self._blocks = Blocks(self.journal, self.plan)
+        return self.journal.pieces(self.plan, self._blocks.of(bucket))
 
 
 def row_of(found: Found) -> dict[str, Any]:

@@ -26,9 +26,10 @@ PAUSES = (2.0, 6.0)
 """Seconds before the second look and the third: longer than the stream is behind, of a table that
 may be cut over (p99 under 2 s)."""
 
-MOST_LAG_SECONDS = 60.0
-"""For which the third look waits; behind a longer lag it may find real what is in flight, and the
-lag keeps the gate of a cutover shut as well."""
+MOST_LAG_SECONDS = 40.0
+"""For which the third look waits, as a slice has to be long enough for it (worker.CALM_SLICES);
+behind a longer lag it may find real what is in flight, and the lag keeps the gate of a cutover shut
+as well."""
 
 IN_FLIGHT, EQUAL, REPAIRED, FOREIGN = "in_flight", "equal", "repaired", "foreign"
 """What else becomes of a candidate. equal: at the first look, of a row that had no counterpart as

@@ -35,7 +35,8 @@ _COUNTS = (
 
 
 def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
-    """Counts by name; began, ended: seconds since 1970. left: differences that were not repaired.
+    """Counts by name, those of the digests too. began (the digests), ended: seconds since 1970.
+    left: differences that were not repaired.
 
     is_clean: all was compared, and nothing differs any more; items without a form under the other
     key, or without a way back, are counted, and judged by whoever asks.
@@ -46,7 +47,7 @@ def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str,
     left = sum(found[kind] for kind in DIFFERENCES) - found[REPAIRED]
     return {
         "run": plan.id,
-        "began": datetime.fromisoformat(plan.started).timestamp(),
+        "began": datetime.fromisoformat(plan.options["began"]).timestamp(),
         "ended": ended,
         "at": ended,
         "finished": True,

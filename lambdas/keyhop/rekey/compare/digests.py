@@ -1,0 +1,177 @@
+"""The task `rekey_digests`: both tables read through, strongly; of each item a row is kept.
+
+It is made first for a verify (task.py), by the same workers: the rows (rows.py) lie in the buckets
+of the items' places, and the verify compares those, bucket by bucket.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Source, Table
+from keyhop.dynamodb.values import Key, from_json, to_json
+from keyhop.errors import BrokenPromise, CannotStart
+from keyhop.jobs.groups import wishes_of_fleet
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import Layout, layout_for_scan
+from keyhop.jobs.model import RunPlan
+from keyhop.jobs.pages import Pages
+from keyhop.jobs.request import Request
+from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
+from keyhop.rekey.compare.rows import buckets_for
+from keyhop.rekey.compare.sides import IN_ROWS, BothSides, Drawn, Rows
+from keyhop.rekey.opening import OursOf, Rekey, TransformOf
+from keyhop.rekey.pace import BACKFILL
+from keyhop.rekey.task import RekeyTask
+from keyhop.rekey.valve import SETTLED_SECONDS
+from keyhop.scan.page_size import Ledger
+from keyhop.scan.reader import PageReader
+from keyhop.scan.statistics import Interval
+
+STRONG = 2.0
+"""Times the price of an eventually consistent read."""
+
+MOST_EXAMPLES = 100
+
+
+class DigestsTask(RekeyTask):
+    """options: also `repair`, and `sample`, a share of both tables: both of the verify.
+
+    wait: for a backfill that has only just ended. The others: see RekeyTask.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        options: Options,
+        transform_of: TransformOf,
+        ours_of: OursOf = lambda table: None,
+        now: Callable[[], float] = time.time,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(connection, options, transform_of, ours_of, now)
+        self._wait = wait
+        self._lock = Lock()
+
+    def plan(self, table: Table, request: Request) -> TaskPlan:
+        """Task.plan; waits until nothing of a backfill can still be written. Raises CannotStart."""
+        rekey = self._opened()
+        check_comparable(rekey, bool(self._options.get("repair")))
+        if not request.plan_only:
+            self._await_the_backfill(rekey)
+        source, other = self.view(rekey.source.source()), self._other(rekey)
+        share = self._options.get("sample")
+        layouts = [
+            layout_for_scan(one.size_bytes or None, wishes_of_fleet(request, one.size_bytes, False))
+            for one in (source, other)
+        ]
+        drawn = [_drawn(layout.segments, share) for layout in layouts]
+        items = (source.item_count + other.item_count) * (share or 1.0)
+        segments = sum(one.count for one in drawn)
+        layout = Layout(
+            segments,
+            max(layout.threads for layout in layouts),
+            sum(layout.processes for layout in layouts),
+            buckets=buckets_for(items),
+        )
+        options = {
+            **self._options,
+            **rekey.identities(),
+            "drawn": [one.to_json() for one in drawn],
+            "ours": [_told(self._ours_of(each)) for each in (rekey.source, rekey.destination)],
+        }
+        units = _units(source.size_bytes + other.size_bytes, segments, share, items)
+        reason = "to compare both tables" if share is None else f"to compare {share:g} of both"
+        return TaskPlan(
+            source,
+            "scan",
+            reason,
+            options,
+            layout=layout,
+            rows=round(items),
+            units=Interval(units, units, units),
+        )
+
+    def view(self, source: Source) -> Source:
+        """Task.view: whole items, strongly consistent."""
+        return replace(source, whole=True, strong=True)
+
+    def settings(self) -> Mapping[str, Any]:
+        return {"repair": self._options.get("repair"), "sample": self._options.get("sample")}
+
+    def pages(
+        self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
+    ) -> Pages:
+        rekey = self._opened_for(reader, plan.options)
+        ours = [one and from_json(one) for one in plan.options["ours"]]
+        rows = Rows(rekey.transform, plan.buckets, ours[0], ours[1], self._note)
+        source, destination = map(Drawn.from_json, plan.options["drawn"])
+        return BothSides(reader, self._other(rekey), (source, destination), rows)
+
+    def finish(self, ended: Ended) -> Summary:
+        """Task.finish: each item that was read has a row."""
+        counts = ended.totals.counts
+        read = sum(counts[name] for name in IN_ROWS)
+        if ended.totals.keys != read:
+            raise BrokenPromise(
+                f"Of {read:,} items that were read, {ended.totals.keys:,} were noted: nothing can "
+                "be said of the others."
+            )
+        return {**ended.summary, "examples": noted_examples(ended.journal)}
+
+    def _other(self, rekey: Rekey) -> Source:
+        return self.view(rekey.destination.source())
+
+    def _await_the_backfill(self, rekey: Rekey) -> None:
+        told = rekey.side.told(BACKFILL)
+        if told is None:
+            return
+        if told["ended"] is None:
+            raise CannotStart(
+                f"The backfill {told['run']!r} has not ended, so a verify would prove nothing: "
+                "wait for it, or go on with it."
+            )
+        self._wait(max(0.0, told["ended"] + SETTLED_SECONDS - self._now()))
+
+    def _note(self, kind: str, example: Mapping[str, Any]) -> None:
+        with self._lock:
+            named = self.examples.setdefault(kind, [])
+            if len(named) < MOST_EXAMPLES:
+                named.append(dict(example))
+
+
+def check_comparable(rekey: Rekey, repair: bool) -> None:
+    """Raises CannotStart where a comparison would prove nothing, or could not put right."""
+    control = rekey.side.control()
+    if repair and not control.replicating:
+        raise CannotStart(
+            "Nothing replicates at the moment, and what repairs is what replicates: start, or "
+            "resume, that first (keyhop rekey start), or verify without repair."
+        )
+    if control.serving != "source":
+        raise CannotStart(
+            f"Table {rekey.pair.destination!r} is served already: a verify compares it with a "
+            "source that is."
+        )
+
+
+def _drawn(segments: int, share: float | None) -> Drawn:
+    if share is None:
+        return Drawn(segments)
+    count = max(1, round(share * segments))
+    return Drawn(segments, sorted(random.sample(range(segments), count)))
+
+
+def _units(size_bytes: int, segments: int, share: float | None, items: float) -> float:
+    """Of both scans; of a sample, each item is looked at too, and what belongs to it."""
+    scans = STRONG * UNITS_PER_BLOCK * (size_bytes / BLOCK_BYTES * (share or 1.0) + segments)
+    return scans if share is None else scans + 2.0 * items
+
+
+def _told(ours: Key | None) -> Any:
+    return None if ours is None else to_json(ours)
