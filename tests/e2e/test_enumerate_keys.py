@@ -15,6 +15,8 @@ from testing.marks import prove
 from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import busy_worker
 
+pytestmark = pytest.mark.prove
+
 SCAN_SEGMENTS = "Keyhop-ScanSegments"
 RATES = {"killed": 60.0, "slices": 12.0, "raised": 25.0}
 

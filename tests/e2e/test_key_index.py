@@ -24,6 +24,8 @@ from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import workers_of
 from tests.recording.proxy import Refusals, proxy_before
 
+pytestmark = pytest.mark.prove
+
 KEEPER = "Keyhop-KeepIndex"
 GIVEN = {"graceSeconds": 1, "maxWriteRate": 100_000}
 MOST_KILLS = 10

@@ -20,6 +20,8 @@ from tests.live.catalogue import CHECKS
 from tests.live.fixtures import COMMON, enumerated, fixtures
 from tests.live.ways import LAPTOP
 
+pytestmark = pytest.mark.prove
+
 QUICK = {**CACHES, "CDK_VALIDATION": "false"}
 
 

@@ -17,6 +17,8 @@ from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.recording.proxy import Answer, Request, refusal
 from tests.recording.recorder import SESSION, Fault, Recorder
 
+pytestmark = pytest.mark.prove
+
 KMS_KEY = "arn:aws:kms:us-east-1:000000000000:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ROLE = "arn:aws:sts::000000000000:assumed-role/Keyhop-EnumerationPlanRunRole/Keyhop-PlanRun"
 KMS_DENIED = (

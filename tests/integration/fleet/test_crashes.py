@@ -17,6 +17,7 @@ from tests.integration.fleet.conftest import SIZES, names
 from tests.machine import WORKER, Machine, failed_now
 
 
+@pytest.mark.prove
 def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
     machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
