@@ -27,7 +27,7 @@ def lost_of_a_minute(outcome: Outcome) -> float:
     ("settings", "processes", "lost"),
     [
         (CALCULATED, WRITERS, 0.11),
-        (LOG, WRITERS, 0.06),
+        prove(LOG, WRITERS, 0.06),
         prove(CALCULATED, 1, 0.10),
         prove(LOG, 1, 0.05),
         prove(CALCULATED, 4, 0.10),

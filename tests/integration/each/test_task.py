@@ -159,6 +159,7 @@ def test_an_equal_item_of_another_run_is_no_put(
         assert job.finish()[1]["counts"] == {outcome: len(expected)}
 
 
+@pytest.mark.prove
 def test_slices_that_are_cut_off_anywhere_claim_nothing(
     strict: Database, table_name: str, tmp_path: Path, job_of: Callable[..., LocalJob]
 ) -> None:

@@ -26,6 +26,7 @@ def test_the_check_finds_nothing_to_complain_of_and_its_examples_stay_out_of_the
     assert "examples" not in told["verify"]
 
 
+@pytest.mark.prove
 def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
 ) -> None:

@@ -155,6 +155,7 @@ def failed(machine: Machine, state: dict[str, Any], execution: Any) -> str:
     return str(error.value)
 
 
+@pytest.mark.prove
 def test_a_failure_says_what_was_done_what_resumes_and_what_takes_it_back(
     each: Machine, strict: Database, table_name: str
 ) -> None:
@@ -220,6 +221,7 @@ def test_a_run_is_not_gone_on_with_to_do_something_else(
     assert each.start({**given, "resume": "feature"}, "same")["outcomes"] == {PUT: len(SIZES)}
 
 
+@pytest.mark.prove
 def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
     each: Machine, strict: Database, table_name: str
 ) -> None:

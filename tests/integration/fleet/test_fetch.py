@@ -112,6 +112,7 @@ def test_what_broke_off_goes_on_and_takes_nothing_twice(
     assert asked == [], "all of it is there"
 
 
+@pytest.mark.prove
 def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there_is_told(
     run: Journal, machine: Machine, keys: set[str], tmp_path: Path
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there
         take(run, tmp_path / "yet-another")
 
 
+@pytest.mark.prove
 def test_a_directory_of_something_else_is_refused(
     run: Journal, machine: Machine, table_name: str, tmp_path: Path
 ) -> None:

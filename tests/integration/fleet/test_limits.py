@@ -91,6 +91,7 @@ def test_a_plan_reads_a_sample_however_much_a_run_may_read(
     assert units(charged) <= 60
 
 
+@pytest.mark.prove
 def test_a_share_that_pays_for_no_page_is_told(
     machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

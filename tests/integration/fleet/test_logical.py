@@ -148,6 +148,7 @@ def test_another_separator_and_binary_keys(
     assert listed(machine) == Counter(["/w==", "/18z"])
 
 
+@pytest.mark.prove
 def test_a_run_without_logical_is_as_it_was(
     machine: Machine, strict: Database, table_name: str
 ) -> None:
@@ -259,6 +260,7 @@ def test_a_harmed_fold_is_noticed(machine: Machine, read: tuple[dict[str, Any], 
         finish(machine, *read)
 
 
+@pytest.mark.prove
 def test_a_resume_keeps_what_the_run_was_begun_with(
     machine: Machine, read: tuple[dict[str, Any], Execution], table_name: str
 ) -> None:

@@ -162,6 +162,7 @@ def test_an_index_that_was_disbelieved_has_spent_what_it_has_read(
         machines.machine.start({"table": table_name, "segments": 4, "maxReadUnits": 3})
 
 
+@pytest.mark.prove
 def test_an_index_is_read_anyway_if_that_is_asked_for(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:

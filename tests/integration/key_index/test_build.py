@@ -111,6 +111,7 @@ def test_a_delete_demands_the_markers_value(dynamodb: Database, table_name: str)
     assert list(scanned(dynamodb, table_name)) == []
 
 
+@pytest.mark.prove
 def test_drift_that_is_repaired_and_right_when_it_is_looked_at_again_is_believed(
     dynamodb: Database,
     table_name: str,

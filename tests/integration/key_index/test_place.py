@@ -68,6 +68,7 @@ def kept(keeper: Callable[..., Any], stream: Stream) -> None:
         assert keeper(records) == {"batchItemFailures": []}
 
 
+@pytest.mark.prove
 def test_the_keeper_starts_no_second_sentinel_per_collection(
     dynamodb: Database, table_name: str, built: Sentinel, keeper: Callable[..., Any]
 ) -> None:

@@ -189,6 +189,7 @@ def test_a_fleet_recognises_left_over_sentinels(
         assert (result["keys"], result["leftOut"]) == (200, 100)
 
 
+@pytest.mark.prove
 def test_a_table_without_sentinels_is_asked_for_them_by_the_first_look_alone(
     strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +247,7 @@ def test_logical_keys_go_the_same_way(database: Database, table_name: str, tmp_p
             assert "2 logical keys" in result.err
 
 
+@pytest.mark.prove
 def test_what_it_costs(strict: Database, stand_in: StandIn, table_name: str) -> None:
     """Each collection's first page reads the sentinel and one item more, in one request.
 

@@ -71,7 +71,7 @@ def test_what_others_have_changed_since_was_not_seen(place: Place) -> None:
 
 
 def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, int, int]:
-    """A drain of so many old items to one shard, while others write; its last step, late writes, and all."""
+    """A drain of so many old items, while others write; its last step, late writes, and all."""
     clock = setup.clock
     log = setup.table(placement="random", append_only=True, settle_seconds=2.0, patience=120)
     known = log.metadata.of({"S": KEY}, register=True)
