@@ -16,8 +16,6 @@ from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import busy_worker
 from tests.infra.recorded import ON_KEYS
 
-pytestmark = pytest.mark.prove
-
 TABLE = "Each"
 ITEM = {"sk": "#feature", "plan": "free"}
 ON_EACH_BATCH = """

@@ -44,7 +44,6 @@ def test_a_run_is_started_followed_listed_shown_and_fetched(
     assert set(command("fetch", "by-command", "-").lines) == small
 
 
-@pytest.mark.prove
 def test_a_run_without_follow_says_how_to_come_back(
     deployed: Deployed, small: set[str], command: Command
 ) -> None:
@@ -81,7 +80,6 @@ def test_a_table_that_is_not_deployed_is_refused_in_a_sentence(command: Command)
     )
 
 
-@pytest.mark.prove
 def test_a_name_is_given_once(deployed: Deployed, small: set[str], command: Command) -> None:
     deployed.run({"table": "Small"}, "by-command-once")
     again = command("run", "Small", "--name", "by-command-once")
@@ -89,14 +87,12 @@ def test_a_name_is_given_once(deployed: Deployed, small: set[str], command: Comm
     assert "see keyhop show by-command-once" in again.err
 
 
-@pytest.mark.prove
 def test_a_plan_is_waited_for(deployed: Deployed, small: set[str], command: Command) -> None:
     planned = command("run", "Small", "--plan", "--format", "json")
     assert planned.status == 0
     assert json.loads(planned.out)["cost"]["total"] > 0
 
 
-@pytest.mark.prove
 def test_executions_of_other_state_machines_are_shown_too(
     deployed: Deployed, command: Command
 ) -> None:

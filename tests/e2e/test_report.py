@@ -11,8 +11,6 @@ import pytest
 from testing.executions import Executions
 from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 
-pytestmark = pytest.mark.prove
-
 TABLE = "Reported"
 CANARY = "canary-51c0"
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}

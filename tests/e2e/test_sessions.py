@@ -2,15 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.docs import permissions
 from tests.docs.deployed import at_work, printed
 from tests.docs.pages import PAGES
 from tests.docs.sessions import STACK, agrees, blocks
 from tests.e2e.conftest import Deployed
-
-pytestmark = pytest.mark.prove
 
 
 def test_sessions_of_a_deployment_print_what_they_show(

@@ -19,8 +19,6 @@ from tests.infra.recorded import METADATA, SHARDED
 from tests.recording.proxy import Answer, Request, refusal
 from tests.recording.recorder import Recorder
 
-pytestmark = pytest.mark.prove
-
 TABLE = SHARDED["table"]
 KEY = "/srv/share/budget.xlsx"
 
