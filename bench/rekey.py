@@ -19,8 +19,8 @@ from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.tables import look_up
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.replicate import Replicator
-from keyhop.rekey.side import SideTable, table_request
+from keyhop.rekey.side.table import SideTable, table_request
+from keyhop.rekey.worker.replicate import Replicator
 from keyhop.tasks import transform_of
 
 from testing.databases import Database

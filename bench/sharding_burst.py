@@ -17,9 +17,9 @@ from keyhop.sharding.table import ShardedTable
 from bench.sharding_tables import KEY, METADATA, TABLE
 from testing.partitions import Partitions
 from testing.sharding_simulator.budgets import Budgeted
+from testing.sharding_simulator.world import EPOCH, Machine
 from testing.simulation.schedule import Process, Schedule
 from testing.simulation.service import Service, Table
-from testing.sharding_simulator.world import EPOCH, Machine
 
 KEY_RATE = 100
 """Write units a second of a physical key in the model."""

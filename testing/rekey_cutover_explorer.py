@@ -1,7 +1,7 @@
 """Every interleaving of clients, batches of both directions, cutovers, aborts and rollbacks.
 
 What is explored is `keyhop.rekey.control.Control`, which says who may do what and when, and in it
-`keyhop.rekey.protocol.Protocol`, over one item: it lies in the source at its key and in the
+`keyhop.rekey.worker.protocol.Protocol`, over one item: it lies in the source at its key and in the
 destination at its place, as a value or None. `truth` is what the last write has made of it.
 
 A client is the read of the control item that it goes by (its *view*), or nothing. It may act by it
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from keyhop.rekey.control import Control, Direction, Standing
-from keyhop.rekey.protocol import Kind, Protocol
+from keyhop.rekey.worker.protocol import Kind, Protocol
 
 from testing.rekey_explorer import Numbers
 

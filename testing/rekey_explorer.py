@@ -1,9 +1,10 @@
 """Every interleaving of users, workers, sweeps, a backfill and a verify, over a few keys.
 
-What is explored is `keyhop.rekey.protocol.Protocol` itself. A world is a tuple; whatever is not a
-number in it stands there by its number (`Numbers`), so that worlds are small and equal quickly, and
-each step of a work is computed once. Worlds that differ only in which of two alike workers does
-what are one world: workers have no names, and share nothing but what lies in the tables.
+What is explored is `keyhop.rekey.worker.protocol.Protocol` itself. A world is a tuple; whatever is
+not a number in it stands there by its number (`Numbers`), so that worlds are small and equal
+quickly, and each step of a work is computed once. Worlds that differ only in which of two alike
+workers does what are one world: workers have no names, and share nothing but what lies in the
+tables.
 
 Time is not in it. What rests on time is stated as order: a wait ends when the requests that it is
 for have taken effect, or never will.
@@ -13,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.rekey.protocol import Claim, Kind, Outcome, Protocol, Work, claims_of
+from keyhop.rekey.worker.protocol import Claim, Kind, Outcome, Protocol, Work, claims_of
 
 Image = tuple[int, int]
 """Of an item: its place in the destination, and its content."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop.rekey.control import Control, Direction, Share, Standing
-from keyhop.rekey.protocol import Call, Kind, Protocol, Work
+from keyhop.rekey.worker.protocol import Call, Kind, Protocol, Work
 
 from testing import rekey_cutover_explorer as cutover
 from testing.rekey_cutover_explorer import CutoverExplorer

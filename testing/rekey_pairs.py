@@ -10,7 +10,7 @@ from keyhop.dynamodb.tables import Table
 from keyhop.rekey.control import Control
 from keyhop.rekey.opening import TransformOf, side_table
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable, table_request
+from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.rekey.transform import KeyNames, Transform, Unmappable
 
 from testing.databases import Database

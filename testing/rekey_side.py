@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any
 
 from keyhop.rekey.control import Control, Direction
-from keyhop.rekey.side_table import Batch, Claim
+from keyhop.rekey.side.layout import Batch, Claim
 
 
 @dataclass

@@ -12,11 +12,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.tables import look_up
 from keyhop.rekey.allowed import allowed_pair
-from keyhop.rekey.around import Deployed
-from keyhop.rekey.changing import Around, change_of
-from keyhop.rekey.cutover import Change, Next
-from keyhop.rekey.cutover_request import parse_cut_over
+from keyhop.rekey.cutover.assembly import Around, change_of
+from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.deployed import Deployed
 from keyhop.rekey.opening import plan_of, side_table
+from keyhop.rekey.request import parse_cut_over
 
 from handlers.settings import CutOverSettings
 from handlers.telemetry import function, make_logger, report_rekey

@@ -18,14 +18,14 @@ from keyhop.dynamodb.client import Connection, Endpoint, connect
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, from_json, typed_json
 from keyhop.rekey.allowed import allowed_pair, pair_of_stream
-from keyhop.rekey.around import GIVEN_UP, PROBE
-from keyhop.rekey.changing import Probe
-from keyhop.rekey.drain import random_key
-from keyhop.rekey.drive import THREADS
+from keyhop.rekey.cutover.assembly import Probe
+from keyhop.rekey.cutover.deployed import GIVEN_UP, PROBE
+from keyhop.rekey.cutover.drain import random_key
 from keyhop.rekey.opening import opened
-from keyhop.rekey.replicate import Replicator
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.worked import Worked
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.worker.drive import THREADS
+from keyhop.rekey.worker.replicate import Replicator
+from keyhop.rekey.worker.worked import Worked
 
 from handlers.settings import ReplicateSettings, deployed_transform
 from handlers.telemetry import function, make_logger, report_rekey, report_throttles
@@ -59,8 +59,8 @@ class Worker:
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
     """From the records of one stream; raises what keeps them from being worked. Or from a question
-    of CutOver (rekey.around.PROBE); or from a message of the failure queue, which is worked again:
-    without a `key` claims are swept.
+    of CutOver (cutover.deployed.PROBE); or from a message of the failure queue, which is worked
+    again: without a `key` claims are swept.
     """
     if PROBE in event:
         return {"why_not": _why_not(event[PROBE])}

@@ -11,8 +11,7 @@ from keyhop.checks import camel
 from keyhop.each.request import KINDS, EachInput
 from keyhop.key_index.request import Audit, Build, Remove, WalkInput
 from keyhop.keys.request import KeysInput
-from keyhop.rekey.cutover_request import CutOverInput
-from keyhop.rekey.request import BackfillInput, VerifyInput
+from keyhop.rekey.request import BackfillInput, CutOverInput, VerifyInput
 from keyhop.report.pages.document import ReportJson
 from keyhop.report.request import ReportInput
 

@@ -17,8 +17,8 @@ from keyhop.sharding.table import ShardedTable
 from testing.sharding_simulator import linearizable
 from testing.sharding_simulator.linearizable import Content, Effect, Operation
 from testing.sharding_simulator.network import Call
-from testing.simulation.schedule import Pool, Process
 from testing.sharding_simulator.world import PARTITION, SETTLE, SORT, World
+from testing.simulation.schedule import Pool, Process
 
 FAILED = (GaveUp, ClientError, BotoCoreError, Overtaken, MetadataChanged)
 ADD_ONE = {"UpdateExpression": "ADD n :one"}

@@ -34,7 +34,7 @@ class Call:
 
 
 class Network(AnyNetwork):
-    """metadata: the table whose writes are not throttled. changed: when another was written last."""
+    """metadata: is never throttled. changed: when another was written last."""
 
     def __init__(
         self,

@@ -16,8 +16,8 @@ from keyhop.sharding.table import ShardedTable
 
 from testing.sharding_simulator.actors import User, drain, grow, heat
 from testing.sharding_simulator.network import Trouble
-from testing.simulation.schedule import Process
 from testing.sharding_simulator.world import METADATA, PARTITION, SORT, TABLE, KernelsChance, World
+from testing.simulation.schedule import Process
 
 SECONDS = 45.0
 MOST_SHARDS = 6

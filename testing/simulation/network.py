@@ -17,9 +17,10 @@ WRITES = ("put_item", "update_item", "delete_item", "batch_write_item", "transac
 
 Fate = Callable[[str, Mapping[str, Any]], str]
 """Of a request, by its operation and parameters. late: it takes effect as late as it may, a batch's
-parts at any moment until then; told late: it is answered after that; too late: it takes effect
-later than is promised; lost: no answer, or an error, though it took effect; refused, conflict,
-throttled: an error, and it did not; killed: the process ends there. Any other: it goes well."""
+parts at any moment until then; told late: it is answered after that; answered late: only its answer
+is; too late: it takes effect later than is promised; lost: no answer, or an error, though it took
+effect; refused, conflict, throttled: an error, and it did not; killed: the process ends there. Any
+other: it goes well."""
 
 
 class Network:
@@ -67,6 +68,8 @@ class Network:
         if fate == "told late":
             travel = chance.choice([travel, self._promised])
             back = chance.uniform(0.0, 16 * self._promised)
+        if fate == "answered late":
+            back = chance.uniform(0.0, self._promised)
         answer: dict[str, Any] = {}
         errors: list[BaseException] = []
         if fate in _INSTEAD:

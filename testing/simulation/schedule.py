@@ -86,7 +86,7 @@ class Schedule:
             raise Killed
 
     def run(self) -> None:
-        """Until nothing is left to happen; raises the first error of a task."""
+        """Until nothing is left to happen; the first error of a task ends it, and is raised."""
         self._hand_over(self._main)
         if self.error is not None:
             raise self.error
@@ -101,7 +101,7 @@ class Schedule:
             me.turn.acquire()
 
     def _following(self) -> Task:
-        while self._events:
+        while self._events and self.error is None:
             at, _, _, what = heappop(self._events)
             self.now = max(self.now, at)
             if isinstance(what, Task):

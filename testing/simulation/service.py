@@ -4,6 +4,7 @@ A write and a transaction are one piece; each key of a batch is a piece of its o
 neither a transaction nor a snapshot. Single pages are one piece. Always strongly consistent.
 """
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,18 +29,25 @@ def failure(code: str, status: int = 400, **more: Any) -> ClientError:
 
 @dataclass
 class Table:
-    """keys: the names of its partition key and its sort key. items: by partition, then sort key."""
+    """keys: the names of its partition key and its sort key. items: by partition, then sort key.
+    shards: of its stream, as what has changed: when, the item as it was, and as it is; none: it
+    has no stream. now: tells the moment.
+    """
 
     keys: tuple[str, ...]
     items: dict[Any, dict[Any, Item]] = field(default_factory=dict)
+    shards: list[list[tuple[float, Item | None, Item | None]]] = field(default_factory=list)
+    now: Callable[[], float] = lambda: 0.0
 
     def at(self, key: Mapping[str, Any]) -> Item | None:
         return self.items.get(self._partition(key), {}).get(self._sort(key))
 
     def put(self, item: Mapping[str, Any]) -> None:
+        self._changed(self.at(item), dict(item))
         self.items.setdefault(self._partition(item), {})[self._sort(item)] = dict(item)
 
     def delete(self, key: Mapping[str, Any]) -> None:
+        self._changed(self.at(key), None)
         self.items.get(self._partition(key), {}).pop(self._sort(key), None)
 
     def key_of(self, item: Mapping[str, Any]) -> Item:
@@ -49,6 +57,12 @@ class Table:
         """In the order of the sort key."""
         items = self.items.get(order_of(value), {})
         return [items[sort] for sort in sorted(items)]
+
+    def _changed(self, old: Item | None, new: Item | None) -> None:
+        there = old or new
+        if self.shards and old != new and there is not None:
+            hashed = zlib.crc32(repr(self._partition(there)).encode())
+            self.shards[hashed % len(self.shards)].append((self.now(), old, new))
 
     def _partition(self, item: Mapping[str, Any]) -> Any:
         return order_of(item[self.keys[0]])
@@ -197,10 +211,12 @@ class Service:
 
     def _described(self, name: str) -> Item:
         keys = self.tables[name].keys
+        stream = {"LatestStreamArn": name} if self.tables[name].shards else {}
         kinds = ("HASH", "RANGE")
         return {
             "Table": {
                 "TableName": name,
+                **stream,
                 "KeySchema": [
                     {"AttributeName": key, "KeyType": kind}
                     for key, kind in zip(keys, kinds, strict=False)

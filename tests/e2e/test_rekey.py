@@ -14,13 +14,13 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Step
-from keyhop.rekey.complete import Ending
-from keyhop.rekey.create import Creation
-from keyhop.rekey.life import Starting
-from keyhop.rekey.mapping import SETTINGS
+from keyhop.rekey.life_cycle.create import Creation
+from keyhop.rekey.life_cycle.end import Ending
+from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.template.load import load
+from keyhop.rekey.worker.mapping import SETTINGS
 from keyhop.streams.event_source import Mappings
 
 from local.stream_bridge import StreamBridge, bridge_for

@@ -7,12 +7,12 @@ from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.dynamodb.client import aws_client, connect
 from keyhop.errors import CannotStart, KeyhopError
-from keyhop.rekey.changing import Around, change_of
 from keyhop.rekey.control import Side
-from keyhop.rekey.cutover import Change, Next
-from keyhop.rekey.expiry import follow
-from keyhop.rekey.gates import Gate, are_open
-from keyhop.rekey.side_table import TURNED
+from keyhop.rekey.cutover.assembly import Around, change_of
+from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.gates import Gate, are_open
+from keyhop.rekey.life_cycle.expiry import follow
+from keyhop.rekey.side.layout import TURNED
 
 GATE_SHUT = DRIFT_FOUND
 """The exit status."""

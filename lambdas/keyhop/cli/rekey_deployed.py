@@ -16,9 +16,9 @@ from keyhop.cli.stack import MACHINES, Stack, find_stack
 from keyhop.dynamodb.client import Connection, Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import CannotStart
-from keyhop.rekey.around import Deployed as Seen
-from keyhop.rekey.mapping import SETTINGS
+from keyhop.rekey.cutover.deployed import Deployed as Seen
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.worker.mapping import SETTINGS
 from keyhop.streams.event_source import Mappings
 
 FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"

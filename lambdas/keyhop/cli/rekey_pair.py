@@ -17,10 +17,10 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Step, Table, look_up
 from keyhop.errors import CannotStart, NotPermitted, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, Direction
-from keyhop.rekey.features import ClientOf
-from keyhop.rekey.life import Followers
+from keyhop.rekey.life_cycle.features import ClientOf
+from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import DEPLOYMENT, FAILED, Standing
 from keyhop.sharding.key.names import metadata_of
 from keyhop.tasks import tasks_of

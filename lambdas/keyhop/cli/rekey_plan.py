@@ -14,8 +14,8 @@ from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import to_json
 from keyhop.rekey.digest import key_digest
-from keyhop.rekey.plan_lines import example_lines, lines
-from keyhop.rekey.planning import Plan, Planning
+from keyhop.rekey.plan.lines import example_lines, lines
+from keyhop.rekey.plan.planning import Plan, Planning
 from keyhop.rekey.transform import KeyNames
 
 FULL, DIGEST = "full", "digest"

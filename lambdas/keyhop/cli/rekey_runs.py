@@ -16,7 +16,7 @@ from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import Request
 from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.look import DIFFERENCES
-from keyhop.rekey.life import Starting
+from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.request import parse_backfill, parse_verify
 from keyhop.rekey.standing import DEPLOYMENT
 from keyhop.rekey.template.files import text_of

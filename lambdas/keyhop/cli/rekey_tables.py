@@ -8,10 +8,10 @@ from keyhop.cli.confirm import Facts
 from keyhop.cli.exit_status import DONE, FAILED
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_template import Designed, designed
-from keyhop.rekey.complete import Ending
-from keyhop.rekey.complete import Options as Choices
-from keyhop.rekey.create import Creation
-from keyhop.rekey.likeness import Likeness, Row
+from keyhop.rekey.life_cycle.create import Creation
+from keyhop.rekey.life_cycle.end import Ending
+from keyhop.rekey.life_cycle.end import Options as Choices
+from keyhop.rekey.life_cycle.likeness import Likeness, Row
 
 
 def create(command: PairCommand) -> int:
@@ -113,6 +113,12 @@ def cancel(command: PairCommand) -> int:
         "serves": command.table.bare_name,
         command.to: "is deleted, with all that was copied" if delete else "is kept",
     }
+    command.side()
+    if alive := ending.routers():
+        told["routers"] = (
+            f"{len(alive):,} go by this re-key still: their reads and writes will fail; take the "
+            "router out of the application first"
+        )
     return _end(command, ending, f"cancel the re-key of {command.table.name}", told)
 
 

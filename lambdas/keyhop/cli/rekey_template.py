@@ -7,7 +7,7 @@ from keyhop.cli.rekey_pair import PairCommand
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import KeyType
 from keyhop.errors import CannotStart
-from keyhop.rekey.create import found
+from keyhop.rekey.life_cycle.create import found
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.template.files import read
 from keyhop.rekey.template.load import load

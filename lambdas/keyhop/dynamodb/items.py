@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from keyhop.dynamodb.values import TypedValue, same_value
+from keyhop.dynamodb.values import TypedValue, is_number, same_value
 
 MOST_ITEM_BYTES = 400 * 1024
 MOST_LEVELS = 32
@@ -24,6 +24,34 @@ def is_typed(value: Any) -> bool:
     The content is not looked at.
     """
     return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in TYPES
+
+
+def is_item(given: Any) -> bool:
+    """Whether it is an item of typed values, each with a content of its type."""
+    return isinstance(given, Mapping) and all(
+        isinstance(name, str) and _is_value(value) for name, value in given.items()
+    )
+
+
+def _is_value(value: Any) -> bool:
+    if not is_typed(value):
+        return False
+    ((type_, content),) = value.items()
+    if type_ in ("SS", "NS", "BS"):
+        is_list = isinstance(content, list | tuple) and len(content) > 0
+        return is_list and all(_is_value({type_[0]: one}) for one in content)
+    if type_ == "L":
+        return isinstance(content, list | tuple) and all(map(_is_value, content))
+    if type_ == "M":
+        return is_item(content)
+    if type_ == "N":
+        return isinstance(content, str) and is_number(content)
+    if type_ == "NULL":
+        return content is True
+    return isinstance(content, _CONTENTS[type_])
+
+
+_CONTENTS: Mapping[str, type] = {"S": str, "B": bytes, "BOOL": bool}
 
 
 def _as_text(text: str) -> dict[str, Any]:

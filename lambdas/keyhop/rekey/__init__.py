@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keyhop.rekey.router import Router
+    from keyhop.rekey.routing.router import Router
 
 __all__ = ["Router"]
 
@@ -12,6 +12,6 @@ def __getattr__(name: str) -> Any:
     """Only when it is asked for: pure modules of this package are imported without AWS."""
     if name != "Router":
         raise AttributeError(name)
-    from keyhop.rekey.router import Router
+    from keyhop.rekey.routing.router import Router
 
     return Router

@@ -37,9 +37,10 @@ from keyhop.rekey.opening import (
     side_table,
 )
 from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Unmappable
 from keyhop.rekey.valve import Valve
+from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.item_calls import write_units
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
@@ -55,7 +56,7 @@ MOST_TRIES = 5
 
 COPIED, THERE, CLAIMED = "copied", "there", "claimed"
 LEFT_OUT, OURS, UNMAPPED = "left_out", "ours", "unmappable"
-"""What becomes of an item (Commit.counts): ours are sentinels of a key index."""
+"""What becomes of an item (Commit.counts): ours are sentinels of a key index, and markers."""
 
 MOST_EXAMPLES = 100
 """Of items without a form under the other key, of each worker: so many are listed in the side
@@ -201,9 +202,11 @@ class BackfillTask(Task):
 
     def _settled(self, item: Item) -> str:
         """What becomes of it."""
+        transform = self._rekey.transform
         if self._ours is not None and has_values(item, self._ours):
             return OURS
-        transform = self._rekey.transform
+        if is_marker(item, transform.source):
+            return OURS
         try:
             there = transform.forward(item)
             if there is None:

@@ -6,7 +6,7 @@ from typing import Any
 from keyhop.errors import CannotStart, TableNotFound
 from keyhop.rekey.control import Control
 from keyhop.rekey.pace import BACKFILL
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 
 
 def why_not_today(control: Control, backfill: Mapping[str, Any] | None) -> str | None:

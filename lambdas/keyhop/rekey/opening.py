@@ -9,7 +9,7 @@ from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, CannotStart, TableNotFound
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.reader import PageReader

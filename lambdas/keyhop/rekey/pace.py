@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 THROTTLE, LAG, BACKFILL, UNMAPPABLE = "throttle", "lag.forward", "backfill", "unmappable"
-"""Names of figures (side.SideTable.tell)."""
+"""Names of figures (side/table.SideTable.tell)."""
 
 SLOWS_AT_SECONDS = 30.0
 """Of lag: from here on the backfill writes the slower, the larger it is."""

@@ -1,10 +1,10 @@
-"""What a person gives RekeyBackfill and RekeyVerify: the inputs of executions. Pure."""
+"""What people give RekeyBackfill, RekeyVerify and RekeyCutOver: the inputs of executions. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from keyhop.checks import Must, Truth, number, read, without_origin, wrong_input
+from keyhop.checks import Must, Truth, number, one_of, read, without_origin, wrong_input
 from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
 from keyhop.jobs.request import (
     A_READ_RATE,
@@ -15,11 +15,15 @@ from keyhop.jobs.request import (
     WORKERS,
     Request,
 )
+from keyhop.rekey.control import Side
 
 BACKFILL, VERIFY = "rekey_backfill", "rekey_verify"
 """The tasks' names."""
 
 LIKE = '{"rekey": "OrdersByTenant"}'
+
+LEAST_FREEZE_SECONDS, MOST_FREEZE_SECONDS = 6.0, 20.0
+"""Of a freeze: two leases and the drain; and what routers wait for without being told (25 s)."""
 
 _DESTINATION = "the destination of a re-key: all else is in its side table"
 _RATE = "for all workers together; no limit if left out"
@@ -77,6 +81,33 @@ class VerifyInput:
     resume: Annotated[str | None, A_RUN, "go on with this run"] = None
 
 
+@dataclass(frozen=True, slots=True)
+class CutOverInput:
+    """The input of RekeyCutOver."""
+
+    rekey: Annotated[str, A_TABLE, _DESTINATION]
+    to: Annotated[
+        Side,
+        Must(one_of("source", "destination"), '"destination" or "source"'),
+        "the table that is to serve: the destination by a cutover, the source by a rollback",
+    ] = "destination"
+    accept: Annotated[Truth, "go back though items cannot be mapped back: they are lost"] = False
+    expect: Annotated[
+        int | None,
+        Must(number(0, 100_000), "a whole number, 0 or more"),
+        "how many routers must have reported; as the control item says if left out",
+    ] = None
+    freeze_limit: Annotated[
+        float | None,
+        Must(
+            number(LEAST_FREEZE_SECONDS, MOST_FREEZE_SECONDS),
+            f"seconds, from {LEAST_FREEZE_SECONDS:g} to {MOST_FREEZE_SECONDS:g}",
+        ),
+        "go back if writes would wait for longer; 10 if left out",
+    ] = None
+    dry_run: Annotated[Truth, "look at the gates, and change nothing"] = False
+
+
 def parse_backfill(given: object) -> Request:
     """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
     asked = read(BackfillInput, given, LIKE)
@@ -94,6 +125,11 @@ def parse_verify(given: object) -> Request:
     asked = read(VerifyInput, given, LIKE)
     options = {"rekey": asked.rekey, "repair": asked.repair, "sample": asked.sample}
     return _request(asked, VERIFY, options, given)
+
+
+def parse_cut_over(given: object) -> CutOverInput:
+    """Raises InvalidInput, which names all that is wrong."""
+    return read(CutOverInput, given, LIKE)
 
 
 def _request(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from keyhop.rekey.control import Control
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side_table import LAG, SHADOWED, Claim, Unmapped
+from keyhop.rekey.side.layout import LAG, SHADOWED, Claim, Unmapped
 from keyhop.wording import counted, duration
 
 VERIFIED, FAILED, DEPLOYMENT = "verify", "failures", "deployment"
@@ -25,7 +25,7 @@ failures    count: batches that failed, and wait in a queue (seen, and not told)
 deployment  stack: whose function follows the streams
 """
 COPIED, ENDING = "copied", "ending"
-"""Told by `create` at its end, and by whoever ends it all: how (create.py, complete.py)."""
+"""Told by `create` at its end, and by whoever ends it all: how (life_cycle/create.py, end.py)."""
 
 LAG_SECONDS = 2.0
 VERIFY_SECONDS = 24 * 3600.0

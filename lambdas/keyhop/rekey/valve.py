@@ -4,16 +4,21 @@ No write is begun later than FRESH_SECONDS after a look, so that long and the li
 after a backfill's end was noted, nobody writes for it any more; a verify waits for that
 (SETTLED_SECONDS). What no look helps against is a function that is frozen between its look and its
 write, and thawed after that time: its write is put-if-absent, and the next verify finds it.
+
+The gates of a cutover are shut while a backfill is under way. One that was begun right after they
+were looked at stands still from `closing` on, whose lease is longer than both times: so none
+writes into a table that serves, where the application may have deleted what it would put.
 """
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event, Lock
 
 from keyhop.dynamodb.client import CONNECT_SECONDS
 from keyhop.errors import RunConflict
 from keyhop.rekey.pace import BACKFILL, LAG, THROTTLE, Pace, pace_of, why_not_mine
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 from keyhop.scan.reader import pause
 
 FRESH_SECONDS = 3.0
@@ -71,8 +76,13 @@ class Valve:
         """The pace, and from when on that may be old: before it was asked for."""
         looked_at = self._clock()
         why = why_not_mine(self._side.told(BACKFILL), self._run)
+        control = self._side.control()
+        if control.serving != "source":
+            why = "The destination serves by now"
         if why is not None:
             raise RunConflict(f"{why}: nothing more is written for the run {self._run!r}.")
+        if control.stage != "open":
+            return replace(self._pace, share=0.0, reason="the serving table changes"), looked_at
         pace = pace_of(self._side.told(THROTTLE), self._side.told(LAG), self._now())
         if pace != self._pace:
             self._changed(pace)

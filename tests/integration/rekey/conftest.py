@@ -25,18 +25,21 @@ def connection(dynamodb: Database) -> Connection:
 
 @pytest.fixture
 def backfill(connection: Connection, tmp_path: Path) -> Begin:
-    """Begins a backfill; tasks: for tasks_of, the others are fields of its input."""
+    """Begins a backfill; tasks: for tasks_of; on: another connection; the others are fields of its
+    input."""
 
     def begun(
         rekey: RekeyTables,
         resume: bool = False,
         tasks: Mapping[str, Any] | None = None,
+        on: Connection | None = None,
         **given: Any,
     ) -> LocalJob:
         asked = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, **given}
         made = tasks_of(transform_of=transform_of, **(tasks or {}))
         path = tmp_path / f"{rekey.pair.source}-backfill"
-        return _begun(LocalJob(parse_backfill(asked), made, connection, opened(path, resume)))
+        request, journal = parse_backfill(asked), opened(path, resume)
+        return _begun(LocalJob(request, made, on or connection, journal))
 
     return begun
 

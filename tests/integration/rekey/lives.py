@@ -8,11 +8,11 @@ from typing import Any
 from keyhop.dynamodb.client import Connection, Endpoint, dynamodb_client
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Step
-from keyhop.rekey.complete import Ending, How, Options
-from keyhop.rekey.create import Creation
-from keyhop.rekey.life import Starting
+from keyhop.rekey.life_cycle.create import Creation
+from keyhop.rekey.life_cycle.end import Ending, How, Options
+from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 
 from testing.databases import Database
 

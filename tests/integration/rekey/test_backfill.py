@@ -8,6 +8,8 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED
 from keyhop.rekey.pace import BACKFILL
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
+from keyhop.rekey.valve import Valve
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order
@@ -22,7 +24,8 @@ def test_every_item_is_copied_and_none_is_written_over(
     no_tenant = {"pk": {"S": "user"}, "sk": {"S": "none"}}
     skipped = {**order(1), "pk": {"S": "left"}, "tenant": {"S": "skip"}}
     sentinel = {"pk": {"S": "user1"}, "sk": {"S": " "}, "keyhop": {"N": "1"}}
-    rekey.put([*orders, no_tenant, skipped])
+    marker = {"pk": {"S": "m"}, "sk": {"S": "m"}, MARKER_ATTRIBUTE: {"S": "of a drain"}}
+    rekey.put([*orders, no_tenant, skipped, marker])
     newer = {**order(5), "pk": {"S": "t5"}, "sk": {"S": "user1#order5"}, "total": {"N": "9"}}
     del newer["tenant"]
     dynamodb.client.put_item(TableName=rekey.pair.destination, Item=newer)
@@ -35,7 +38,7 @@ def test_every_item_is_copied_and_none_is_written_over(
     job = backfill(rekey, tasks={"sentinels_of": lambda table: Sentinels})
     assert job.work()
     _, summary = job.finish()
-    assert summary["counts"] == {COPIED: 399, THERE: 1, LEFT_OUT: 1, OURS: 1, UNMAPPED: 1}
+    assert summary["counts"] == {COPIED: 399, THERE: 1, LEFT_OUT: 1, OURS: 2, UNMAPPED: 1}
     there = rekey.copied()
     assert len(there) == 400
     assert there[("t5", "user1#order5")]["total"] == {"N": "9"}, "the stream's is newer"
@@ -100,6 +103,33 @@ def test_who_is_late_writes_nothing_after_the_end(
     with pytest.raises(RunConflict, match="ended already"):
         job.work()
     assert rekey.copied() == {}
+
+
+def test_a_copy_puts_nothing_into_a_table_that_serves(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    """What the application has deleted there since would come back."""
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(10))
+    job = backfill(rekey)
+    control = rekey.side.control()
+    assert rekey.side.swap(control, control.changed(serving="destination"))
+    with pytest.raises(RunConflict, match="serves"):
+        job.work()
+    assert rekey.copied() == {}
+
+
+def test_a_copy_stands_still_while_the_serving_table_changes(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    valve = Valve(rekey.side, "r", lambda pace: None, Event())
+    rekey.side.tell(BACKFILL, {"run": "r", "ended": None})
+    assert not valve._look().is_paused
+    control = rekey.side.control()
+    assert rekey.side.swap(control, control.closed())
+    valve._looked_at = None
+    assert valve._look().is_paused
 
 
 def test_what_cannot_be_backfilled_is_refused_by_name(

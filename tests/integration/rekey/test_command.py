@@ -13,8 +13,8 @@ from keyhop.cli.rekey_pair import PairCommand
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable, table_request
-from keyhop.rekey.side_table import TTL, TURNED
+from keyhop.rekey.side.layout import TTL, TURNED
+from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.rekey.standing import COPIED
 
 from testing.databases import Database, Result, keyhop

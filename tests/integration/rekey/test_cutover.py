@@ -11,12 +11,12 @@ import boto3
 import pytest
 from botocore.config import Config
 from keyhop.errors import GaveUp, KeyhopError
-from keyhop.rekey.changing import Probe, change_of
 from keyhop.rekey.control import Direction, Side
-from keyhop.rekey.markers import LATE_SECONDS, Markers
-from keyhop.rekey.router import Router
-from keyhop.rekey.side import SideTable
-from keyhop.rekey.side_table import MARKER_ATTRIBUTE
+from keyhop.rekey.cutover.assembly import Probe, change_of
+from keyhop.rekey.cutover.markers import LATE_SECONDS, Markers
+from keyhop.rekey.routing.router import Router
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
+from keyhop.rekey.side.table import SideTable
 
 from testing.databases import Database
 from testing.marks import prove

@@ -8,7 +8,7 @@ import pytest
 from keyhop.cli.rekey_changes import move_expiry
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
-from keyhop.rekey.expiry import follow
+from keyhop.rekey.life_cycle.expiry import follow
 from keyhop.rekey.pair import Pair
 
 from testing.databases import Database
@@ -205,6 +205,12 @@ def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
     with pytest.raises(CannotStart, match="past the router"):
         life.ending("complete").step()
     life.now += 2 * DAY
+    life.side.report_client("shop-7-ab", {"revision": 1, "until": life.now + 50})
+    for act in (life.ending("complete").step, life.ending("complete").check):
+        with pytest.raises(CannotStart, match="1 router goes by this re-key still: shop-7-ab"):
+            act()
+    assert life.side.told("ending") is None
+    life.now += 60
     until_done(life.ending("complete").step)
 
 

@@ -10,13 +10,14 @@ import pytest
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
-from keyhop.rekey.protocol import WAIT_SECONDS
-from keyhop.rekey.replicate import GiveUp, Replicator
+from keyhop.rekey.worker.protocol import WAIT_SECONDS
+from keyhop.rekey.worker.replicate import KILLED_TIMES, GiveUp, Replicator
 
 from testing.databases import Database
 from testing.marks import prove
+from testing.rekey_owned import Owned
 from tests.integration.rekey.faults import WRITES, Fate, Faulty, Killed
-from tests.integration.rekey.worlds import Owned, World, batches
+from tests.integration.rekey.worlds import World, batches
 
 GivenUp = tuple[Key, Sequence[Key]]
 
@@ -190,6 +191,27 @@ def test_a_batch_that_kills_the_worker_is_worked_key_by_key(world: World) -> Non
     assert worked.given_up == 1
     assert [item["id"]["S"] for item in world.there] == ["s0", "s1", "s2", "s4", "s5"]
     assert world.side.open_batches("forward") == []
+
+
+def test_a_repeat_may_end_sooner_than_the_batch_that_was_killed(world: World) -> None:
+    """It begins alike; what it lacks, comes with the next one."""
+    for n in range(4):
+        world.put(f"s{n}", f"d{n}")
+    records = world.records()
+    shorter = records[:-1]
+    last = records[-1]["dynamodb"]["NewImage"]["to"]
+
+    def deadly(operation: str, parameters: Mapping[str, Any]) -> Fate:
+        return "killed" if parameters.get("Item", {}).get("pk") == last else None
+
+    for _ in range(KILLED_TIMES + 1):
+        with pytest.raises(Killed):
+            faulty(world, deadly, give_up=_noting([]))[0].work(records)
+    given_up: list[GivenUp] = []
+    worked = world.replicator(give_up=_noting(given_up)).work(shorter)
+    assert (worked.records, given_up) == (3, [])
+    world.replicator(give_up=_noting(given_up)).work(records[-1:])
+    assert world.there == world.here
 
 
 def test_a_function_that_kills_the_worker_is_not_asked_for_the_places(world: World) -> None:

@@ -150,6 +150,21 @@ def test_sentinels_and_markers_are_not_copied_and_a_marker_is_seen(world: World)
     assert "record" in world.side.markers()["m1"]["seen"]
 
 
+@pytest.mark.parametrize("of_theirs", [{"N": "1"}, {"S": "m1"}])
+def test_an_item_that_only_has_an_attribute_as_a_marker_has_is_copied(
+    world: World, of_theirs: dict[str, str]
+) -> None:
+    """Whoever writes such items must neither lose them nor stop the worker."""
+    world.put("s", "d")
+    more = {"id": {"S": "s"}, "to": {"S": "d"}, "keyhop-rekey-marker": of_theirs}
+    world.client.put_item(TableName=world.pair.source, Item=more)
+    world.replicator().work(world.records())
+    assert world.there == world.here
+    world.delete("s")
+    world.replicator().work(world.records())
+    assert world.there == []
+
+
 def test_settle_repairs_what_verify_has_found(world: World) -> None:
     world.put("s", "d", data="right")
     world.records()

@@ -8,8 +8,8 @@ from keyhop.dynamodb.client import Connection, Endpoint, connect
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.rows import digest
-from keyhop.rekey.side import SideTable, table_request
+from keyhop.rekey.side.rows import digest
+from keyhop.rekey.side.table import SideTable, table_request
 
 from testing.databases import Database
 

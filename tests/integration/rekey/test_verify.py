@@ -17,6 +17,7 @@ from keyhop.rekey.compare.task import VerifyTask, settle_forward
 from keyhop.rekey.opening import Rekey
 from keyhop.rekey.pace import BACKFILL
 from keyhop.rekey.request import parse_verify
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.valve import SETTLED_SECONDS
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory
@@ -62,6 +63,19 @@ def plant(rekey: RekeyTables, orders: list[dict[str, Any]], faults: int) -> Coun
             there["total"] = {"S": there["total"]["N"]}
         client.put_item(TableName=rekey.pair.destination, Item=there)
     return planted
+
+
+def test_a_marker_of_a_drain_is_no_difference_and_is_not_copied(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    """One may stand there, as a killed cutover has left it."""
+    rekey = create(dynamodb, connection, table_name, by="order")
+    marker = {"pk": {"S": "m"}, "sk": {"S": "m"}, MARKER_ATTRIBUTE: {"S": "of a drain"}}
+    for table in (rekey.pair.source, rekey.pair.destination):
+        dynamodb.client.put_item(TableName=table, Item=marker)
+    counts = finished(verify(rekey, repair=True))["counts"]
+    assert counts == {"ours": 2}
+    assert rekey.copied() == rekey.originals()
 
 
 @pytest.mark.parametrize(

@@ -7,69 +7,20 @@ from typing import Any
 
 import boto3
 from keyhop.dynamodb.client import Connection, Endpoint, connect
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.replicate import Replicator
-from keyhop.rekey.rows import key_text
-from keyhop.rekey.side import SideTable, table_request
-from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
+from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.table import SideTable, table_request
+from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.worker.replicate import Replicator
 from keyhop.streams.records import as_event
 
 from testing.databases import BY_DAY, Database
+from testing.rekey_owned import Owned
 from testing.servers import LOCAL_CREDENTIALS
 
 Record = Mapping[str, Any]
-
-
-class Owned(Transform):
-    """{id, to, ...} <-> {pk: to, id, ...}: sources that want the same `to` contend for it.
-
-    An item without `to` is left out; one with an empty `to` has no form there.
-    """
-
-    kind: Kind = "recoverable"
-    source = KeyNames("id")
-    destination = KeyNames("pk")
-    owner_attributes = ("id",)
-
-    def forward(self, item: Item) -> Item | None:
-        if "to" not in item:
-            return None
-        if item["to"] == {"S": "-"}:
-            raise Unmappable("attribute 'to' has no key in it")
-        rest = {name: value for name, value in item.items() if name != "to"}
-        return {"pk": item["to"], **rest}
-
-    def back(self, item: Item) -> Item | None:
-        if "id" not in item:
-            raise Unmappable("attribute 'id' is missing")
-        rest = {name: value for name, value in item.items() if name != "pk"}
-        return {"to": item["pk"], **rest}
-
-    @property
-    def reverse(self) -> Transform:
-        return Back()
-
-
-class Back(Transform):
-    """The other direction of Owned: two destination items may have the same `id`."""
-
-    kind: Kind = "recoverable"
-    source = KeyNames("pk")
-    destination = KeyNames("id")
-    owner_attributes = ("to",)
-
-    def forward(self, item: Item) -> Item | None:
-        return Owned().back(item)
-
-    def back(self, item: Item) -> Item | None:
-        return Owned().forward(item)
-
-    @property
-    def reverse(self) -> Transform:
-        return Owned()
 
 
 class Moments(Event):

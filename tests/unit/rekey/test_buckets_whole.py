@@ -17,7 +17,7 @@ from keyhop.jobs.nested import begun_within, work_within
 from keyhop.rekey.compare.buckets import BucketPages
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import row_of
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 from keyhop.storage.local import Directory
 
 from testing.rekey_pairs import ByTenant, order

@@ -15,7 +15,7 @@ from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of, windows
 from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.pace import Pace, pace_of, why_not_mine
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 
 from testing.rekey_pairs import ByOrder, ByTenant, order
 

@@ -13,11 +13,11 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Step, Table, look_up
 from keyhop.errors import CannotStart
-from keyhop.rekey.complete import Ending, Options
-from keyhop.rekey.create import Creation
-from keyhop.rekey.features import Features, gather
+from keyhop.rekey.life_cycle.create import Creation
+from keyhop.rekey.life_cycle.end import Ending, Options
+from keyhop.rekey.life_cycle.features import Features, gather
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import SideTable
+from keyhop.rekey.side.table import SideTable
 from moto import mock_aws
 
 REGION = "us-east-1"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from keyhop.rekey import control
 from keyhop.rekey.control import Control
-from keyhop.rekey.cutover import Change, Next
-from keyhop.rekey.gates import Gate
-from keyhop.rekey.lease import View
+from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.gates import Gate
+from keyhop.rekey.routing.lease import View
 
 from testing.marks import prove
 from testing.rekey_world import Killed, World, killed_at
@@ -41,6 +41,29 @@ def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
     assert [one.action for one in found] == ["done"] * 3
     assert world.side.item == Control("destination", "open", 15, replicating=True)
     assert world.failed == []
+    world.check()
+
+
+def test_a_write_that_is_under_way_when_writes_are_frozen_is_not_lost() -> None:
+    world = World()
+    stages: list[str] = []
+
+    def put() -> None:
+        world.clock.sleep(0.9)
+        stages.append(world.side.item.stage)
+        world.tables["source"].put("open", 1)
+
+    def write() -> None:
+        while world.side.item.stage != "closing":
+            world.clock.sleep(0.05)
+        world.clock.sleep(world.side.item.settle - 0.5)
+        stages.append(world.side.item.stage)
+        world.router().write(old=put, new=lambda: pytest.fail("it began before"))
+
+    found, _ = world.run(after(world, 1, world.change("destination").run), write)
+    assert stages == ["closing", "frozen"]
+    assert found.action == "done"
+    assert world.tables["destination"].items["open"] == 1
     world.check()
 
 
@@ -102,6 +125,29 @@ def test_what_was_called_off_while_it_waited_is_not_begun_again() -> None:
     (found,) = world.run(steps)
     assert found.action == "called off"
     assert [one.stage for one in world.side.history] == ["closing", "open"]
+
+
+@pytest.mark.parametrize("stage", ["closing", "frozen", "fenced"])
+def test_a_rollback_of_a_cutover_that_was_left_behind_calls_it_off(stage: str) -> None:
+    """It may not go on with it: it would drain the table that does not serve, and turn to it."""
+    world = World()
+    world.side.item = replace(world.side.item, stage=stage)  # type: ignore[arg-type]
+
+    def back() -> list[Next]:
+        first = world.change("source").step()
+        world.clock.sleep(40)
+        return [first, world.change("source").run()]
+
+    (found,) = world.run(back)
+    assert [one.action for one in found] == ["called off", "done"]
+    assert [(one.serving, one.stage) for one in world.side.history] == [("source", "open")]
+
+
+def test_a_cutover_of_a_rollback_that_was_left_behind_calls_it_off() -> None:
+    world = World()
+    world.side.item = Control("destination", "closing", 7, replicating=True)
+    (found,) = world.run(world.change("destination").run)
+    assert (found.action, found.control.serving) == ("called off", "destination")
 
 
 def test_a_drain_that_takes_too_long_is_called_off_in_time() -> None:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from keyhop.rekey.around import why_not
 from keyhop.rekey.control import Control
-from keyhop.rekey.gates import Seen, are_open, gates_of
+from keyhop.rekey.cutover.deployed import why_not
+from keyhop.rekey.cutover.gates import Seen, are_open, gates_of
 
 NOW = 1_000_000.0
 READY = Seen(
@@ -19,6 +19,7 @@ READY = Seen(
     way_back="",
     mapped={"forward": "", "reverse": ""},
 )
+COPIED = {"backfill": {"run": "r", "ended": NOW - 7000}}
 
 
 def shut(seen: Seen, to: str = "destination", accept: bool = False) -> list[str]:
@@ -46,7 +47,8 @@ def test_all_are_open() -> None:
         ({"claims": 1}, "claims"),
         ({"unmappable": 1}, "unmappable"),
         ({"lag": {"seconds": 2.0, "at": NOW}}, "lag"),
-        ({"lag": {"seconds": 0.1, "at": NOW - 121}}, "lag"),
+        ({"verified": {**(READY.verified or {}), "began": NOW - 7200}, **COPIED}, "verified"),
+        ({"backfill": {"run": "r", "ended": None}}, "verified"),
         ({"failed": 1}, "failures"),
         ({"failed": None}, "failures"),
         ({"mapped": {"forward": "", "reverse": "the mapping is Disabled"}}, "streams"),
@@ -60,8 +62,15 @@ def test_each_is_shut_by_what_it_is_for(change: dict, name: str) -> None:
     assert shut(replace(READY, **change)) == [name]
 
 
-def test_a_table_at_rest_has_no_lag_to_tell() -> None:
-    assert shut(replace(READY, lag=None)) == []
+@pytest.mark.parametrize("lag", [None, {"seconds": 50.0, "at": NOW - 121}])
+def test_a_table_at_rest_has_no_lag_to_tell(lag: dict | None) -> None:
+    """Else nobody could go back in a quiet hour. The rehearsal tells whether its function works."""
+    assert shut(replace(READY, lag=lag)) == []
+
+
+def test_a_verify_after_the_copy_opens_the_gate() -> None:
+    told = {**(READY.verified or {}), "began": NOW - 6900}
+    assert shut(replace(READY, verified=told, **COPIED)) == []
 
 
 def test_no_number_of_routers_is_expected_unless_somebody_says() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Table
-from keyhop.rekey.copying import moved_policy
-from keyhop.rekey.features import Features, names_table
-from keyhop.rekey.likeness import ACCEPTS, Likeness, Row, encryption_of, likeness
+from keyhop.rekey.life_cycle.copying import moved_policy
+from keyhop.rekey.life_cycle.features import Features, names_table
+from keyhop.rekey.life_cycle.likeness import ACCEPTS, Likeness, Row, encryption_of, likeness
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders"
 KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "N"))

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.prices import US_EAST_1
-from keyhop.rekey.collisions import tally
-from keyhop.rekey.costs import costs
-from keyhop.rekey.judgement import hot_keys
+from keyhop.rekey.plan.collisions import tally
+from keyhop.rekey.plan.costs import costs
+from keyhop.rekey.plan.judgement import hot_keys
+from keyhop.rekey.plan.trial import Trial, estimated
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
-from keyhop.rekey.trial import Trial, estimated
 
 TERABYTE = 1e12
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 
-from keyhop.rekey.protocol import Call, Claim, Kind, Outcome, Protocol, Work, claims_of
+from keyhop.rekey.worker.protocol import Call, Claim, Kind, Outcome, Protocol, Work, claims_of
 
 PROTOCOL = Protocol(place_of=lambda image: image[0] if isinstance(image, tuple) else None)
 AT_D, AT_E, CHANGED = ("d", 1), ("e", 1), ("d", 2)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from keyhop.errors import AwsRefused
-from keyhop.rekey.around import Deployed, Redriven
+from keyhop.rekey.cutover.deployed import Deployed, Redriven
 from keyhop.rekey.pair import Pair
 
 OURS = {"rekey": "New", "direction": "forward", "key": {"id": {"S": "s"}}, "places": []}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from keyhop.rekey import Router
-from keyhop.rekey.shadow import Difference, hashed, same_answers
+from keyhop.rekey.routing.shadow import Difference, hashed, same_answers
 
 from testing.rekey_side import SideInMemory
 from testing.virtual_time import VirtualClock

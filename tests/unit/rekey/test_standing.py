@@ -9,9 +9,9 @@ from keyhop.jobs.model import RunPlan
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.compare.outcome import told_of
 from keyhop.rekey.control import Control
-from keyhop.rekey.gates import Seen, gates_of
+from keyhop.rekey.cutover.gates import Seen, gates_of
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side_table import Claim, Unmapped
+from keyhop.rekey.side.layout import Claim, Unmapped
 from keyhop.rekey.standing import MEANS, VERIFY_SECONDS, Phase, Standing
 
 NOW = 1_795_000_000.0

@@ -64,6 +64,8 @@ def test_only_trusted_code_is_executed(trusted):
         ({"keep": {"PK": "oldPK"}}, "add keep: {PK: oldPK, SK: oldSK}"),
         ({"keep": {"PK": "SK", "SK": "oldSK"}}, "under names of its own"),
         ({"keep": "PK"}, "must keep the source's key"),
+        ({"keep": {"PK": ["old"], "SK": "oldSK"}}, "must keep the source's key"),
+        ({"keep": {"PK": 1, "SK": "oldSK"}}, "must keep the source's key"),
         ({"reads": None}, "must say in reads"),
         ({"inverse": "g.py:backward"}, "must stand in one file"),
         ({"inverse": "f.py"}, "inverse must be a file and a function"),
@@ -82,12 +84,30 @@ def test_a_file_that_is_no_python_is_told_without_its_text():
         loaded("def forward(:")
 
 
+def test_a_file_that_ends_the_process_is_told_as_any_that_cannot_be_read():
+    with pytest.raises(CannotStart, match=r"'f.py' cannot be read as Python: SystemExit\."):
+        loaded("raise SystemExit(0)")
+
+
+def test_whose_an_item_is_does_not_depend_on_the_order_in_which_the_template_keeps():
+    """Owners are compared as they come: by another order each would be somebody else's."""
+    transform = loaded(keep={"SK": "oldSK", "PK": "oldPK"})
+    owner = transform.owner_of(transform.forward(ITEM))
+    assert list(owner.items()) == list(transform.source.of(ITEM).items())
+
+
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
         ("return {**item, 'PK': item['none']}", "forward raised KeyError"),
         ("raise ValueError(item)", "forward raised ValueError"),
         ("return {'PK': 'x'}", "forward returned no item of typed values"),
+        ("return {**item, 'PK': {'S': 5}}", "forward returned no item of typed values"),
+        ("return {**item, 'x': {'L': [{'S': b'x'}]}}", "returned no item of typed values"),
+        ("return {**item, 'x': {'N': 'one'}}", "forward returned no item of typed values"),
+        ("return {**item, 'x': {'NS': []}}", "forward returned no item of typed values"),
+        ("return {**item, 1: {'S': 'x'}}", "forward returned no item of typed values"),
+        ("raise SystemExit(0)", "forward raised SystemExit"),
         ("return {**item, 'PK': {'N': '1'}}", "makes no 'PK' of type S"),
         ("return {**item, 'PK': {'S': ''}}", "'PK' is a key, and would be empty"),
         ("return {**item, 'n': {'N': '2'}}", "the attributes 'n' do not come back by the inverse"),

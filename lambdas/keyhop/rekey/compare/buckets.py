@@ -16,7 +16,7 @@ from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import Learnt
 from keyhop.rekey.compare.looks import Found, Looks
 from keyhop.rekey.compare.rows import Candidate, Unmatched
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.reader import pause
 from keyhop.scan.skip_scan import Position, Step

@@ -15,7 +15,7 @@ from keyhop.dynamodb.values import Key
 from keyhop.rekey.compare.look import Finding, judged
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.digest import item_digest
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Transform
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 

@@ -13,7 +13,7 @@ from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.jobs.formats import BUCKET
 from keyhop.rekey.digest import item_digest, key_digest
-from keyhop.rekey.rows import key_text
+from keyhop.rekey.side.rows import key_text
 
 Of = Literal["source", "destination"]
 

@@ -15,14 +15,15 @@ from keyhop.dynamodb.values import Key, has_values
 from keyhop.jobs.pages import Learnt, TablePages
 from keyhop.rekey.compare.rows import row_of
 from keyhop.rekey.digest import key_digest
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Transform, Unmappable
+from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page, Position, Step
 
 SOURCE_ITEMS, DESTINATION_ITEMS = "source_items", "destination_items"
 UNMAPPED, IRREVERSIBLE, LEFT_OUT, OURS = "unmappable", "irreversible", "left_out", "ours"
 """What is counted of items. irreversible: what the transform makes of it does not lead back to it,
-or not to itself. ours: sentinels of a key index."""
+or not to itself. ours: sentinels of a key index, and markers."""
 
 IN_ROWS = (SOURCE_ITEMS, IRREVERSIBLE, DESTINATION_ITEMS)
 """The counts of those that become rows."""
@@ -70,15 +71,15 @@ class Rows:
         return rows, counts
 
     def of_destination(self, items: Sequence[Item]) -> tuple[list[Key], Counter[str]]:
-        mine = [item for item in items if not _is(self.destination_ours, item)]
-        counts = Counter({DESTINATION_ITEMS: len(mine), OURS: len(items) - len(mine)})
         places = self.transform.destination
+        mine = [item for item in items if not _is(self.destination_ours, item, places)]
+        counts = Counter({DESTINATION_ITEMS: len(mine), OURS: len(items) - len(mine)})
         return [row_of(item, places.of(item), None, self.buckets) for item in mine], +counts
 
     def _of_one(self, item: Item) -> tuple[str, Key | None]:
-        if _is(self.source_ours, item):
-            return OURS, None
         transform = self.transform
+        if _is(self.source_ours, item, transform.source):
+            return OURS, None
         owner = transform.source.of(item)
         try:
             there = transform.forward(item)
@@ -164,5 +165,5 @@ def _noting(
     return visited
 
 
-def _is(ours: Key | None, item: Item) -> bool:
-    return ours is not None and has_values(item, ours)
+def _is(ours: Key | None, item: Item, names: KeyNames) -> bool:
+    return is_marker(item, names) or (ours is not None and has_values(item, ours))

@@ -35,10 +35,10 @@ from keyhop.rekey.compare.sides import IN_ROWS, UNMAPPED, BothSides, Drawn, Rows
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.opening import OursOf, Rekey, TransformOf, opened, opened_for
 from keyhop.rekey.pace import BACKFILL, UNMAPPABLE
-from keyhop.rekey.replicate import Replicator
-from keyhop.rekey.side_table import LAG
+from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.valve import SETTLED_SECONDS
+from keyhop.rekey.worker.replicate import Replicator
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval

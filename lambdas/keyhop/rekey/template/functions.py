@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from keyhop.checks import hint, shown
-from keyhop.dynamodb.items import Item, is_typed, same_item
+from keyhop.dynamodb.items import Item, is_item, same_item
 from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.rule import check_key
@@ -53,7 +53,7 @@ def loaded(
     space: dict[str, Any] = {"__name__": "keyhop_template"}
     try:
         exec(compile(trusted, file, "exec"), space)  # noqa: S102 the user's own, see `load`
-    except Exception as error:  # of theirs, it may be any
+    except (Exception, SystemExit) as error:  # of theirs, it may be any
         raise CannotStart(f"{file!r} cannot be read as Python: {type(error).__name__}.") from error
     for function in (forward, backward):
         if not callable(space.get(function)):
@@ -78,11 +78,11 @@ class Functions(Transform):
         reads: Sequence[str],
     ) -> None:
         self.source, self.destination = source, destination
-        self.owner_attributes = tuple(keep.values())
+        self.owner_attributes = tuple(keep[name] for name in source.all)
         self.reads = (*source.all, *reads)
         self._forward, self._backward = forward, backward
         self._types = types
-        self._keep = keep
+        self._keep = {name: keep[name] for name in source.all}
         self._reverse = Reversed(self, tuple(reads), self.place_told)
 
     @property
@@ -164,9 +164,9 @@ def _called(function: Function, item: Item) -> Item | None:
         made = function(dict(item))
     except Unmappable:
         raise
-    except Exception as error:  # of theirs, it may be any; its text may hold values
+    except (Exception, SystemExit) as error:  # of theirs, it may be any; its text may hold values
         raise Unmappable(f"{function.__name__} raised {type(error).__name__}") from None
-    if made is None or (isinstance(made, Mapping) and all(map(is_typed, made.values()))):
+    if made is None or is_item(made):
         return made
     raise Unmappable(f"{function.__name__} returned no item of typed values")
 
@@ -182,7 +182,8 @@ def _keep(
     template: Mapping[str, Any], source: KeyNames, destination: KeyNames
 ) -> Mapping[str, str]:
     keep = template.get("keep", {})
-    names = set(keep.values()) if isinstance(keep, Mapping) else set()
+    kept = list(keep.values()) if isinstance(keep, Mapping) else []
+    names = {name for name in kept if isinstance(name, str) and name}
     of_all = len(names) == len(source.all) and not names & set(destination.all)
     if not isinstance(keep, Mapping) or set(keep) != set(source.all) or not of_all:
         example = ", ".join(f"{name}: old{name}" for name in source.all)

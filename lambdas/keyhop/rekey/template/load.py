@@ -13,7 +13,7 @@ from typing import Any
 
 from keyhop.checks import hint, shown
 from keyhop.dynamodb.schema import KeyAttribute
-from keyhop.dynamodb.values import KeyType, TypedValue
+from keyhop.dynamodb.values import KeyType, TypedValue, is_number
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.functions import loaded
 from keyhop.rekey.template.looks import Look
@@ -203,9 +203,19 @@ def _constant(given: Any) -> TypedValue:
             return {"BOOL": given}
         case None:
             return {"NULL": True}
-        case int() | float() | Decimal():
-            return {"N": str(given)}
+        case int() | float():
+            return {"N": _number(given)}
     raise ValueError(f"it must be a text, a number, true, false or null, not {shown(given)}")
+
+
+def _number(given: float) -> str:
+    try:
+        text = str(given)
+    except ValueError:  # of so many digits Python writes none
+        raise ValueError("it is no number that DynamoDB keeps") from None
+    if not is_number(text):
+        raise ValueError(f"{text} is no number that DynamoDB keeps")
+    return text
 
 
 def _check_keep(keep: Mapping[str, Any], name: str, sets: Mapping[str, Any]) -> None:

@@ -1,0 +1,176 @@
+"""What must be true before a cutover, or a rollback, begins. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyhop.rekey.control import Control, Direction, Side
+from keyhop.wording import counted, duration
+
+VERIFIED_WITHIN_SECONDS = 24 * 3600.0
+MOST_LAG_SECONDS = 2.0
+LAG_TOLD_WITHIN_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """says: what was found, in a sentence. remedy: what to do; empty if it is open."""
+
+    name: str
+    is_open: bool
+    says: str
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        told = {"name": self.name, "open": self.is_open, "says": self.says}
+        return {**told, "remedy": self.remedy} if self.remedy else told
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the gates go by. now: seconds since 1970. claims: at most some, in the direction that
+    replicates. unmappable: items that have no form in the table that is to serve, or none back.
+    failed: messages in the failure queue, None if it cannot be seen. verified, backfill, lag: as
+    the side table was told. expected: how many routers; 0: that is not checked.
+    way_back: why the table that serves now could not be written once the other one serves; empty if
+    it can; None if nobody has tried. mapped: of each direction, what is wrong with its event source
+    mapping, empty for nothing; empty as a whole where there are none, as on a laptop.
+    """
+
+    control: Control
+    now: float
+    claims: int = 0
+    unmappable: int = 0
+    failed: int | None = None
+    verified: Mapping[str, Any] | None = None
+    backfill: Mapping[str, Any] | None = None
+    lag: Mapping[str, Any] | None = None
+    clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    expected: int = 0
+    way_back: str | None = None
+    mapped: Mapping[Direction, str] = field(default_factory=dict)
+
+
+def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
+    """accept: that what cannot be mapped is lost, of a rollback."""
+    gates = [
+        _stage(seen, to),
+        *([_verified(seen)] if to == "destination" else []),
+        _claims(seen),
+        _unmappable(seen) if to == "destination" else _would_lose(seen, accept),
+        _lag(seen),
+        _failures(seen),
+        _mapped(seen),
+        _way_back(seen),
+        _clients(seen),
+    ]
+    return [gate for gate in gates if gate is not None]
+
+
+def are_open(gates: list[Gate]) -> bool:
+    """Whether all are."""
+    return all(gate.is_open for gate in gates)
+
+
+def _gate(name: str, is_open: bool, says: str, remedy: str) -> Gate:
+    return Gate(name, is_open, says, "" if is_open else remedy)
+
+
+def _stage(seen: Seen, to: Side) -> Gate:
+    control = seen.control
+    is_ready = control.stage == "open" and control.replicating and control.serving != to
+    if control.stage != "open":
+        says = f"a change is under way: {control.stage}"
+    elif control.serving == to:
+        says = f"the {to} serves already"
+    else:
+        says = f"the {control.serving} serves, and writes to it are "
+        says += "replicated" if control.replicating else "not replicated"
+    return _gate("stage", is_ready, says, "keyhop rekey start, or wait for the change to end")
+
+
+def _verified(seen: Seen) -> Gate:
+    told = seen.verified or {}
+    remedy = "keyhop rekey verify"
+    if not told.get("finished"):
+        return Gate("verified", False, "the tables were not compared to the end yet", remedy)
+    if float(told.get("share", 1)) < 1:
+        return Gate("verified", False, "only a sample was compared last", remedy)
+    copied = seen.backfill or {"ended": 0.0}
+    if copied["ended"] is None:
+        return Gate("verified", False, "items are still copied", f"when that has ended, {remedy}")
+    if float(told.get("began", told["at"])) < int(copied["ended"]):  # it began at a whole second
+        return Gate("verified", False, "items were copied after the tables were compared", remedy)
+    age = seen.now - float(told.get("at", 0))
+    differing = int(told.get("left", 0))
+    says = f"{counted(differing, 'difference')} {duration(max(0.0, age))} ago"
+    is_open = differing == 0 and age < VERIFIED_WITHIN_SECONDS
+    return _gate("verified", is_open, says, f"{remedy}, until it finds none")
+
+
+def _claims(seen: Seen) -> Gate:
+    says = f"{counted(seen.claims, 'item')} want a place that another one has"
+    remedy = "those that stay collide under the template: keyhop rekey status shows some"
+    return _gate("claims", not seen.claims, says, remedy)
+
+
+def _unmappable(seen: Seen) -> Gate:
+    says = f"{counted(seen.unmappable, 'item')} cannot be mapped"
+    remedy = "change these items, or the template (which begins anew)"
+    return _gate("unmappable", not seen.unmappable, says, remedy)
+
+
+def _would_lose(seen: Seen, accept: bool) -> Gate:
+    says = f"going back would lose {counted(seen.unmappable, 'item')}, which cannot be mapped back"
+    remedy = "give them what the template's inverse needs, or --accept that they are lost"
+    return _gate("would lose", accept or not seen.unmappable, says, remedy)
+
+
+def _lag(seen: Seen) -> Gate:
+    told = seen.lag or {}
+    age = seen.now - float(told.get("at", 0))
+    if age > LAG_TOLD_WITHIN_SECONDS:
+        # Of a table at rest nothing is to be told; the rehearsal of the drain tells.
+        says = "nobody has told how far the other table is behind"
+        return Gate("lag", True, f"{says} lately" if told else says)
+    seconds = float(told["seconds"])
+    says = f"the other table is {seconds:.1f} seconds behind"
+    remedy = "slow the copy down (keyhop rekey throttle), or wait"
+    return _gate("lag", seconds < MOST_LAG_SECONDS, says, remedy)
+
+
+def _failures(seen: Seen) -> Gate:
+    if seen.failed is None:
+        says = "the failure queue cannot be seen from here"
+        return Gate("failures", False, says, "allow sqs:GetQueueAttributes on it")
+    says = f"{counted(seen.failed, 'batch', 'batches')} wait in the failure queue"
+    return _gate("failures", not seen.failed, says, "mend the cause, then keyhop rekey redrive")
+
+
+def _mapped(seen: Seen) -> Gate | None:
+    if not seen.mapped:
+        return None
+    wrong = [f"{direction}: {why}" for direction, why in seen.mapped.items() if why]
+    says = "; ".join(wrong) or "both streams are followed"
+    return _gate("streams", not wrong, says, "keyhop rekey start mends it")
+
+
+def _way_back(seen: Seen) -> Gate | None:
+    if seen.way_back is None:
+        return None
+    says = seen.way_back or "a write that must be refused was refused as it should be"
+    remedy = "without it there is no way back: give the function that right"
+    return _gate("way back", not seen.way_back, says, remedy)
+
+
+def _clients(seen: Seen) -> Gate:
+    control = seen.control
+    alive = [one for one in seen.clients.values() if float(one.get("until", 0)) > seen.now]
+    at_this = sum(one.get("revision") == control.revision for one in alive)
+    says = f"{counted(at_this, 'router')} of {len(alive)} that are alive go by this revision"
+    if not seen.expected:
+        return Gate("routers", True, f"{says}; no number is expected")
+    is_open = at_this == len(alive) == seen.expected
+    says += f", {seen.expected} are expected"
+    remedy = "see that all writers use the router (docs/rekey-router.md), or give --expect"
+    return _gate("routers", is_open, says, remedy)

@@ -1,0 +1,141 @@
+"""Settings of the source that CreateTable does not take, put on the destination once it is there.
+
+Each may be put again and again. What is refused ends `create`, which can be run again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.client import Connection, explained
+from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.tables import NOT_NOW, Table, ask, request
+from keyhop.errors import KeyhopError
+from keyhop.rekey.life_cycle.features import SCALING, ClientOf, Features, cause_code
+
+NOT_YET = "ContinuousBackupsUnavailableException"
+"""Of a table that was made a moment ago."""
+
+TARGET = ("MinCapacity", "MaxCapacity", "SuspendedState")
+ACTION = ("Schedule", "Timezone", "StartTime", "EndTime", "ScalableTargetAction")
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """To a destination that is ACTIVE. indexes: the global ones that it has."""
+
+    connection: Connection
+    features: Features
+    destination: Table
+    indexes: tuple[str, ...]
+    client_of: ClientOf | None = None
+
+    def all(self) -> bool:
+        """Whether all is put; if not, it is too early for some of it."""
+        try:
+            self._insights()
+            self._policy()
+            self._scaling()
+            return self._recovery()
+        except ClientError as error:
+            if error_code(error) not in NOT_NOW:
+                raise
+            return False
+
+    def _recovery(self) -> bool:
+        days = self.features.recovery_days
+        if days is None:
+            return True
+        asked = {"PointInTimeRecoveryEnabled": True, "RecoveryPeriodInDays": days}
+        try:
+            self._about("update_continuous_backups", PointInTimeRecoverySpecification=asked)
+        except KeyhopError as error:
+            if cause_code(error) == NOT_YET:
+                return False
+            raise
+        return True
+
+    def _insights(self) -> None:
+        for index, mode in self.features.insights.items():
+            if not index or index in self.indexes:
+                where = {"IndexName": index} if index else {}
+                how = {"ContributorInsightsMode": mode} if mode else {}
+                action = "update_contributor_insights"
+                self._about(action, ContributorInsightsAction="ENABLE", **where, **how)
+
+    def _policy(self) -> None:
+        if self.features.policy is not None:
+            text = moved_policy(self.features.policy, self.features.table.arn, self.destination.arn)
+            given = {"ResourceArn": self.destination.arn, "Policy": text}
+            ask(self.connection, self.destination.name, "put_resource_policy", given)
+
+    def _scaling(self) -> None:
+        if not self.features.targets or self.client_of is None:
+            return
+        try:
+            client = self.client_of("application-autoscaling")
+            for target in self._moved(self.features.targets):
+                client.register_scalable_target(**_which(target), **_of(target, TARGET))
+            for policy in self._moved(self.features.policies):
+                how = "TargetTrackingScalingPolicyConfiguration"
+                client.put_scaling_policy(
+                    **_which(policy),
+                    PolicyName=policy["PolicyName"],
+                    PolicyType=policy["PolicyType"],
+                    **{how: policy[how]},
+                )
+            for action in self._moved(self.features.schedules):
+                name = action["ScheduledActionName"]
+                client.put_scheduled_action(
+                    **_which(action), ScheduledActionName=name, **_of(action, ACTION)
+                )
+        except (BotoCoreError, ClientError) as error:
+            raise explained(
+                error,
+                self.connection.endpoint,
+                self.destination.bare_name,
+                service="Application Auto Scaling",
+            ) from error
+
+    def _moved(self, described: tuple[Mapping[str, Any], ...]) -> list[dict[str, Any]]:
+        """As of the destination; without those of indexes that it has not."""
+        found = []
+        for one in described:
+            _, _, index = one["ResourceId"].partition("/index/")
+            if not index or index in self.indexes:
+                own = f"table/{self.destination.bare_name}" + (f"/index/{index}" if index else "")
+                found.append({**one, "ResourceId": own})
+        return found
+
+    def _about(self, operation: str, **parameters: Any) -> None:
+        request(self.connection, self.destination.name, operation, **parameters)
+
+
+def moved_policy(policy: str, source: str, destination: str) -> str:
+    """A resource policy with the destination's ARN wherever it names the source's."""
+    for end in ('"', "/"):  # else it is the ARN of a table whose name only begins so
+        policy = policy.replace(source + end, destination + end)
+    return policy
+
+
+def forget_scaling(client_of: ClientOf | None, table: Table) -> None:
+    """Take auto scaling off a table that is going to be deleted: it would outlive it."""
+    if client_of is None or table.throughput is None:
+        return
+    client = client_of("application-autoscaling")
+    names = [f"table/{table.bare_name}"]
+    names += [f"{names[0]}/index/{index}" for index in table.global_indexes]
+    pages = client.get_paginator("describe_scalable_targets")
+    found = pages.paginate(ServiceNamespace=SCALING, ResourceIds=names)
+    for target in list(found.search("ScalableTargets[]")):
+        client.deregister_scalable_target(**_which(target))
+
+
+def _which(told: Mapping[str, Any]) -> dict[str, Any]:
+    return _of(told, ("ServiceNamespace", "ResourceId", "ScalableDimension"))
+
+
+def _of(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: told[name] for name in names if name in told}

@@ -1,0 +1,332 @@
+"""`complete` and `cancel`: the two ends of a re-key. After either, nothing of Keyhop's is left.
+
+Each step does the one thing that can be done next; the side table, which says how far it is, goes
+last. Whoever ends a re-key first turns `replicating` off, by a swap of the control item: of that
+and a cutover only one succeeds, and without it there is no cutover.
+"""
+
+import shlex
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Step, Table, ask, request, update
+from keyhop.errors import AwsRefused, CannotStart, RunConflict
+from keyhop.rekey.control import Control
+from keyhop.rekey.life_cycle.copying import forget_scaling
+from keyhop.rekey.life_cycle.create import DESTINATION, ENDING, STREAM, found, has_items, waiting
+from keyhop.rekey.life_cycle.expiry import step_towards
+from keyhop.rekey.life_cycle.features import ClientOf, cause_code
+from keyhop.rekey.life_cycle.start import Followers
+from keyhop.rekey.pair import SIDE_SUFFIX, Pair
+from keyhop.rekey.side.layout import KEYS, TTL, TURNED
+from keyhop.rekey.side.table import SideTable
+from keyhop.wording import counted
+
+How = Literal["complete", "cancel"]
+
+DAY_SECONDS = 86_400.0
+WINDOW_DAYS = 7.0
+"""From the cutover to `complete`: so long there is a way back."""
+
+QUIET_SECONDS = DAY_SECONDS
+"""For so long nobody must have written past the router."""
+
+LONGEST_BATCH_SECONDS = 360.0
+"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ: a note that is older is of
+a batch that was killed."""
+
+MOST_NAMED = 5
+
+EXPORT = "export"
+"""Told in the side table: {"token": of the request, "arn": empty before it was answered}."""
+
+NO_RECOVERY = "PointInTimeRecoveryUnavailableException"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """window_days: of `complete`. delete: the name of the table to delete, the source for
+    `complete`, the destination for `cancel`; empty: it is kept. export: the bucket of a last export
+    of the source; empty: none.
+    """
+
+    window_days: float = WINDOW_DAYS
+    delete: str = ""
+    export: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """destination: its name. now: seconds since 1970."""
+
+    connection: Connection
+    destination: str
+    how: How
+    followers: Followers | None = None
+    client_of: ClientOf | None = None
+    options: Options = Options()
+    now: Callable[[], float] = time.time
+
+    def step(self) -> Step:
+        """Raises CannotStart if it is not the time for this."""
+        name = self.destination + SIDE_SUFFIX
+        table = found(self.connection, name)
+        if table is None:
+            return Step(True, f"nothing is left of a re-key to {self.destination}")
+        if table.status != "ACTIVE":
+            return waiting(table)
+        self._check_is_ours(table)
+        side = SideTable(self.connection, name)
+        if side.has_plan():
+            pair = side.plan()
+            step = self._fenced(side, pair)
+            if not step.done:
+                return step
+            for do in (self._mappings, self._batches, self._expiry, self._export, self._streams):
+                step = do(side, pair)
+                if not step.done:
+                    return step
+            step = self._delete_table(side, pair)
+            if not step.done:
+                return step
+        request(self.connection, name, "delete_table")
+        return Step(False, "deleting the side table")
+
+    def check(self) -> None:
+        """For a dry run; raises CannotStart if it is not the time for this."""
+        side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
+        self._check_name(side.plan())
+        self._check_phase(side.control())
+        if self.how == "complete":
+            self._check_quiet(side)
+
+    def export_command(self, source: Table) -> str:
+        """What exports the source as it is, by hand. It needs point-in-time recovery."""
+        return (
+            "aws dynamodb export-table-to-point-in-time --table-arn "
+            f"{shlex.quote(source.arn)} --s3-bucket BUCKET --export-format DYNAMODB_JSON"
+        )
+
+    def _check_is_ours(self, table: Table) -> None:
+        names = [entry["AttributeName"] for entry in table.description["KeySchema"]]
+        side = SideTable(self.connection, table.name)
+        is_ours = names == list(KEYS)
+        if is_ours and not side.has_plan() and has_items(self.connection, table.name):
+            is_ours = False
+        if not is_ours:
+            raise RunConflict(f"Table {table.bare_name!r} is none of Keyhop's: nothing was done.")
+
+    def _check_name(self, pair: Pair) -> None:
+        whose = pair.source if self.how == "complete" else pair.destination
+        if self.options.delete not in ("", whose):
+            raise CannotStart(
+                f"{self.how} deletes {whose!r}, if anything: to have it deleted, give that name."
+            )
+        if self.options.delete and self.how == "complete":
+            table = found(self.connection, self.options.delete)
+            if table is not None and table.description.get("DeletionProtectionEnabled"):
+                raise CannotStart(
+                    f"Table {whose!r} is protected against deletion: take that off, or complete "
+                    "without its name."
+                )
+
+    def _check_phase(self, control: Control) -> None:
+        if control.stage != "open":
+            raise CannotStart(f"The serving table is being changed ({control.stage}): wait.")
+        if self.how == "complete" and control.serving != "destination":
+            raise CannotStart(
+                "The source serves, so there is nothing to complete: cut over first, or cancel."
+            )
+        if self.how == "cancel" and control.serving != "source":
+            raise CannotStart(
+                "The destination serves, so nothing can be cancelled: roll back, and then cancel; "
+                "or complete."
+            )
+
+    def _check_quiet(self, side: SideTable) -> None:
+        now = self.now()
+        turned = side.told(TURNED)
+        if turned is None:
+            raise CannotStart(
+                "It was not noted when the cutover was, so the window of "
+                f"{self.options.window_days:g} days begins now."
+            )
+        left = turned["at"] + self.options.window_days * DAY_SECONDS - now
+        if left > 0:
+            raise CannotStart(
+                f"The cutover was {(now - turned['at']) / DAY_SECONDS:.1f} days ago: complete "
+                f"comes {self.options.window_days:g} days after it, as until then there is a way "
+                "back."
+            )
+        late = [one for one in side.stragglers() if one["at"] > now - QUIET_SECONDS]
+        if late:
+            raise CannotStart(
+                f"{len(late)} items of the source were written past the router in the last 24 "
+                "hours: find who does that (stragglers), as it is lost when the source is no "
+                "longer looked at."
+            )
+        if alive := self.routers():
+            raise CannotStart(
+                f"{counted(len(alive), 'router')} {'goes' if len(alive) == 1 else 'go'} by this "
+                f"re-key still: {', '.join(alive[:MOST_NAMED])}; take the router out of the "
+                "application first, as its reads and writes fail when the side table is gone; a "
+                "minute after the last one has ended, complete."
+            )
+
+    def routers(self) -> list[str]:
+        """Names of those that are alive: without the side table their reads and writes fail."""
+        side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
+        told = side.clients().items()
+        return sorted(name for name, one in told if float(one.get("until", 0)) > self.now())
+
+    def _note_turned(self, side: SideTable) -> None:
+        if side.told(TURNED) is None:
+            side.tell(TURNED, {"at": self.now(), "serving": "destination"})
+
+    def _fenced(self, side: SideTable, pair: Pair) -> Step:
+        """Whether replication has ended for good."""
+        ending = side.told(ENDING)
+        if ending is not None and ending["how"] != self.how:
+            raise RunConflict(f"{ending['how']} has begun: let that come to its end.")
+        if ending is None:
+            self._check_name(pair)
+            created = side.told(DESTINATION) is not None
+            if created and side.swap(None, Control()):
+                return Step(False, "writing the control item, which create had not come to")
+            if created:
+                control = side.control()
+                self._check_phase(control)
+                if self.how == "complete":
+                    self._note_turned(side)
+                    self._check_quiet(side)
+                if control.replicating:
+                    side.swap(control, control.changed(replicating=False))
+                    return Step(False, "ending the replication")
+            side.tell(ENDING, {"how": self.how, "at": self.now()})
+        return Step(True, "replication has ended")
+
+    def _mappings(self, side: SideTable, pair: Pair) -> Step:
+        for name in (pair.source, pair.destination):
+            table = found(self.connection, name)
+            if self.followers is None or table is None:
+                continue
+            if not self.followers.detach(f"{table.arn}/stream/"):
+                return Step(False, f"detaching the function from the stream of {name}")
+        return Step(True, "nobody follows the streams")
+
+    def _batches(self, side: SideTable, pair: Pair) -> Step:
+        """A batch that has read the control item before may still write."""
+        oldest = self.now() - LONGEST_BATCH_SECONDS
+        batches = [*side.open_batches("forward"), *side.open_batches("reverse")]
+        if any(batch.at > oldest for batch in batches):
+            return Step(False, "waiting for batches that are under way")
+        return Step(True, "no batch is under way")
+
+    def _expiry(self, side: SideTable, pair: Pair) -> Step:
+        attribute = (side.told(TTL) or {}).get("attribute")
+        tables = [found(self.connection, name) for name in (pair.source, pair.destination)]
+        if attribute is None or None in tables or side.told(TURNED) is None:
+            return Step(True, "it was never changed when items expire")
+        serving = side.control().serving
+        return step_towards(self.connection, pair, attribute, serving)
+
+    def _export(self, side: SideTable, pair: Pair) -> Step:
+        bucket = self.options.export
+        source = found(self.connection, pair.source)
+        if not bucket or source is None:
+            return Step(True, "no export was asked for")
+        told = side.told(EXPORT)
+        if told is None:
+            side.tell(EXPORT, {"arn": "", "token": uuid.uuid4().hex})
+            return Step(False, "asking for an export of the source")
+        if not told["arn"]:
+            asked = {
+                "TableArn": source.arn,
+                "S3Bucket": bucket,
+                "S3Prefix": source.bare_name,
+                "ExportFormat": "DYNAMODB_JSON",
+                # Asked for again within eight hours it is the same export (API Reference).
+                "ClientToken": told["token"],
+            }
+            answer = self._asked_for_export(asked)
+            side.tell(EXPORT, {**told, "arn": answer["ExportDescription"]["ExportArn"]})
+            return Step(False, "exporting the source")
+        which = {"ExportArn": told["arn"]}
+        answer = ask(self.connection, pair.source, "describe_export", which)
+        status = answer["ExportDescription"]["ExportStatus"]
+        if status == "FAILED":
+            why = answer["ExportDescription"].get("FailureMessage", "")
+            side.tell(EXPORT, None)
+            raise AwsRefused(f"The export of {pair.source!r} has failed: {why}")
+        return Step(status == "COMPLETED", f"the export of the source is {status}")
+
+    def _asked_for_export(self, asked: dict[str, Any]) -> dict[str, Any]:
+        name = asked["TableArn"].rpartition("/")[2]
+        try:
+            return ask(self.connection, name, "export_table_to_point_in_time", asked)
+        except AwsRefused as error:
+            if cause_code(error) == NO_RECOVERY:
+                raise CannotStart(
+                    f"Table {name!r} has no point-in-time recovery, which an export is made from: "
+                    "turn it on, or complete without an export."
+                ) from error
+            raise
+
+    def _streams(self, side: SideTable, pair: Pair) -> Step:
+        """Off where `create` has turned them on, unless somebody else follows by now."""
+        told = side.told(STREAM)
+        if told is None:
+            return Step(True, "the streams stay as they are")
+        made = side.told(DESTINATION) or {}
+        names = [pair.source]
+        if self.how == "complete" and not made.get("adopted"):
+            names.append(pair.destination)  # the source had none
+        for name in names:
+            table = found(self.connection, name)
+            if table is None or table.stream is None or self._is_followed(table.stream):
+                continue
+            if name == pair.source and told["arn"] not in ("", table.stream):
+                continue  # somebody has turned it off and on
+            if table.status != "ACTIVE":
+                return waiting(table)
+            update(self.connection, name, StreamSpecification={"StreamEnabled": False})
+            return Step(False, f"turning the stream of {name} off")
+        return Step(True, "the streams are as they were")
+
+    def _is_followed(self, stream: str) -> bool:
+        return self.followers is not None and bool(self.followers.others(stream))
+
+    def _delete_table(self, side: SideTable, pair: Pair) -> Step:
+        """The table that is not wanted any more, if it was named."""
+        name = self.options.delete
+        table = found(self.connection, name) if name else None
+        if table is None:
+            return Step(True, "there is no table to delete")
+        if table.status == "DELETING":
+            return waiting(table)
+        self._check_name(pair)
+        if self.how == "cancel":
+            self._check_made(side, table)
+        if table.description.get("DeletionProtectionEnabled"):  # of a destination that we made
+            update(self.connection, name, DeletionProtectionEnabled=False)
+            return Step(False, f"taking the protection against deletion off {name}")
+        if table.status != "ACTIVE":
+            return waiting(table)
+        forget_scaling(self.client_of, table)
+        request(self.connection, name, "delete_table")
+        return Step(False, f"deleting {name}")
+
+    def _check_made(self, side: SideTable, table: Table) -> None:
+        """Raises CannotStart unless `create` made the destination."""
+        made = side.told(DESTINATION) or {}
+        noted = made.get("identity") == table.identity
+        unnoted = made.get("identity") == "" and not has_items(self.connection, table.name)
+        if made.get("adopted") or not (noted or unnoted):
+            raise CannotStart(
+                f"Table {table.bare_name!r} was not made by create: delete it by hand, and cancel "
+                "without its name."
+            )

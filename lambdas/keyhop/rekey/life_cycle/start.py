@@ -1,0 +1,89 @@
+"""`start` and its pause: who follows the streams, and whether he works. Each may be done again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Step, Table, look_up
+from keyhop.errors import CannotStart
+from keyhop.rekey.life_cycle.create import COPIED, ENDING, check_stream_view
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.table import SideTable
+
+STARTED = "started"
+"""Told in the side table: {"at": seconds since 1970}."""
+
+
+class Followers(Protocol):
+    """The replicating function's event source mappings (streams/event_source.Mappings)."""
+
+    def attach(self, stream: str) -> bool:
+        """Whether the function follows the stream by now."""
+
+    def detach(self, stream: str) -> bool:
+        """Whether it follows no stream of that table any more."""
+
+    def others(self, stream: str) -> list[str]:
+        """Other functions that follow the stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """followers: None where there are no functions, as on a laptop without a cloud.
+
+    Both streams are followed from here on and until the end: the control item says which of the two
+    directions may write. The reverse one begins while the destination is empty.
+    """
+
+    connection: Connection
+    pair: Pair
+    followers: Followers | None
+    now: Callable[[], float] = time.time
+
+    def step(self) -> Step:
+        """Raises CannotStart before `create` has come to its end."""
+        side = SideTable(self.connection, self.pair.side)
+        check_goes_on(side, self.pair)
+        if side.told(COPIED) is None:
+            raise CannotStart("There is no destination yet: let create come to its end.")
+        for name in (self.pair.destination, self.pair.source):
+            table = look_up(self.connection, name)
+            stream = stream_of(table)
+            if self.followers is not None and not self.followers.attach(stream):
+                return Step(False, f"attaching the function to the stream of {name}")
+        if side.told(STARTED) is None:
+            side.tell(STARTED, {"at": self.now()})
+        return replicating(side, True)
+
+
+def replicating(side: SideTable, wanted: bool) -> Step:
+    """Let batches work, or (a pause) not; a change of the serving table is not disturbed."""
+    control = side.control()
+    if control.replicating == wanted:
+        return Step(True, "replicating" if wanted else "paused")
+    if control.stage != "open":
+        return Step(False, f"waiting for the cutover, which is {control.stage}")
+    # Somebody else may have changed it: then it is looked at again.
+    side.swap(control, control.changed(replicating=wanted))
+    return Step(False, "resuming" if wanted else "pausing")
+
+
+def check_goes_on(side: SideTable, pair: Pair) -> None:
+    """Raises CannotStart for another plan, and where `cancel` or `complete` has begun."""
+    if side.plan().digest != pair.digest:
+        raise CannotStart(f"The side table {pair.side!r} holds another plan.")
+    if ending := side.told(ENDING):
+        raise CannotStart(f"This re-key is being ended: let {ending['how']} come to its end.")
+
+
+def stream_of(table: Table) -> str:
+    """Its stream's ARN; raises CannotStart if it is off, or lacks images."""
+    check_stream_view(table)
+    if table.stream is None:
+        raise CannotStart(
+            f"The stream of {table.bare_name!r} is off: run create again, which turns it on. What "
+            "was written meanwhile, verify finds."
+        )
+    return table.stream

@@ -1,0 +1,84 @@
+"""What a re-key costs, by a trial on a sample: reads and writes on demand. Pure.
+
+Of what else a run on AWS costs (Lambda, Step Functions, S3) the runs' own estimates tell; it is a
+few hundredths of this.
+"""
+
+from typing import Any
+
+from keyhop.dynamodb.capacity import BLOCK_BYTES, DEFAULT_WRITE_RATE, DOLLARS_PER_GB_MONTH
+from keyhop.dynamodb.prices import Prices
+from keyhop.rekey.plan.trial import Trial
+
+GIGABYTE = 1e9
+MILLION = 1_000_000
+
+EXPORT_DOLLARS_PER_GB, IMPORT_DOLLARS_PER_GB = 0.10, 0.15
+"""Of ExportTableToPointInTime and ImportTable, from memory: to be checked at AWS's price page."""
+
+EXPORT_SAYS = (
+    "export to S3, a transformation of your own there, and import into a new table: it needs "
+    "point-in-time recovery, makes no local indexes, lets of two items with one key the last one "
+    "win without a word, and what is written meanwhile is not in it; Keyhop does not do it"
+)
+
+
+def costs(
+    trial: Trial,
+    items: float,
+    table_bytes: float,
+    prices: Prices,
+    write_rate: float = DEFAULT_WRITE_RATE,
+    live_rate: float | None = None,
+) -> dict[str, Any]:
+    """As plain JSON; dollars and seconds. items, table_bytes: of the source. write_rate: units a
+    second of the backfill. live_rate: changes a second, if they are known.
+    """
+    mapped = trial.mapped / trial.items if trial.items else 1.0
+    put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0
+    growth = trial.bytes_after / trial.bytes_before if trial.bytes_before else 1.0
+    puts, reads = items * mapped * put, 0.5 * table_bytes / BLOCK_BYTES
+    there = table_bytes * growth
+    compared = (table_bytes + there) / BLOCK_BYTES
+    million = prices.dollars(MILLION, MILLION * put)
+    gigabytes = table_bytes / GIGABYTE
+    return {
+        "backfill": {
+            "read_units": round(reads, 1),
+            "write_units": round(puts, 1),
+            "dollars": round(prices.dollars(reads, puts), 6),
+            "of_indexes": round(prices.dollars(0.0, items * mapped * _of_indexes(trial)), 6),
+            "seconds": round(puts / write_rate, 1),
+            "write_rate": write_rate,
+        },
+        "verify": {"read_units": round(compared, 1), "dollars": round(prices.dollars(compared), 6)},
+        "live": {
+            "dollars_a_million": round(million, 6),
+            "dollars_a_day": None
+            if live_rate is None
+            else round(live_rate * 86_400 * million / MILLION, 6),
+            "write_units_a_second": live_rate,
+        },
+        "storage": {"dollars_a_month": round(there / GIGABYTE * DOLLARS_PER_GB_MONTH, 6)},
+        "export_import": {
+            "dollars": round(gigabytes * (EXPORT_DOLLARS_PER_GB + IMPORT_DOLLARS_PER_GB), 6),
+            "says": EXPORT_SAYS,
+            "prices": "from memory, to be checked",
+        },
+        "prices": prices.on_demand,
+    }
+
+
+def index_costs(trial: Trial, items: float, table_bytes: float, prices: Prices) -> dict[str, Any]:
+    """Of a global index with the new key and all attributes, instead."""
+    put = trial.write_units / trial.mapped if trial.mapped else 1.0
+    return {
+        "dollars": round(prices.dollars(0.0, items * put), 6),
+        "dollars_a_million": round(prices.dollars(0.0, MILLION * put), 6),
+        "dollars_a_month": round(table_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH, 6),
+    }
+
+
+def _of_indexes(trial: Trial) -> float:
+    """Units of an item."""
+    return trial.index_units / trial.mapped if trial.mapped else 0.0

@@ -1,0 +1,183 @@
+"""What a plan's figures mean: what stands in the way of a re-key, what to look at, and whether an
+index would do instead. Pure.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keyhop.dynamodb.tables import Table
+from keyhop.rekey.life_cycle.features import Features
+from keyhop.rekey.life_cycle.likeness import VIEW
+from keyhop.rekey.plan.readers import MOST_READERS, Readers
+from keyhop.rekey.plan.trial import Trial
+from keyhop.wording import counted
+
+HOT_SHARE = 0.05
+HOT_ITEMS = 20
+PARTITION_UNITS = 1_000
+"""Write units a second of one partition."""
+
+WANTED_UNITS = 40_000
+"""Of a table, by its default quota (AWS documentation)."""
+
+MOST_INDEXES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """missing: attributes of the new key that items do not have as they are: an index needs them.
+
+    collection_share: the largest share of the sample under one partition key of the source.
+    costs: of the index, in dollars: to be filled, a million changes, a month.
+    """
+
+    missing: Sequence[str]
+    collection_share: float
+    costs: Mapping[str, float]
+
+    @property
+    def asks(self) -> str:
+        return (
+            "Would a global index do? If reads by the new key may be eventually consistent, no "
+            "write has to be conditional on it, and writes do not throttle under one old key, an "
+            "index with these keys serves them, and nothing is moved."
+        )
+
+    @property
+    def needs(self) -> str:
+        """What it takes beside its cost."""
+        if not self.missing:
+            return "all items have the new key's attributes: UpdateTable makes it"
+        names = ", ".join(self.missing)
+        return f"{names} would first have to be written to the items, or be named otherwise"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "asks": self.asks,
+            "needs": self.needs,
+            "missing": list(self.missing),
+            "largest_collection_share": self.collection_share,
+            "costs": dict(self.costs),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """A new partition key with a large share of the sample. value: of a user, canonical.
+
+    shards: n of the filter shard:n that spreads it.
+    """
+
+    value: tuple[str, str | bytes]
+    share: float
+    shards: int
+
+    @property
+    def most_units(self) -> float:
+        """Write units a second of the whole table, until this key throttles."""
+        return PARTITION_UNITS / self.share
+
+    def to_json(self) -> dict[str, Any]:
+        """Without the value."""
+        return {"share": self.share, "shards": self.shards, "most_write_units": self.most_units}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """refused: by likeness. unmappable: items. collisions: pairs."""
+
+    table: Table
+    features: Features
+    trial: Trial
+    readers: Readers
+    refused: Sequence[str]
+    unmappable: int
+    collisions: float
+    is_sharded: bool
+    has_key_index: bool
+    is_random: bool
+
+
+def index_question(trial: Trial, table: Table, costs: Mapping[str, float]) -> Question:
+    """Whether an index would do."""
+    missing = [name for name in trial.transform.destination.all if trial.not_there[name]]
+    most = max(trial.source_counts.values(), default=0)
+    return Question(missing, most / max(1, trial.items), costs)
+
+
+def hot_keys(trial: Trial) -> list[Hot]:
+    """The hottest first."""
+    found = []
+    for (value,), count in trial.new_collections.most_common(10):
+        share = count / max(1, trial.mapped)
+        if share >= HOT_SHARE and count >= HOT_ITEMS:
+            shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_UNITS))
+            found.append(Hot(value, share, shards))
+    return found
+
+
+def judged(facts: Facts) -> tuple[list[str], list[str]]:
+    """What stands in the way, and what to look at."""
+    blocks, notes = list(facts.refused), []
+    table, trial = facts.table, facts.trial
+    if facts.unmappable:
+        blocks.append(
+            f"{counted(facts.unmappable, 'item')} cannot be mapped: mend them, or the template"
+        )
+    if facts.collisions:
+        blocks.append(
+            f"about {counted(facts.collisions, 'pair')} of items want the same place: add to the "
+            "new key what tells them apart"
+        )
+    if trial.not_back:
+        blocks.append(
+            f"{counted(trial.not_back, 'item')} of the sample would not come back as they were: "
+            "the way back needs what the template drops (keep)"
+        )
+    if trial.too_large:
+        blocks.append(f"{counted(trial.too_large, 'item')} would have more than 400 KB")
+    if facts.is_sharded:
+        blocks.append(
+            "the table is sharded: bring each key back to one shard first, or let the template's "
+            "match take the suffix apart (--with-shards of start)"
+        )
+    if table.stream_view not in (None, VIEW):
+        blocks.append(
+            f"the stream is on with {table.stream_view}, and a re-key needs {VIEW}. DynamoDB "
+            "changes that of no stream: let its readers come to its end, turn it off and on again, "
+            "and attach them to the new stream, which has another ARN; what is written meanwhile "
+            "they do not see"
+        )
+    if table.stream is None:
+        notes.append("the stream is off: create turns it on, and cancel or complete off again")
+    if len(facts.readers.all) >= MOST_READERS:
+        notes.append(
+            f"{', '.join(facts.readers.all)} read the stream: more than {MOST_READERS} readers of "
+            "a shard throttle one another"
+        )
+    notes += [f"readers of the stream cannot all be seen: {why}" for why in facts.readers.unseen]
+    if facts.features.kinesis:
+        notes.append("a Kinesis data stream gets the changes of the source: see create --dry-run")
+    if facts.features.ttl is not None:
+        notes.append(
+            f"items expire by {facts.features.ttl}: on the new table after the cutover only"
+        )
+    if facts.has_key_index:
+        notes.append("the source has a key index: its sentinels are not copied")
+    notes += _of_indexes(trial)
+    if not facts.is_random:
+        notes.append(
+            "the table does not say yet how many items it has: the sample is its beginning"
+        )
+    return blocks, notes
+
+
+def _of_indexes(trial: Trial) -> list[str]:
+    return [
+        f"index {name} has {trial.before[name]} items of the sample, and would have "
+        f"{trial.entered[name]}"
+        for name in trial.indexes
+        if trial.before[name] != trial.entered[name] and trial.mapped == trial.items
+    ]

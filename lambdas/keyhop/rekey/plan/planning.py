@@ -1,0 +1,253 @@
+"""`plan`: what would become of a table's items under another key, and whether to do it at all.
+
+A sample is read, and the transform tried on it; nothing is changed. First of all comes the
+question whether an index would do.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.schema import KEY_INDEX, KeySpace, has_key_index
+from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.values import Key
+from keyhop.rekey.life_cycle.features import ClientOf, gather
+from keyhop.rekey.life_cycle.likeness import Likeness, likeness
+from keyhop.rekey.plan.collisions import tally
+from keyhop.rekey.plan.costs import costs, index_costs
+from keyhop.rekey.plan.judgement import Facts, Hot, Question, hot_keys, index_question, judged
+from keyhop.rekey.plan.readers import Readers, readers_of, write_rate
+from keyhop.rekey.plan.sample import DEFAULT_SAMPLE, draw, everything
+from keyhop.rekey.plan.trial import Collisions, Trial, estimated
+from keyhop.rekey.template.functions import tried
+from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.scan.distributions import proportion_limits
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
+
+DEFAULT_READ_UNITS = 200.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """question: whether an index would do; to be asked before all else. keys: as {"partition",
+    "sort"} of {"name", "type"}. kind: the transform's class. unmappable: reasons and how many of
+    the sample. share: of unmappable items, and its 95 % limits. indexes: by name, shares of items
+    that are in it before and after. blocks: why not to go on. notes: what to look at.
+    likeness: what becomes of the table's features.
+    """
+
+    source: str
+    destination: str
+    question: Question
+    source_keys: KeySpace
+    keys: KeySpace
+    kind: str
+    owner_attributes: Sequence[str]
+    items: int
+    size_bytes: int
+    sampled: int
+    is_whole: bool
+    read_units: float
+    left_out: int
+    unmappable: Mapping[str, int]
+    share: float
+    share_limits: tuple[float, float]
+    collisions: Collisions
+    hot: Sequence[Hot]
+    too_large: int
+    not_back: int
+    indexes: Mapping[str, tuple[float, float]]
+    readers: Readers
+    costs: Mapping[str, Any]
+    likeness: Likeness
+    blocks: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    examples: Sequence[tuple[Item, Item]] = field(default_factory=tuple)
+
+    def to_json(self) -> dict[str, Any]:
+        """Without the examples and hot keys themselves: they hold values of users."""
+        return {
+            "source": self.source,
+            "destination": self.destination,
+            "question": self.question.to_json(),
+            "keys": {"source": _keys_json(self.source_keys), "destination": _keys_json(self.keys)},
+            "class": self.kind,
+            "owner_attributes": list(self.owner_attributes),
+            "items": self.items,
+            "bytes": self.size_bytes,
+            "sample": {
+                "items": self.sampled,
+                "whole": self.is_whole,
+                "read_units": self.read_units,
+                "left_out": self.left_out,
+                "too_large": self.too_large,
+                "not_back": self.not_back,
+            },
+            "unmappable": {
+                "reasons": dict(self.unmappable),
+                "share": self.share,
+                "from": self.share_limits[0],
+                "to": self.share_limits[1],
+            },
+            "collisions": {
+                "how": self.collisions.how,
+                "pairs": self.collisions.pairs,
+                "at_most": self.collisions.at_most,
+            },
+            "hot": [one.to_json() for one in self.hot],
+            "indexes": {n: {"before": b, "after": a} for n, (b, a) in self.indexes.items()},
+            "readers": self.readers.to_json(),
+            "costs": dict(self.costs),
+            "likeness": [row.to_json() for row in self.likeness.rows],
+            "blocks": list(self.blocks),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """keys: the destination's. ours: what tells sentinels in the source. is_sharded: whether the
+    source is a sharded table of Keyhop's, as far as is known. accepted: see likeness.ACCEPTS.
+    full: count collisions and unmappable items of all items, which reads the whole table.
+    """
+
+    connection: Connection
+    source: str
+    destination: str
+    keys: KeySpace
+    transform: Transform
+    client_of: ClientOf | None = None
+    ours: Key | None = None
+    is_sharded: bool = False
+    accepted: Sequence[str] = ()
+    sample: int = DEFAULT_SAMPLE
+    max_read_units: float = DEFAULT_READ_UNITS
+    max_read_rate: float | None = None
+    full: bool = False
+    backfill_rate: float = DEFAULT_WRITE_RATE
+    chance: random.Random = field(default_factory=random.Random)
+
+    def plan(self) -> Plan:
+        """Raises TableNotFound, NotPermitted, BudgetSpent and others."""
+        table = look_up(self.connection, self.source)
+        features = gather(self.connection, table, self.client_of)
+        alike = likeness(features, self.destination, self.keys, self.accepted)
+        reader = self._reader(table, self.max_read_units)
+        drawn = draw(reader, self.sample, self.chance)
+        trial = Trial(self.transform, self._indexes(table), self.ours).add(drawn.items)
+        unmappable, items = dict(trial.unmappable), trial.items
+        collisions = estimated(trial, drawn.share)
+        if self.full and not drawn.is_whole:
+            full = self._reader(table, None)
+            unmappable, items, collisions = self._counted(full)
+            reader.usage.count(read_units=full.usage.read_units)
+        is_whole = drawn.is_whole or self.full
+        count = items if is_whole else max(table_items(table), items)
+        size = max(int(table.description.get("TableSizeBytes", 0)), trial.bytes_before)
+        bad = sum(unmappable.values())
+        share = bad / items if items else 0.0
+        # Items of a collection are alike: worth one look each.
+        looks = trial.collections
+        limits = (share, share) if is_whole else proportion_limits(share * looks, looks)
+        readers = readers_of(self.client_of, table.stream) if table.stream else Readers()
+        live = write_rate(self.client_of, table)
+        facts = Facts(
+            table=table,
+            features=features,
+            trial=trial,
+            readers=readers,
+            refused=[f"{row.what}: {row.says}" for row in alike.refused],
+            unmappable=bad,
+            collisions=collisions.pairs,
+            is_sharded=self.is_sharded,
+            has_key_index=has_key_index(table.description),
+            is_random=drawn.is_random,
+        )
+        blocks, notes = judged(facts)
+        blocks += tried(self.transform, drawn.items)
+        prices = self.connection.prices
+        return Plan(
+            source=table.bare_name,
+            destination=self.destination,
+            question=index_question(trial, table, index_costs(trial, count, size, prices)),
+            source_keys=table.space,
+            keys=self.keys,
+            kind=self.transform.kind,
+            owner_attributes=tuple(self.transform.owner_attributes),
+            items=count,
+            size_bytes=size,
+            sampled=trial.items,
+            is_whole=is_whole,
+            read_units=reader.usage.read_units,
+            left_out=trial.left_out,
+            unmappable=unmappable,
+            share=share,
+            share_limits=limits,
+            collisions=collisions,
+            hot=hot_keys(trial),
+            too_large=trial.too_large,
+            not_back=trial.not_back,
+            indexes=_shares(trial),
+            readers=readers,
+            costs=costs(trial, count, size, prices, self.backfill_rate, live),
+            likeness=alike,
+            blocks=blocks,
+            notes=notes,
+            examples=tuple(trial.examples),
+        )
+
+    def _reader(self, table: Table, max_units: float | None) -> PageReader:
+        source = replace(table.source(), whole=True)
+        budget = Budget(max_rate=self.max_read_rate, max_units=max_units)
+        return PageReader(self.connection, source, budget)
+
+    def _indexes(self, table: Table) -> dict[str, list[str]]:
+        entries = table.description.get("GlobalSecondaryIndexes", ())
+        return {
+            entry["IndexName"]: [key["AttributeName"] for key in entry["KeySchema"]]
+            for entry in entries
+            if entry["IndexName"] != KEY_INDEX
+        }
+
+    def _counted(self, reader: PageReader) -> tuple[dict[str, int], int, Collisions]:
+        """Unmappable items by reason, all items, and collisions."""
+        reasons: dict[str, int] = {}
+        items = 0
+        with tally() as places:
+            for item in everything(reader, self.ours):
+                items += 1
+                try:
+                    place = self.transform.place_of(item)
+                except Unmappable as error:
+                    reasons[str(error)] = reasons.get(str(error), 0) + 1
+                    continue
+                if place is not None:
+                    places.add(place)
+            pairs = places.pairs()
+        return reasons, items, Collisions("counted", pairs, pairs)
+
+
+def table_items(table: Table) -> int:
+    """As the service reports them, up to six hours old."""
+    return int(table.description.get("ItemCount", 0))
+
+
+def _shares(trial: Trial) -> dict[str, tuple[float, float]]:
+    return {
+        name: (
+            trial.before[name] / max(1, trial.items),
+            trial.entered[name] / max(1, trial.mapped),
+        )
+        for name in trial.indexes
+    }
+
+
+def _keys_json(keys: KeySpace) -> dict[str, Any]:
+    (partition,) = keys.partition
+    sort = keys.sort and {"name": keys.sort.name, "type": keys.sort.type}
+    return {"partition": {"name": partition.name, "type": partition.type}, "sort": sort}

@@ -1,0 +1,75 @@
+"""Who else reads a table's stream, and how much is written: as far as it can be seen."""
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.tables import Table
+from keyhop.rekey.life_cycle.features import ClientOf
+from keyhop.streams.event_source import function_name
+
+MOST_READERS = 2
+"""Of a stream's shard at a time; more are throttled (AWS documentation, DynamoDB Streams)."""
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """functions: by their mappings. unseen: why some cannot be seen; a program that reads by itself
+    (the Kinesis client library) never can be.
+    """
+
+    functions: tuple[str, ...] = ()
+    pipes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return self.functions + self.pipes
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def readers_of(client_of: ClientOf | None, stream: str) -> Readers:
+    """Of a stream that is on."""
+    if client_of is None:
+        return Readers(unseen=("there are no other services beside this database",))
+    functions: set[str] = set()
+    pipes: set[str] = set()
+    unseen = []
+    try:
+        pages = client_of("lambda").get_paginator("list_event_source_mappings")
+        for mapping in pages.paginate(EventSourceArn=stream).search("EventSourceMappings[]"):
+            functions.add(function_name(mapping["FunctionArn"]))
+    except (BotoCoreError, ClientError) as error:
+        unseen.append(f"functions: {type(error).__name__}")
+    try:
+        found = client_of("pipes").get_paginator("list_pipes").paginate(SourcePrefix=stream)
+        pipes = {pipe["Name"] for pipe in found.search("Pipes[]")}
+    except (BotoCoreError, ClientError) as error:
+        unseen.append(f"EventBridge pipes: {type(error).__name__}")
+    return Readers(tuple(sorted(functions)), tuple(sorted(pipes)), tuple(unseen))
+
+
+def write_rate(client_of: ClientOf | None, table: Table) -> float | None:
+    """Write units a second, over the last day; None if that cannot be seen."""
+    if client_of is None:
+        return None
+    now = datetime.now(UTC)
+    try:
+        answer = client_of("cloudwatch").get_metric_statistics(
+            Namespace="AWS/DynamoDB",
+            MetricName="ConsumedWriteCapacityUnits",
+            Dimensions=[{"Name": "TableName", "Value": table.bare_name}],
+            StartTime=now - DAY,
+            EndTime=now,
+            Period=3600,
+            Statistics=["Sum"],
+        )
+    except (BotoCoreError, ClientError):
+        return None
+    return float(sum(one["Sum"] for one in answer["Datapoints"])) / DAY.total_seconds()

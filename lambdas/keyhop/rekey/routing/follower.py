@@ -1,0 +1,168 @@
+"""A router's view of the control item: read anew when it is needed, by whoever needs it.
+
+There is no thread of its own, as a function is frozen between its invocations.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.clock import Clock
+from keyhop.dynamodb.usage import Usage
+from keyhop.errors import KeyhopError
+from keyhop.rekey.control import LEASE_SECONDS, Control
+from keyhop.rekey.routing.lease import Moment, View, freeze_of
+from keyhop.rekey.side.layout import SHADOWED
+
+GRACE_SECONDS = 1.0
+"""Beyond the freeze limit, before a router calls a change off, and beyond the lease that a turn is
+waited for, before it opens it: whoever makes the change comes first."""
+
+FAILURES = (KeyhopError, BotoCoreError, ClientError)
+
+
+def moment(clock: Clock) -> Moment:
+    """This one."""
+    return Moment(clock.monotonic(), clock.time())
+
+
+class ControlTable(Protocol):
+    """What a router needs of the side table (side/table.SideTable)."""
+
+    def control(self) -> Control:
+        """Strongly consistent."""
+
+    def swap(self, old: Control | None, new: Control) -> bool:
+        """Whether the item had the revision of `old`, and is `new` now."""
+
+    def report_client(self, client: str, told: Mapping[str, Any]) -> None:
+        """Note what a router goes by."""
+
+
+@dataclass(slots=True, eq=False)
+class Follower:
+    """For any number of threads; one of them reads at a time.
+
+    name: of the router, in the side table. It counts looks, looks_failed, reports_failed,
+    called_off, opened and mends_failed.
+    """
+
+    side: ControlTable
+    name: str
+    clock: Clock
+    usage: Usage = field(default_factory=Usage)
+    on_change: Callable[[Control], None] = lambda control: None
+    _lock: Lock = field(default_factory=Lock)
+    _view: View | None = None
+    _tries: int = 0
+    _error: BaseException | None = None
+    _frozen: tuple[int, float] | None = None
+    _turned: tuple[int, float] | None = None
+    _reported: tuple[int, float] | None = None
+
+    def view(self, *, anew: bool = False) -> View:
+        """One by which a request may be sent now. anew: read after this was called.
+
+        Raises what reading the item raises.
+        """
+        view, tries = self._view, self._tries
+        now = moment(self.clock)
+        if view is not None and not anew:
+            if view.is_young(now):
+                return view
+            if view.may_send(now):
+                return self._ahead_of_need(view)
+        with self._lock:
+            if self._tries != tries and not anew:  # somebody looked while this thread waited
+                if self._error is not None:
+                    raise self._error
+                if self._view is not None and self._view.may_send(moment(self.clock)):
+                    return self._view
+            return self._look()
+
+    def _ahead_of_need(self, view: View) -> View:
+        """Others go on by the view that there is; a failure matters only once it has ended."""
+        if not self._lock.acquire(blocking=False):
+            return view
+        try:
+            return self._look()
+        except FAILURES:
+            if view.may_send(moment(self.clock)):
+                return view
+            raise
+        finally:
+            self._lock.release()
+
+    def _look(self) -> View:
+        asked = moment(self.clock)
+        self.usage.count(looks=1)
+        try:
+            control = self.side.control()
+            control = self._mend(control)
+        except FAILURES as error:
+            self._tries, self._error = self._tries + 1, error
+            self.usage.count(looks_failed=1)
+            raise
+        self._tries, self._error = self._tries + 1, None
+        before, self._view = self._view, View(control, asked)
+        if before is None or before.control != control:
+            self.on_change(control)
+        self._report(control)
+        return self._view
+
+    def _mend(self, control: Control) -> Control:
+        """End a change whose maker seems to be gone: call it off, or open what has turned.
+
+        A swap that fails was somebody else's; the next look shows it.
+        """
+        now = self.clock.monotonic()
+        freeze = freeze_of(control)
+        self._frozen = _since(self._frozen, freeze, now)
+        turn = control.revision if control.stage == "turned" else None
+        self._turned = _since(self._turned, turn, now)
+        limit = control.freeze_limit + GRACE_SECONDS
+        if self._frozen is not None and now - self._frozen[1] >= limit:
+            return self._swap(control, control.aborted(), "called_off")
+        settled = control.settle + GRACE_SECONDS
+        if self._turned is not None and now - self._turned[1] >= settled:
+            return self._swap(control, control.opened(), "opened")
+        return control
+
+    def _swap(self, old: Control, new: Control, counted: str) -> Control:
+        try:
+            done = self.side.swap(old, new)
+        except FAILURES:
+            self.usage.count(mends_failed=1)
+            return old
+        self.usage.count(**{counted: int(done)})
+        return new if done else old
+
+    def _report(self, control: Control) -> None:
+        """Each revision once, and again before it is taken for that of a router that has gone."""
+        now = self.clock.time()
+        if self._reported is not None:
+            revision, at = self._reported
+            if revision == control.revision and abs(now - at) < LEASE_SECONDS:
+                return
+        if not control.takes_writes:  # then every request counts
+            return
+        until = now + 2 * LEASE_SECONDS
+        try:
+            counts = self.usage.counters
+            shadowed = {name: int(counts[name]) for name in SHADOWED if counts[name]}
+            told = {"revision": control.revision, "until": until, **shadowed}
+            self.side.report_client(self.name, told)
+            self._reported = (control.revision, now)
+        except FAILURES:
+            self.usage.count(reports_failed=1)
+
+
+def _since(
+    seen: tuple[int, float] | None, what: int | None, now: float
+) -> tuple[int, float] | None:
+    if what is None:
+        return None
+    return seen if seen is not None and seen[0] == what else (what, now)

@@ -1,0 +1,222 @@
+"""The side table: strong reads, and writes that are conditional where two may meet.
+
+What it holds is laid out in layout.py.
+"""
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.values import Key, to_json
+from keyhop.errors import CannotStart
+from keyhop.rekey.control import Control, Direction, Side
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side import layout as of
+from keyhop.rekey.side.layout import Unmapped
+from keyhop.rekey.side.rows import (
+    ABSENT,
+    PRESENT,
+    body_of,
+    digest,
+    key_text,
+    row_key,
+    row_name,
+    text_of,
+)
+from keyhop.rekey.side.work import Batches, Claims
+
+LAG_SECONDS = 10.0
+
+MOST_PLAN_BYTES = 390 * 1024
+"""Of the item `plan`, deflated; an item may have 400 KB."""
+
+
+def table_request(name: str) -> dict[str, Any]:
+    """What CreateTable is asked for: the side table of that name."""
+    return {
+        "TableName": name,
+        "AttributeDefinitions": [{"AttributeName": k, "AttributeType": "S"} for k in of.KEYS],
+        "KeySchema": [
+            {"AttributeName": of.KEYS[0], "KeyType": "HASH"},
+            {"AttributeName": of.KEYS[1], "KeyType": "RANGE"},
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+
+
+class SideTable(Batches, Claims):
+    """The side table of a pair; for any number of threads at once. now: seconds since 1970.
+
+    The others are those of ItemCalls, whose errors all methods raise.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        *,
+        now: Callable[[], float] = time.time,
+        **more: Any,
+    ) -> None:
+        super().__init__(connection, name, now=now, **more)
+        self._lag = 0.0
+        self._lag_told_at = -LAG_SECONDS
+
+    # --- control and plan ---
+
+    def control(self) -> Control:
+        """Raises CannotStart if there is none."""
+        row = self._row(of.CONTROL, of.CONTROL)
+        if row is None:
+            raise CannotStart(f"The side table {self._table!r} has no control item: create it.")
+        return Control.from_json(body_of(row))
+
+    def swap(self, old: Control | None, new: Control) -> bool:
+        """Write `new` if the control item still has the revision of `old` (None: if there is none).
+
+        An answer that was lost does not make a success a failure.
+        """
+        body = text_of(new.to_json())
+        row = {"revision": {"N": str(new.revision)}, "body": {"S": body}}
+        if old is None:
+            refused = self._put(of.CONTROL, of.CONTROL, row, ABSENT)
+        else:
+            seen = {":seen": {"N": str(old.revision)}}
+            refused = self._put(of.CONTROL, of.CONTROL, row, "revision = :seen", seen)
+        done = refused is None or (refused.unsure and refused.row.get("body") == {"S": body})
+        if done and new.stage == "turned":
+            # Whoever is killed before this: complete then counts its window from its first try.
+            self.tell(of.TURNED, {"at": self._now(), "serving": new.serving})
+        return done
+
+    def plan(self) -> Pair:
+        """Raises CannotStart if there is none."""
+        row = self._row(of.PLAN, of.PLAN)
+        if row is None:
+            raise CannotStart(f"The side table {self._table!r} has no plan: create it.")
+        return Pair.from_json(json.loads(zlib.decompress(row["deflated"]["B"])))
+
+    def plan_digest(self) -> str:
+        """Of the plan that stands there now; empty if there is none."""
+        row = self._row(of.PLAN, of.PLAN)
+        return "" if row is None else str(row["digest"]["S"])
+
+    def has_plan(self) -> bool:
+        """Whether there is one."""
+        return self._row(of.PLAN, of.PLAN) is not None
+
+    def put_plan(self, pair: Pair) -> bool:
+        """Write the plan down, once; whether it is this one that stands there now.
+
+        Raises CannotStart for one that no item has room for.
+        """
+        deflated = zlib.compress(text_of(pair.to_json()).encode(), 9)
+        if len(deflated) > MOST_PLAN_BYTES:
+            raise CannotStart(
+                f"The template and its functions have {len(deflated):,} bytes, deflated; "
+                f"{MOST_PLAN_BYTES:,} is the most that an item has room for."
+            )
+        row = {"digest": {"S": pair.digest}, "deflated": {"B": deflated}}
+        refused = self._put(of.PLAN, of.PLAN, row, ABSENT)
+        return refused is None or refused.row.get("digest") == {"S": pair.digest}
+
+    # --- items without a place ---
+
+    def unmapped(self, direction: Direction, key: Key, reason: str) -> None:
+        """Note that an item has no form in the other table; its key is noted as a digest."""
+        told = {"reason": reason, "at": self._now()}
+        self._put(f"{of.UNMAPPED}#{direction}", digest(key), {"body": {"S": text_of(told)}})
+
+    def mapped(self, direction: Direction, key: Key) -> None:
+        """It has one now, or is gone."""
+        self._delete(f"{of.UNMAPPED}#{direction}", digest(key))
+
+    def all_unmapped(self, direction: Direction, most: int | None = None) -> list[Unmapped]:
+        """Those noted by the stream's worker; others a backfill or verify finds."""
+        rows = self._rows(f"{of.UNMAPPED}#{direction}", most)
+        return [Unmapped(row["sk"]["S"], **body_of(row)) for row in rows]
+
+    # --- markers, clients, stragglers, figures ---
+
+    def put_marker(self, marker: str, told: Mapping[str, Any]) -> None:
+        """Note a marker that is going to be written."""
+        self._put(of.MARKER, marker, {"body": {"S": text_of(told)}})
+
+    def see_marker(self, marker: str, told: Mapping[str, Any]) -> None:
+        """Note that the batch with a marker has ended, if the marker is still there."""
+        self._write(
+            "update_item",
+            1.0,
+            TableName=self._table,
+            Key=row_key(of.MARKER, marker),
+            UpdateExpression="SET seen = :told",
+            ExpressionAttributeValues={":told": {"S": text_of(told)}},
+            ConditionExpression=PRESENT,
+        )
+
+    def markers(self) -> dict[str, dict[str, Any]]:
+        """What was told of each, and as `seen` where it was seen, if it was."""
+        found = {}
+        for row in self._rows(of.MARKER):
+            seen = {"seen": json.loads(row["seen"]["S"])} if "seen" in row else {}
+            found[row["sk"]["S"]] = {**body_of(row), **seen}
+        return found
+
+    def drop_marker(self, marker: str) -> None:
+        self._delete(of.MARKER, marker)
+
+    def report_client(self, client: str, told: Mapping[str, Any]) -> None:
+        """A router tells which revision it goes by, and until when."""
+        self._put(of.CLIENT, client, {"body": {"S": text_of(told)}})
+
+    def clients(self) -> dict[str, dict[str, Any]]:
+        """What each has told last."""
+        return {row["sk"]["S"]: body_of(row) for row in self._rows(of.CLIENT)}
+
+    def straggler(self, side: Side, key: Key, told: Mapping[str, Any]) -> None:
+        """Note a write to `side` that bypassed the router."""
+        told = {**told, "side": side, "key": to_json(key), "at": self._now()}
+        name = row_name(f"{side}|{key_text(key)}")
+        self._put(of.STRAGGLER, name, {"body": {"S": text_of(told)}})
+
+    def stragglers(self, most: int | None = None) -> list[dict[str, Any]]:
+        """Of each: side, key (as JSON), at (seconds since 1970), and what else was told."""
+        return [body_of(row) for row in self._rows(of.STRAGGLER, most)]
+
+    def tell(self, name: str, told: Any) -> None:
+        """Write a figure down, in place of what it was."""
+        self._put(of.TOLD, name, {"body": {"S": text_of(told)}})
+
+    def tell_lag(self, direction: Direction, seconds: float) -> None:
+        """How old a batch's newest record was when it was done: the largest of some seconds, of all
+        shards of the stream together, as `lag.forward` or `lag.reverse`: {"seconds", "at"}.
+
+        A process tells at most once in LAG_SECONDS: each telling is a write.
+        """
+        now = self._now()
+        self._lag = max(self._lag, seconds)
+        if now - self._lag_told_at < LAG_SECONDS:
+            return
+        told = {"seconds": round(self._lag, 3), "at": now}
+        row = {
+            "seconds": {"N": str(told["seconds"])},
+            "told_at": {"N": str(now)},
+            "body": {"S": text_of(told)},
+        }
+        larger = f"{ABSENT} OR seconds <= :mine OR told_at < :old"
+        values = {":mine": row["seconds"], ":old": {"N": str(now - LAG_SECONDS)}}
+        self._put(of.TOLD, f"{of.LAG}.{direction}", row, larger, values)
+        self._lag, self._lag_told_at = 0.0, now
+
+    def told(self, name: str) -> Any:
+        """A figure as JSON; None if it was never told."""
+        row = self._row(of.TOLD, name)
+        return None if row is None else body_of(row)
+
+    def all_told(self, prefix: str = "") -> dict[str, Any]:
+        """All figures whose names begin so."""
+        rows = self._rows(of.TOLD)
+        return {n: body_of(row) for row in rows if (n := row["sk"]["S"]).startswith(prefix)}

@@ -1,0 +1,1 @@
+"""What follows a stream: the protocol (pure), and what carries it out."""

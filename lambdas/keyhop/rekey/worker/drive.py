@@ -1,0 +1,203 @@
+"""Drives works of the protocol: their writes by threads, their looks many at once.
+
+Works are driven in waves, so no more images are held than one answer of BatchGetItem brings.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, TypeVar
+
+from keyhop.errors import KeyhopError
+from keyhop.rekey.control import Direction
+from keyhop.rekey.side.layout import Claim
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.transform import Transform
+from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, place_of, thawed
+from keyhop.rekey.worker.protocol import WAIT_SECONDS, Call, Kind, Protocol, Work
+from keyhop.rekey.worker.target import Target
+from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
+
+T = TypeVar("T")
+THREADS = 24
+"""At 5 ms a write they keep a core busy, and it is Python's one core that limits (bench/rekey.py).
+"""
+
+WAVE_BYTES = 12 * 1024 * 1024
+"""Of the images of a wave, as they were; an answer of BatchGetItem brings 16 MB at most."""
+
+MOST_ROUNDS = 20
+"""Of one work. An item that changes quicker than it can be written is left as a claim, so that it
+does not hold up its batch; it is settled when it rests, or when its place is looked at again."""
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A work, and what is known of it beside. values: what tells the owner at its places.
+
+    quiet_at: from when on no request of before takes effect any more, by the clock. is_left: as
+    claims, or as the claim that it was for. size: of its image, in bytes.
+    """
+
+    work: Work
+    values: Mapping[FrozenKey, Values] = field(default_factory=dict)
+    size: int = 0
+    quiet_at: float = 0.0
+    rounds: int = 0
+    is_left: bool = False
+
+
+class Driver:
+    """origin: the table that is replicated, for looks. left: is told of each work that is left
+    undone as DynamoDB does not take its item. pool: makes one of so many threads.
+
+    claims: those that were put.
+    """
+
+    def __init__(
+        self,
+        direction: Direction,
+        transform: Transform,
+        origin: Target,
+        target: Target,
+        side: SideTable,
+        clock: Callable[[], float],
+        left: Callable[[Exception], None] = lambda error: None,
+        pool: Callable[[int], Executor] = ThreadPoolExecutor,
+    ) -> None:
+        self.protocol = Protocol(place_of)
+        self.claims: list[Claim] = []
+        self._direction = direction
+        self._transform = transform
+        self._origin = origin
+        self._target = target
+        self._side = side
+        self._clock = clock
+        self._left = left
+        self._pool = pool
+
+    def run(self, tasks: Sequence[Task]) -> None:
+        """Until each is done, or left. Raises what ends a batch: it comes again."""
+        with self._pool(THREADS) as pool:
+            for wave in _waves(tasks):
+                self._wave(wave, pool)
+        self.claims += self._target.claims
+        self._target.claims.clear()
+
+    def wait_until(self, moment: float) -> None:
+        """By the clock; raises GaveUp if there is no time left."""
+        if (seconds := moment - self._clock()) > 0:
+            self._target.pause(seconds)
+
+    def _wave(self, wave: Sequence[Task], pool: Executor) -> None:
+        active = wave
+        while active := [task for task in active if task.work.step is not None]:
+            looking = [task for task in active if task.work.step is Kind.LOOK]
+            images = self.look(dict.fromkeys(task.work.source for task in looking))
+            for task in looking:
+                task.work = self.protocol.answered(task.work, images.get(task.work.source))
+                task.rounds += 1
+            writing = [task for task in active if task.work.step is not None]
+            for task in [task for task in writing if task.rounds > MOST_ROUNDS]:
+                self._leave(task)
+            self._each(pool, self._until_look, [t for t in writing if t.work.step is not None])
+
+    def _each(self, pool: Executor, work: Callable[[Task], None], tasks: Sequence[Task]) -> None:
+        """By all threads; when one fails the others begin nothing more."""
+        over = Event()
+        rest = iter(tasks)
+
+        def some() -> None:
+            try:
+                for task in rest:  # a list's iterator hands each out once, also to many threads
+                    if over.is_set():
+                        return
+                    work(task)
+            except BaseException:
+                over.set()
+                raise
+
+        running = [pool.submit(some) for _ in range(min(THREADS, len(tasks)))]
+        errors = [error for one in running if (error := one.exception()) is not None]
+        if errors:
+            raise errors[0]
+
+    def _until_look(self, task: Task) -> None:
+        while (call := self.protocol.call(task.work)) and call.kind is not Kind.LOOK:
+            try:
+                answer = self._answer(call, task)
+            except Unanswered:
+                task.quiet_at = self._clock() + WAIT_SECONDS
+                task.work = self.protocol.unanswered(task.work)
+                return
+            except KeyhopError as error:
+                if not is_of_the_item(error):
+                    raise
+                self._left(error)
+                self._leave(task)
+                return
+            task.work = self.protocol.answered(task.work, answer)
+
+    def _answer(self, call: Call, task: Task) -> Any:
+        if call.kind is Kind.WRITE:
+            return self._target.write(call)
+        if call.kind is Kind.REMOVE:
+            return self._target.remove(call, task.values.get(_key(call.place)))
+        if call.kind is Kind.TAKE_OVER:
+            return self._target.take_over(call)
+        if call.kind is Kind.LOOK_AT_OWNER:
+            item = self._origin.get(thawed(_key(call.owner)))
+            return None if item is None else Image(item, self._transform)
+        if call.kind is Kind.CLAIM:
+            self._claim(call.place, call.source)
+            return None
+        assert call.kind is Kind.WAIT
+        self.wait_until(task.quiet_at)
+        return None
+
+    def _leave(self, task: Task) -> None:
+        """Work that is left to do is a claim for each of its places.
+
+        Before, what was sent without an answer has taken effect, or never will: who settles the
+        claim does not know of it.
+        """
+        self.wait_until(task.quiet_at)
+        if task.work.fence is None:
+            for place in task.work.places:
+                self._claim(place, task.work.source)
+        task.is_left = True
+        task.work = Protocol(place_of).begin(task.work.source, (), None, False)
+
+    def _claim(self, place: Any, owner: Any) -> None:
+        self.claims.append(
+            self._side.claim(self._direction, thawed(_key(place)), thawed(_key(owner)))
+        )
+
+    def look(self, sources: Iterable[Any]) -> dict[Any, Image]:
+        """Strong looks; those that are there."""
+        found = {}
+        wanted = [thawed(_key(source)) for source in sources]
+        for at in range(0, len(wanted), MOST_KEYS_AT_ONCE):
+            for item in self._origin.get_many(wanted[at : at + MOST_KEYS_AT_ONCE]):
+                found[frozen(self._transform.source.of(item))] = Image(item, self._transform)
+        return found
+
+
+def _waves(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Of as many as one BatchGetItem looks at."""
+    wave: list[Task] = []
+    size = 0
+    for task in tasks:
+        if wave and (len(wave) == MOST_KEYS_AT_ONCE or size + task.size > WAVE_BYTES):
+            yield wave
+            wave, size = [], 0
+        wave.append(task)
+        size += task.size
+    if wave:
+        yield wave
+
+
+def _key(opaque: Any) -> FrozenKey:
+    key: FrozenKey = opaque
+    return key

@@ -1,0 +1,68 @@
+"""Claims, settled: by the batch that has put them or comes across them, by verify, or when asked.
+
+Who settles a claim takes it first, and reads the control item then: so who turns that waits until
+no claim is left. He who was overtaken writes nothing more (protocol.py).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from keyhop.rekey.control import Direction, Share
+from keyhop.rekey.side.layout import Claim
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.transform import KeyNames
+from keyhop.rekey.worker.drive import Driver, Task
+from keyhop.rekey.worker.images import frozen
+from keyhop.rekey.worker.protocol import Claim as Taken
+
+SWEEP_SECONDS = 10.0
+"""A claim that has stood so long is tried again by whatever batch comes across it."""
+
+MOST_CLAIMS = 100
+"""That a batch looks at, or settles. Which, goes round: none is left out for good."""
+
+
+class Sweeper:
+    """Of one direction. names: of the origin's key. share: from the control item as it is now."""
+
+    def __init__(
+        self,
+        direction: Direction,
+        names: KeyNames,
+        side: SideTable,
+        share: Callable[[], Share],
+        now: Callable[[], float],
+    ) -> None:
+        self._direction = direction
+        self._names = names
+        self._side = side
+        self._share = share
+        self._now = now
+        self._last: Claim | None = None
+
+    def due(self, touched: set[Any], fresh: Sequence[Claim]) -> list[Claim]:
+        """Those just put, those at places where something has changed, and those that are old."""
+        page = self._side.claims(self._direction, MOST_CLAIMS, self._last)
+        self._last = page[-1] if len(page) == MOST_CLAIMS else None
+        old = self._now() - SWEEP_SECONDS
+        due = [one for one in page if one.at <= old or frozen(one.place) in touched]
+        tokens = {one.token for one in fresh}
+        return [*fresh, *(one for one in due if one.token not in tokens)][:MOST_CLAIMS]
+
+    def sweep(self, claims: Sequence[Claim], driver: Driver) -> int:
+        """Take them and settle them; returns how many are settled."""
+        taken = [one for claim in claims if (one := self._side.take_claim(claim)) is not None]
+        return self.settle(taken, driver)
+
+    def settle(self, taken: Sequence[Claim], driver: Driver) -> int:
+        """Work claims that have tokens of our own, and drop them."""
+        if not taken or self._share() != "work":
+            return 0
+        tasks = []
+        for claim in taken:
+            owner = frozen({name: claim.owner[name] for name in self._names.all})
+            fenced = Taken(frozen(claim.place), owner, claim.token)
+            tasks.append(Task(driver.protocol.settle(fenced)))
+        driver.run(tasks)
+        done = [claim for claim, task in zip(taken, tasks, strict=True) if not task.is_left]
+        return sum(self._side.drop_claim(claim) for claim in done)

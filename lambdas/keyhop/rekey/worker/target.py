@@ -1,0 +1,193 @@
+"""Writes into the table that is replicated to, each on condition of whose item is there.
+
+No write is sent again whose answer was lost (item_calls.Unanswered): the protocol waits, and looks.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.items import Item, size_of
+from keyhop.dynamodb.transactions import CHECK_FAILED, cancellations
+from keyhop.dynamodb.values import Key
+from keyhop.errors import GaveUp
+from keyhop.rekey.control import Direction
+from keyhop.rekey.side.layout import Claim
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.transform import Transform
+from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, owner_values, thawed
+from keyhop.rekey.worker.protocol import Call, Outcome
+from keyhop.scan.item_calls import ItemCalls, write_units
+
+MOST_TRIES = 50
+"""Of one write, each refused as the item's own owner has changed it meanwhile."""
+
+Answer = FrozenKey | Outcome | None
+
+
+class Target(ItemCalls):
+    """For the calls of one direction's protocol; for any number of threads. The others are those of
+    ItemCalls.
+
+    claims: those that were put by taking places over.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        table: str,
+        transform: Transform,
+        direction: Direction,
+        side: SideTable,
+        **more: Any,
+    ) -> None:
+        # What is behind slows the backfill, and never the stream.
+        super().__init__(connection, table, slows=False, **more)
+        self.claims: list[Claim] = []
+        self._transform = transform
+        self._direction = direction
+        self._side = side
+        self._is_bijective = transform.kind == "bijective"
+        self._absent = "attribute_not_exists(#p)"
+        self._seen: dict[tuple[Any, Any], Values] = {}
+
+    def write(self, call: Call) -> Answer:
+        """Put an image where nothing is, or an item of its own; else who has the place."""
+        image = call.image
+        assert isinstance(image, Image)
+        assert image.there is not None
+        item = image.there
+        if self._is_bijective:
+            return self._sent("Put", call, item)[0]
+        values = image.owner_values
+        for _ in range(MOST_TRIES):
+            answer, old = self._sent("Put", call, item, values, or_absent=True)
+            if answer is not Outcome.REFUSED:
+                return answer
+            if old is None:
+                continue
+            owner, values = self._owner_of(old), owner_values(old, self._transform)
+            if owner is None:
+                return Outcome.FOREIGN
+            if owner != call.source:
+                self._seen[call.source, call.place] = values
+                return owner
+        raise GaveUp(f"An item of table {self._table!r} changes all the time.")
+
+    def remove(self, call: Call, values: Values | None) -> Answer:
+        """Delete what is at a place if it is of the source. values: what tells that, if known."""
+        if self._is_bijective:
+            return self._sent("Delete", call)[0]
+        for _ in range(MOST_TRIES):
+            if values is None:
+                old = self.get(thawed(_key(call.place)))
+            else:
+                answer, old = self._sent("Delete", call, None, values)
+                if answer is not Outcome.REFUSED:
+                    return answer
+            if old is None or self._owner_of(old) != call.source:
+                return None
+            values = owner_values(old, self._transform)
+        raise GaveUp(f"An item of table {self._table!r} changes all the time.")
+
+    def take_over(self, call: Call) -> Answer:
+        """Put an image in the place of another owner's item, and a claim for him."""
+        image = call.image
+        assert isinstance(image, Image)
+        owner = _key(call.owner)
+        claim = self._side.new_claim(self._direction, thawed(_key(call.place)), thawed(owner))
+        seen = self._seen[call.source, call.place]
+        answer, _ = self._sent("Put", call, image.there, seen, claim=claim)
+        if answer is None:
+            self.claims.append(claim)
+        return answer
+
+    def get(self, key: Key) -> Item | None:
+        """A strong look at an item."""
+        item: Item | None = self._read("get_item", Key=key).get("Item")
+        return item
+
+    def get_many(self, keys: Sequence[Key]) -> list[Key]:
+        """Strong looks at MOST_KEYS_AT_ONCE at most; those that are there, in no order."""
+        return self._read_batch(keys, {})
+
+    def _owner_of(self, old: Item) -> FrozenKey | None:
+        try:
+            owner = self._transform.owner_of(old)
+        except Exception:  # a function of somebody's
+            return None
+        return None if owner is None else frozen(owner)
+
+    def _sent(
+        self,
+        kind: str,
+        call: Call,
+        item: Item | None = None,
+        values: Values | None = None,
+        or_absent: bool = False,
+        claim: Claim | None = None,
+    ) -> tuple[Answer, Item | None]:
+        """Of a Put or a Delete: None, REFUSED or OVERTAKEN, and what it was refused for."""
+        place = thawed(_key(call.place))
+        write: dict[str, Any] = {"TableName": self._table}
+        write |= {"Key": place} if item is None else {"Item": item}
+        if values is not None:
+            write |= self._condition(values, next(iter(place)), or_absent)
+        units = write_units(0 if item is None else size_of(item))
+        beside = [] if claim is None else [self._side.claiming(claim)]
+        if call.fence is not None:
+            source = thawed(_key(call.source))
+            beside.append(self._side.holds(self._direction, place, source, str(call.fence)))
+        if not beside:
+            written = self._write(f"{kind.lower()}_item", units, once=True, **write)
+            if written.refused is None:
+                return None, None
+            return Outcome.REFUSED, written.old
+        whole = [{kind: write}, *beside]
+        units = 2 * (units + len(beside))
+        written = self._write("transact_write_items", units, units, once=True, TransactItems=whole)
+        if written.refused is None:
+            return None, None
+        return _cancelled(written.refused)
+
+    def _condition(self, values: Values, partition: str, or_absent: bool) -> dict[str, Any]:
+        """That an item's owner attributes have these values."""
+        names, given, clauses = {}, {}, []
+        for number, (name, value) in enumerate(values.items()):
+            names[f"#o{number}"] = name
+            if value is None:
+                clauses.append(f"attribute_not_exists(#o{number})")
+            else:
+                given[f":o{number}"] = value
+                clauses.append(f"#o{number} = :o{number}")
+        if or_absent or None in values.values() or not clauses:
+            names["#p"] = partition
+        owned = " AND ".join(clauses) or "attribute_exists(#p)"
+        if not or_absent and "#p" in names and clauses:
+            owned += " AND attribute_exists(#p)"  # nothing has no attributes either
+        condition = f"{self._absent} OR ({owned})" if or_absent else owned
+        more: Mapping[str, Any] = {"ExpressionAttributeValues": given} if given else {}
+        return {
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            **more,
+        }
+
+
+def _cancelled(error: ClientError) -> tuple[Answer, Item | None]:
+    """The last part of a transaction is the fence, if there is one; the first is the write."""
+    first, *rest = cancellations(error)
+    if CHECK_FAILED in rest:
+        return Outcome.OVERTAKEN, None
+    assert first == CHECK_FAILED
+    item: Item | None = error.response["CancellationReasons"][0].get("Item")
+    return Outcome.REFUSED, item
+
+
+def _key(opaque: Any) -> FrozenKey:
+    """What the protocol hands on as it came."""
+    key: FrozenKey = opaque
+    return key

@@ -1,0 +1,199 @@
+"""What other tools lose, tried here (docs/rekey-protocol.md names the tool and the failure)."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.items import same_item
+from keyhop.rekey.worker.replicate import Replicator
+
+from testing.databases import Database
+from testing.rekey_pairs import ByTenant, RekeyTables, create, order
+from tests.integration.rekey.conftest import Begin
+from tests.integration.rekey.faults import Faulty, Killed
+from tests.integration.rekey.lives import client_at, until_done
+from tests.integration.rekey.test_ends import new_life
+from tests.integration.rekey.worlds import World
+
+TYPES = {
+    "n": {"N": "12345678901234567890.000000000001"},
+    "b": {"B": b"\x00\xff"},
+    "ss": {"SS": ["a", "b"]},
+    "ns": {"NS": ["1", "2"]},
+    "bs": {"BS": [b"1", b"2"]},
+    "bool": {"BOOL": False},
+    "null": {"NULL": True},
+    "empty": {"S": ""},
+    "map": {"M": {"l": {"L": [{"N": "1"}, {"S": "1"}, {"M": {}}]}}},
+}
+
+
+@pytest.fixture
+def world(dynamodb: Database, table_name: str) -> World:
+    return World(dynamodb, table_name)
+
+
+def test_of_two_updates_in_one_second_the_later_one_stays(world: World) -> None:
+    """Records tell whole seconds: no order by them is one."""
+    world.put("s", "d", data="first")
+    world.put("s", "d", data="second")
+    records = world.records()
+    times = {record["dynamodb"]["ApproximateCreationDateTime"] for record in records}
+    assert len(times) == 1
+    for record in reversed(records):
+        world.replicator().work([record])
+    assert world.there == world.here
+    assert world.there[0]["data"] == {"S": "second"}
+
+
+def test_an_item_that_moves_is_not_left_under_its_old_key(world: World) -> None:
+    for to in ("d", "e", "f"):
+        world.put("s", to)
+    for record in reversed(world.records()):
+        world.replicator().work([record])
+    assert [item["pk"]["S"] for item in world.there] == ["f"]
+
+
+def test_values_keep_their_types(world: World) -> None:
+    item = {"id": {"S": "s"}, "to": {"S": "d"}, **TYPES}
+    world.client.put_item(TableName=world.pair.source, Item=item)
+    world.replicator().work(world.records())
+    (there,) = world.client.scan(TableName=world.pair.destination)["Items"]
+    assert same_item(there, {"id": {"S": "s"}, "pk": {"S": "d"}, **TYPES})
+
+
+def test_an_update_of_what_is_not_copied_yet_brings_the_whole_item(world: World) -> None:
+    """An update of the copy, as of the item, would make one of a single attribute."""
+    world.put("s", "d", data="old", more="kept")
+    world.records()  # of before the stream was followed
+    world.client.update_item(
+        TableName=world.pair.source,
+        Key={"id": {"S": "s"}},
+        UpdateExpression="SET #d = :d",
+        ExpressionAttributeNames={"#d": "data"},
+        ExpressionAttributeValues={":d": {"S": "new"}},
+    )
+    world.replicator().work(world.records())
+    assert world.there == world.here
+    assert world.there[0]["more"] == {"S": "kept"}
+
+
+def removed(rekey: RekeyTables, item: dict[str, Any], worker: Replicator) -> None:
+    """Deletes it in the source; its record is worked."""
+    key = {name: item[name] for name in ("pk", "sk")}
+    rekey.database.client.delete_item(TableName=rekey.pair.source, Key=key)
+    told = {"Keys": key, "OldImage": item, "SequenceNumber": "1"}
+    told["ApproximateCreationDateTime"] = time.time()
+    worker.work([{"eventID": "1", "eventName": "REMOVE", "dynamodb": told}])
+
+
+def faulty(connection: Connection, rekey: RekeyTables, begun: Any, fate: Any) -> Any:
+    """A backfill whose puts meet that fate, which is told the item's number."""
+
+    def of(operation: str, parameters: Any) -> Any:
+        if operation != "put_item" or parameters["TableName"] != rekey.pair.destination:
+            return None
+        return fate(int(parameters["Item"]["sk"]["S"].rpartition("order")[2]))
+
+    client = Faulty(connection.client, of)
+    return begun(rekey, on=replace(connection, client=client))
+
+
+def worker_of(rekey: RekeyTables, connection: Connection) -> Replicator:
+    return Replicator.of(rekey.pair, "forward", ByTenant(), lambda name: connection)
+
+
+def places(rekey: RekeyTables) -> set[str]:
+    return {sort for _, sort in rekey.copied()}
+
+
+def place_of(item: dict[str, Any]) -> str:
+    return f"{item['pk']['S']}#{item['sk']['S']}"
+
+
+def repaired(verify: Begin, rekey: RekeyTables) -> dict[str, Any]:
+    job = verify(rekey, repair=True)
+    assert job.work()
+    return dict(job.finish()[1])["verify"]
+
+
+def test_what_is_deleted_while_a_copy_is_killed_is_gone_when_it_is_resumed(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin, verify: Begin
+) -> None:
+    """Of items that are copied and in no commit, one's record is worked, another's is lost."""
+    rekey = create(dynamodb, connection, table_name)
+    orders = [order(number) for number in range(30)]
+    rekey.put(orders)
+    copied: list[int] = []
+
+    def fate(number: int) -> str | None:
+        copied.append(number)
+        return "killed" if len(copied) > 20 else None
+
+    with pytest.raises(Killed):
+        faulty(connection, rekey, backfill, fate).work()
+    worked, lost = (orders[number] for number in copied[:2])
+    removed(rekey, worked, worker_of(rekey, connection))
+    key = {name: lost[name] for name in ("pk", "sk")}
+    dynamodb.client.delete_item(TableName=rekey.pair.source, Key=key)
+    again = backfill(rekey, resume=True)
+    assert again.work()
+    again.finish()
+    assert place_of(worked) not in places(rekey)
+    told = repaired(verify, rekey)
+    assert (told["surplus"], told["missing"], told["is_clean"]) == (1, 0, True)
+    assert places(rekey) == {place_of(one) for one in orders if one not in (worked, lost)}
+
+
+def test_what_is_deleted_before_its_copy_is_written_does_not_stay(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin, verify: Begin
+) -> None:
+    """The record finds nothing to remove, and then the backfill puts what it has read before."""
+    rekey = create(dynamodb, connection, table_name)
+    orders = [order(number) for number in range(10)]
+    rekey.put(orders)
+    worker = worker_of(rekey, connection)
+
+    def fate(number: int) -> None:
+        if number == 7:
+            removed(rekey, orders[7], worker)
+
+    job = faulty(connection, rekey, backfill, fate)
+    assert job.work()
+    job.finish()
+    assert place_of(orders[7]) in places(rekey)
+    assert repaired(verify, rekey)["surplus"] == 1
+    assert place_of(orders[7]) not in places(rekey)
+
+
+def test_as_many_items_are_no_equal_tables(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    """One is missing, and one is there that should not be: who counts finds nothing."""
+    rekey = create(dynamodb, connection, table_name)
+    orders = [order(number) for number in range(100)]
+    rekey.put(orders)
+    there = [ByTenant().forward(one) for one in [*orders[:-1], order(1_000)]]
+    dynamodb.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
+    job = verify(rekey)
+    assert job.work()
+    told = dict(job.finish()[1])["verify"]
+    assert told["items"] == told["destination_items"] == 100
+    assert (told["missing"], told["surplus"], told["is_clean"]) == (1, 1, False)
+
+
+def test_the_end_of_a_re_key_writes_no_item(dynamodb: Database, table_name: str) -> None:
+    """Nothing of ours is in the items, so none has to be written again."""
+    life = new_life(dynamodb, table_name)
+    life.begin()
+    life.cut_over()
+    client = Faulty(client_at(dynamodb.url))
+    until_done(life.ending("complete", client=client).step)
+    written = {
+        (operation, parameters["TableName"])
+        for operation, parameters in client.calls
+        if "item" in operation and "get" not in operation
+    }
+    assert {table for _, table in written} <= {life.pair.side}

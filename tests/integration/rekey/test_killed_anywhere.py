@@ -1,0 +1,233 @@
+"""A job's function killed at any of its requests and file operations: what goes on with the run
+repeats one slice at most. Slices are of one page here."""
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.client import Connection
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import LocalJob
+from keyhop.jobs.request import Request
+from keyhop.jobs.task import Options, Task, Tasks
+from keyhop.rekey.backfill import CLAIMED, COPIED, THERE
+from keyhop.rekey.compare.task import VerifyTask
+from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.storage.local import Directory
+from keyhop.tasks import tasks_of
+
+from testing.databases import Database
+from testing.marks import prove
+from testing.rekey_pairs import ByTenant, RekeyTables, create, order, transform_of
+from tests.integration.crashing import CrashingStore
+from tests.integration.rekey.faults import Killed
+from tests.integration.rekey.test_failures_of_others import worker_of
+from tests.integration.rekey.test_verify import plant
+
+ITEMS, SEGMENTS = 24, 6
+EVERY = pytest.mark.parametrize("every", [19, prove(1)])
+"""Of so many moments, one is tried."""
+
+
+@dataclass
+class Doom:
+    """at: before which step the process ends, or after it; 0: never.
+
+    sent: what was asked, by slices: those that are committed, and the one under way.
+    """
+
+    at: int = 0
+    after: bool = False
+    steps: int = 0
+    is_over: bool = False
+    sent: list[Counter[str]] = field(default_factory=lambda: [Counter()])
+    _lock: Lock = field(default_factory=Lock)
+
+    def step(self, act: Callable[[], Any]) -> Any:
+        with self._lock:
+            if self.is_over:
+                raise Killed
+            self.steps += 1
+            is_last = self.steps == self.at
+            self.is_over = is_last
+        if is_last and not self.after:
+            raise Killed
+        answer = act()
+        if is_last:
+            raise Killed
+        return answer
+
+
+@dataclass
+class DoomedClient:
+    """Keyhop's own. writes_of: the table whose writes are counted; reads are counted of all."""
+
+    client: Any
+    doom: Doom
+    writes_of: str
+
+    def call(self, operation: str, **parameters: Any) -> Any:
+        def act() -> Any:
+            reads = operation in ("scan", "batch_get_item")
+            if reads or parameters.get("TableName") == self.writes_of:
+                self.doom.sent[-1][operation] += 1
+            return self.client.call(operation, **parameters)
+
+        return self.doom.step(act)
+
+
+class DoomedStore(CrashingStore):
+    """The files of a run."""
+
+    def __init__(self, path: Path, doom: Doom) -> None:
+        super().__init__(path)
+        self.doom = doom
+        self._step = doom.step  # type: ignore[method-assign]
+
+    def within(self, folder: str) -> "DoomedStore":
+        return DoomedStore(self.path / folder, self.doom)
+
+    def create(self, name: str, content: bytes) -> bool:
+        made = bool(super().create(name, content))
+        if made and name.startswith("commits/"):
+            self.doom.sent.append(Counter())
+        return made
+
+
+@dataclass
+class OnePage:
+    """Pages of which a slice has one."""
+
+    pages: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.pages, name)
+
+    def step(self, segment: int, position: Any, over: Any) -> Any:
+        step = self.pages.step(segment, position, over)
+        over.set()
+        return step
+
+
+@dataclass
+class Runs:
+    """Of one job on one pair, each in a directory of its own."""
+
+    request: Request
+    tasks: Tasks
+    connection: Connection
+    rekey: RekeyTables
+    path: Path
+
+    def run(self, doom: Doom) -> Mapping[str, Any]:
+        """A new run, or on with it: its summary."""
+        client = DoomedClient(self.connection.client, doom, self.rekey.pair.destination)
+        connection = replace(self.connection, client=client)
+        self.path.mkdir(exist_ok=True)
+        store = DoomedStore(self.path, doom)
+        job = LocalJob(self.request, self.tasks, connection, Journal(store))
+        job.prepare()
+        job.begin()
+        job.group.pages = OnePage(job.group.pages)  # type: ignore[union-attr]
+        job.group.most_threads = 1  # type: ignore[union-attr]
+        assert job.work()
+        return job.finish()[1]
+
+    def killed(self, every: int, before: Callable[[], object]) -> Iterator[Mapping[str, Any]]:
+        """Killed at each moment, gone on with; what it has come to each time.
+
+        before: called before each run. Asserts that no more is sent than without a kill, but for
+        one slice.
+        """
+        before()
+        whole = Doom()
+        self.run(whole)
+        slices = whole.sent
+        assert len(slices) > 3
+        once = sum(slices, Counter[str]())
+        most = {name: max(each[name] for each in slices) for name in once}
+        for at, after in itertools.product(range(1, whole.steps, every), (False, True)):
+            shutil.rmtree(self.path)
+            before()
+            first, second = Doom(at, after), Doom()
+            with pytest.raises(Killed):
+                self.run(first)
+            told = Journal(Directory(self.path)).manifest() or self.run(second)
+            sent = sum((*first.sent, *second.sent), Counter[str]())
+            for name in once:
+                assert sent[name] <= once[name] + most[name], (at, after, name)
+            yield told
+
+
+@EVERY
+def test_a_backfill_repeats_one_slice_at_most(
+    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path, every: int
+) -> None:
+    rekey = create(dynamodb, connection, table_name, by="order")
+    rekey.put(order(number) for number in range(ITEMS - 1))
+    rekey.put([{**order(1), "pk": {"S": "another"}}])  # wants a place that is taken
+    asked = parse_backfill({"rekey": rekey.pair.destination, "maxWriteRate": 1e6})
+    request = replace(asked, segments=SEGMENTS)
+    runs = Runs(request, tasks_of(transform_of=transform_of), connection, rekey, tmp_path / "run")
+
+    def before() -> None:
+        for partition, sort in rekey.copied():
+            key = {"pk": {"S": partition}, "sk": {"S": sort}}
+            dynamodb.client.delete_item(TableName=rekey.pair.destination, Key=key)
+
+    for summary in runs.killed(every, before):
+        counts = summary["counts"]
+        assert counts[COPIED] + counts.get(THERE, 0) == ITEMS - 1
+        assert counts[CLAIMED] == 1
+        assert len(rekey.copied()) == ITEMS - 1
+    assert len(rekey.side.claims("forward")) in (1, 2)
+
+
+def verifying(rekey: RekeyTables, connection: Connection, path: Path, **given: Any) -> Runs:
+    def made(connection: Connection, options: Options) -> Task:
+        return VerifyTask(
+            connection, options, transform_of, wait=lambda seconds: None, pauses=(0.0, 0.0)
+        )
+
+    request = parse_verify({"rekey": rekey.pair.destination, **given})
+    return Runs(request, {"rekey_verify": made}, connection, rekey, path)
+
+
+@EVERY
+def test_a_verify_repeats_one_slice_at_most(
+    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path, every: int
+) -> None:
+    """Both its parts: what reads the tables, page by page, and what compares the buckets."""
+    rekey = create(dynamodb, connection, table_name)
+    orders = [order(number, size=250_000) for number in range(9)]
+    rekey.put(orders[1:])
+    changed = {**orders[-1], "total": {"N": "0"}}
+    there = map(ByTenant().forward, [*orders[:-1], changed])
+    dynamodb.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
+    runs = verifying(rekey, connection, tmp_path / "run")
+    for summary in runs.killed(every, lambda: None):
+        told = summary["verify"]
+        assert (told["items"], told["destination_items"]) == (8, 9)
+        assert (told["surplus"], told["changed"], told["left"]) == (1, 1, 2)
+
+
+@EVERY
+def test_a_verify_that_repairs_repeats_one_slice_at_most(
+    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path, every: int
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    orders = [order(number) for number in range(ITEMS)]
+    rekey.put(orders)
+    dynamodb.fill(rekey.pair.destination, map(ByTenant().forward, orders))  # type: ignore[arg-type]
+    runs = verifying(rekey, connection, tmp_path / "run", repair=True)
+    right = rekey.copied()
+    for _ in runs.killed(every, lambda: plant(rekey, orders, 6)):
+        assert rekey.copied() == right
+        worker_of(rekey, connection).sweep()  # what was noted before it was settled, batches try
+        assert rekey.side.claims("forward") == []

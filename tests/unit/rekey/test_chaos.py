@@ -1,0 +1,39 @@
+"""Chaos: nothing acknowledged is lost, no strong read is stale, at rest nothing differs."""
+
+import random
+import statistics
+
+import pytest
+
+from testing.marks import prove, prove_long
+from tests.unit.rekey.chaos import Chaos
+
+
+@pytest.mark.parametrize(
+    ("seed", "keys", "operations", "changes"),
+    [
+        (1, 2_000, 5_000, 6),
+        prove(2, 20_000, 50_000, 60),
+        prove(3, 20_000, 50_000, 60),
+        *(prove_long(seed, 20_000, 50_000, 60) for seed in range(10, 30)),
+    ],
+)
+def test_nothing_is_lost(seed: int, keys: int, operations: int, changes: int) -> None:
+    random.seed(seed)  # the waits between attempts
+    chaos = Chaos(seed, keys, operations, changes)
+    chaos.run()
+    print(dict(chaos.counts), f"{chaos.world.monotonic():.0f} s")
+    waited = [pause for pause in chaos.pauses if pause > 1]
+    print(f"{len(waited)} writes waited, {max(chaos.pauses, default=0):.1f} s at most")
+    if waited:
+        print(f"median {statistics.median(waited):.1f} s")
+    assert chaos.wrong == []
+    control = chaos.world.side().control()
+    assert (control.serving, control.stage) == ("source", "open")
+    assert chaos.lost() == {}
+    chaos.at_rest()
+    assert chaos.world.side().open_batches("forward") == []
+    assert chaos.world.side().claims("forward") == []
+    assert chaos.differ() == set()
+    assert chaos.counts["operations"] == operations
+    assert chaos.counts["changes: done"] >= 2

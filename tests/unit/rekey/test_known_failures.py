@@ -1,0 +1,31 @@
+"""docs/rekey-protocol.md: what would notice each failure of other tools is there, by its name."""
+
+import ast
+import re
+
+import pytest
+
+from testing.rekey_mutants import MUTANTS
+from testing.servers import ROOT
+
+PAGE = (ROOT / "docs" / "rekey-protocol.md").read_text()
+SECTION = PAGE.partition("## What other tools lose")[2].partition("\n## ")[0]
+ROWS = re.findall(r"^\| (.+) \| (.+) \| (`.+) \|$", SECTION, re.MULTILINE)
+
+
+def test_each_row_of_the_table_is_read() -> None:
+    lines = [line for line in SECTION.splitlines() if line.startswith("|")]
+    assert len(ROWS) == len(lines) - 2 > 20
+
+
+@pytest.mark.parametrize(("whose", "what", "names"), ROWS, ids=[what for _, what, _ in ROWS])
+def test_each_failure_is_noticed(whose: str, what: str, names: str) -> None:
+    named = re.findall(r"`([^`]+)`", names)
+    assert named
+    for name in named:
+        path, separator, test = name.partition("::")
+        if not separator:
+            assert name in MUTANTS
+            continue
+        tree = ast.parse((ROOT / "tests" / path).read_text())
+        assert test in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
