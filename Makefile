@@ -16,7 +16,7 @@ help:
 	@echo "make laptop    the same, and keep it up, to start executions of your own"
 	@echo "make local     only DynamoDB Local with the demo's data, to try the command on"
 	@echo "make audit-log an example: a hot file of an audit log gets shards, every read is checked"
-	@echo "make test      run the tests, on this machine alone: five minutes or so"
+	@echo "make test      run the tests, on this machine alone: under ten minutes"
 	@echo "make prove     the deployed stack, interleavings, new examples, long chaos: up to an hour"
 	@echo "make prove-long  what takes longer still, before a change of a protocol is done"
 	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see docs/deploy.md"
