@@ -39,7 +39,7 @@ from .rekey_view import of_rekeys
 from .schedules import Start, start_regularly
 
 REPLICATE_SECONDS = 300
-"""Throttles are waited out within a batch. `complete` waits longer (LONGEST_BATCH_SECONDS)."""
+"""Throttles are waited out within a batch. `complete` waits longer (side/layout.py)."""
 
 REPLICATE_MB = 1024
 """For its share of a processor, which is what limits: 1,769 MB are a whole one (AWS documentation).

@@ -19,7 +19,7 @@ from keyhop.rekey import Router
 Item = dict[str, Any]
 
 THREADS = 4
-BETWEEN_SECONDS = 0.03
+BETWEEN_SECONDS = 0.05
 """Between two requests of a thread: there is work to be done beside it."""
 
 ROUTES = ("JFK-LAX", "LGA-ORD", "EWR-SFO")
@@ -28,8 +28,9 @@ ROUTES = ("JFK-LAX", "LGA-ORD", "EWR-SFO")
 
 @dataclass
 class Traffic:
-    """old, new: names of the tables. client: boto3's. counts: of reads, writes of each kind, and of
-    what must not be: wrong reads, failed requests. longest: seconds that a write took.
+    """old, new: names of the tables. client: boto3's. counts: of reads, in all and by the table
+    that served, of writes of each kind, and of what must not be: wrong reads, failed requests.
+    longest: seconds that a write took, and a read.
     """
 
     router: Router
@@ -38,7 +39,7 @@ class Traffic:
     new: str
     flights: Sequence[Item]
     counts: Counter[str] = field(default_factory=Counter)
-    longest: float = 0.0
+    longest: tuple[float, float] = (0.0, 0.0)
     known: dict[int, Item | None] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -55,11 +56,15 @@ class Traffic:
         for one in running:
             one.result()
 
-    def take_longest(self) -> float:
-        """Seconds that the slowest write took since the last look."""
+    def take_longest(self) -> tuple[float, float]:
+        """Seconds that the slowest write took since the last look, and the slowest read."""
         with self._lock:
-            longest, self.longest = self.longest, 0.0
+            longest, self.longest = self.longest, (0.0, 0.0)
         return longest
+
+    @property
+    def tables(self) -> tuple[str, str]:
+        return self.old, self.new
 
     @property
     def is_right(self) -> bool:
@@ -82,10 +87,13 @@ class Traffic:
 
     def _do(self, flight: int, chance: random.Random) -> str:
         before = self.known.get(flight, self.flights[flight])
+        began = time.monotonic()
         if chance.random() < 0.5:
             found = self._read(before or self.flights[flight])
+            with self._lock:
+                write, read = self.longest
+                self.longest = write, max(read, time.monotonic() - began)
             return "read" if found == before else "wrong"
-        began = time.monotonic()
         if before is None:
             what, after = "put", self.flights[flight]
             self._put(after)
@@ -100,12 +108,15 @@ class Traffic:
             self._put(after)
         with self._lock:
             self.known[flight] = after
-            self.longest = max(self.longest, time.monotonic() - began)
+            write, read = self.longest
+            self.longest = max(write, time.monotonic() - began), read
         return what
 
     def _read(self, flight: Item) -> Item | None:
         def get(table: str, key: Item) -> Item | None:
             answer = self.client.get_item(TableName=table, Key=key, ConsistentRead=True)
+            with self._lock:
+                self.counts[f"read {table}"] += 1
             found: Item | None = answer.get("Item")
             return found
 

@@ -169,6 +169,8 @@ class Pool(Executor):
         me = self._schedule.running
 
         def work() -> None:
+            if not job.set_running_or_notify_cancel():
+                return
             try:
                 job.set_result(function(*given, **named))
             except BaseException as error:

@@ -16,9 +16,9 @@ from handlers.settings import (
 )
 from keyhop.errors import CannotStart
 from keyhop.rekey.allowed import Allowed, allowed_pair, code_digest, pair_of_stream
-from keyhop.rekey.life_cycle.end import LONGEST_BATCH_SECONDS
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.request import parse_verify
+from keyhop.rekey.side.layout import LONGEST_BATCH_SECONDS
 
 from infra import limits
 from infra.config import Config, ConfigError

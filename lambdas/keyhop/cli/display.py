@@ -119,6 +119,7 @@ class JobProgress:
         self._began = time.monotonic()
         self._before = self._usage.copy()
         self._expected = job.expected
+        self._what = "item" if job.plan.task.startswith("rekey") else "key"
         self._share_before: float | None = None
         self._shown = 0.0
 
@@ -147,6 +148,7 @@ class JobProgress:
             sentinels=sentinels,
             writes=usage.write_units,
             write_rate=(usage.write_units - before.write_units) / elapsed,
+            what=self._what,
         )
         self._status.now(self._state, parts, self._shown)
 
@@ -178,17 +180,18 @@ def progress_text(
     sentinels: int = 0,
     writes: float = 0.0,
     write_rate: float = 0.0,
+    what: str = "key",
 ) -> list[str]:
     """What a run has come to, in parts for one line: what matters most comes first.
 
     rate: read units a second. segments: how many are done, and how many there are. sentinels: that
-    were put or deleted.
+    were put or deleted. what: is counted.
     """
     done, total = segments
     parts = [
         state,
         f"ETA {'unknown' if seconds_left is None else duration(seconds_left)}",
-        counted(sentinels, "sentinel") if sentinels else counted(keys, "key"),
+        counted(sentinels, "sentinel") if sentinels else counted(keys, what),
     ]
     if throttles:
         parts.append(f"throttled {counted(throttles, 'time')}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from keyhop.checks import camel
-from keyhop.cli.display import StatusLine, progress_text
+from keyhop.cli.display import StatusLine
 from keyhop.cli.executions import Execution, Executions
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
 from keyhop.cli.fetch import fetch as copy_run
@@ -27,6 +27,7 @@ from keyhop.cli.fleet_view import (
     run_lines,
     run_row,
 )
+from keyhop.cli.following import Beside, Following, nothing_beside
 from keyhop.cli.options import Options
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.printed import Printed
@@ -183,12 +184,14 @@ def follow(
     arn: str,
     quiet: bool = False,
     wait: Callable[[float], object] = time.sleep,
+    beside: Beside = nothing_beside,
 ) -> Execution | None:
     """Show how far an execution is until it ends; None if Ctrl-C has ended the showing before.
 
-    Raises KeyhopError, such as for a network that is gone; the execution goes on all the same.
+    beside: see Following. Raises KeyhopError, such as for a network that is gone; the execution
+    goes on all the same.
     """
-    progress = _Progress(stack)
+    progress = Following(stack, beside)
     try:
         with StatusLine(quiet) as status:
             return executions.follow(arn, lambda seen: progress.show(seen, status), wait)
@@ -202,44 +205,6 @@ def follow(
     except KeyhopError as error:
         name = arn.rpartition(":")[2]
         raise type(error)(f"{error} The run goes on: {come_back(stack, name)}") from error
-
-
-class _Progress:
-    """How far an execution is, in a line."""
-
-    def __init__(self, stack: Stack) -> None:
-        self._stack = stack
-        self._standing: Standing | None = None
-        self._before = (0.0, 0, 0.0)
-
-    def show(self, seen: Execution, status: StatusLine) -> None:
-        """Look at what the run has committed, if the execution is one of EnumerateKeys."""
-        if not seen.machine.endswith(f"-{ENUMERATE_KEYS}"):
-            status.now(seen.status, f"{seen.machine.rpartition('-')[2]}: at work")
-            return
-        is_first = self._standing is None
-        self._standing = standing = self._standing or Standing(self._stack.runs, seen.run)
-        totals = None
-        with suppress(KeyhopError):  # the run itself ends if its files are harmed
-            totals = standing.look()
-        if totals is None or standing.plan is None:
-            status.now("planning", "planning", 0.0)
-            return
-        units, ended = totals.usage.read_units, totals.ended
-        if is_first and seen.run != seen.name:  # what an earlier execution has done
-            self._before = units, ended, seen.seconds
-        units_before, ended_before, seconds_before = self._before
-        elapsed = max(1.0, seen.seconds - seconds_before)
-        segments, gained = standing.plan.segments, ended - ended_before
-        parts = progress_text(
-            totals.keys,
-            units,
-            (units - units_before) / elapsed,
-            (ended, segments),
-            elapsed * (segments - ended) / gained if gained > 0 else None,
-            totals.usage.throttles.total(),
-        )
-        status.now("", parts, ended / segments)
 
 
 def _told(stack: Stack, execution: Execution) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield f"  method    {result['method']}"
     requests = counted(result["requests"], "request")
     yield f"  read      {result['read_units']:,.1f} RRU in {requests}"
-    yield f"  cost      ${cost['total']:.6f}: {_dollars(cost)}"
+    yield f"  cost      ${cost['total']:.6f}: {dollars_text(cost)}"
     yield f"            ({cost['prices']})"
     yield (
         f"  segments  {segments['total']:,}, of {segments['mean_keys']:,.1f} keys, "
@@ -211,12 +211,12 @@ def plan_lines(told: Mapping[str, Any]) -> Iterator[str]:
             f"  would be  {way['read_units']['estimate']:,.1f} RRU in "
             f"{counted(way['requests'], 'request')}, in about {duration(way['seconds'])}"
         )
-    yield f"  cost      ${cost['total']:.6f}: {_dollars(cost)}"
+    yield f"  cost      ${cost['total']:.6f}: {dollars_text(cost)}"
     yield f"            ({cost['prices']})"
     yield f"  this plan read {spent['read_units']:,.1f} RRU: ${spent['dollars']:.6f}"
 
 
-def _dollars(cost: Mapping[str, Any]) -> str:
+def dollars_text(cost: Mapping[str, Any]) -> str:
     """Of each service, and of a check."""
     services = {name: name.replace("_", " ") for name in SERVICES} | {"verify": "check"}
     return ", ".join(f"{said} ${cost[name]:.6f}" for name, said in services.items() if name in cost)

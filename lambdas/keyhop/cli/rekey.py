@@ -40,6 +40,7 @@ units_a_second = number("a number of write units a second, 0 or more", lambda va
 
 days = number("a number of days, 0 or more", lambda value: 0 <= value < math.inf)
 
+lease = number("a number of seconds, from 10 to 60", lambda value: 10 <= value <= 60)
 freeze = number("a number of seconds, from 6 to 20", lambda value: 6 <= value <= 20)
 
 designing = together(
@@ -157,6 +158,13 @@ def plan(**options: Any) -> None:
     option(
         "--adopt",
         help="take NEW as it is: it is there, with these keys and a stream, and empty",
+    ),
+    option(
+        "--lease SECONDS",
+        help="a cutover, and a rollback, begin so long before writes wait; routers look twice or "
+        "more in that time, 10 to 60 (default 30)",
+        type=lease,
+        default=30.0,
     ),
     dry_run,
     shared.yes,

@@ -1,9 +1,11 @@
 """`keyhop rekey cutover` and `rollback`: another table serves."""
 
+import time
 from collections.abc import Iterator, Sequence
 
 from keyhop.cli.confirm import Facts
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
+from keyhop.cli.rekey_outcomes import Stages, serves_line, serving_of
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.dynamodb.client import aws_client, connect
 from keyhop.errors import CannotStart, KeyhopError
@@ -12,6 +14,7 @@ from keyhop.rekey.cutover.assembly import Around, change_of
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.gates import Gate, are_open
 from keyhop.rekey.life_cycle.expiry import follow
+from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import TURNED
 
 GATE_SHUT = DRIFT_FOUND
@@ -38,7 +41,7 @@ def rollback(command: PairCommand) -> int:
 def _change(command: PairCommand, to: Side, act: str) -> int:
     options = command.options
     side = command.side()
-    control = side.control()
+    control, pair = side.control(), side.plan()
     if control.stage == "open" and control.serving == to:
         if not options.dry_run and side.told(TURNED) is not None:
             move_expiry(command)  # which a state machine does not do
@@ -67,14 +70,19 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
             "freezeLimit": getattr(options, "freeze_limit", None),
         }
         wanted = {name: value for name, value in given.items() if value not in (None, False)}
-        status = deployed.run("RekeyCutOver", wanted)
+        status = deployed.run(
+            "RekeyCutOver",
+            wanted,
+            lambda output: (DONE, [serves_line(pair, output["control"], output.get("pause"))]),
+            Stages(pair, side.control, time.monotonic),
+        )
         if status == DONE:
             move_expiry(command)
         return status
     found = change.run()
     if found.action == "done":
         move_expiry(command)
-    command.put_out(found.to_json(), lambda: "\n".join(_end_lines(found)))
+    command.put_out(found.to_json(), lambda: "\n".join(_end_lines(pair, found)))
     return DONE if found.action == "done" else GATE_SHUT if found.action == "refused" else FAILED
 
 
@@ -107,6 +115,7 @@ def _from_here(command: PairCommand, to: Side) -> Change:
         expect=getattr(options, "expect", None),
         freeze_limit=getattr(options, "freeze_limit", None),
         told=lambda step: command.say(f"  {step}"),
+        check=command.check_stop,
     )
 
 
@@ -120,11 +129,11 @@ def _gate_lines(gates: Sequence[Gate]) -> Iterator[str]:
     yield "All gates are open." if not shut else f"{shut} of {len(gates)} gates are shut."
 
 
-def _end_lines(found: Next) -> Iterator[str]:
+def _end_lines(pair: Pair, found: Next) -> Iterator[str]:
+    control = found.control.to_json()
     if found.action == "done":
-        waited = "" if found.pause is None else f"; writes waited for {found.pause:.1f} s"
-        yield f"The {found.control.serving} serves now{waited}."
+        yield serves_line(pair, control, found.pause)
         return
     if found.gates:
         yield from _gate_lines(found.gates)
-    yield f"Called off: the {found.control.serving} serves as before. {found.why}".rstrip()
+    yield f"Called off: {serving_of(pair, control)} serves as before. {found.why}".rstrip()

@@ -4,12 +4,13 @@ Which deployment, the side table remembers from `start --stack` on.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keyhop.cli.exit_status import DONE, INTERRUPTED
 from keyhop.cli.fleet_actions import come_back, follow, new_name, status_of
 from keyhop.cli.fleet_view import printable
+from keyhop.cli.following import Beside, nothing_beside
 from keyhop.cli.options import Options
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.stack import MACHINES, Stack, find_stack
@@ -20,6 +21,8 @@ from keyhop.rekey.cutover.deployed import Deployed as Seen
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.worker.mapping import SETTINGS
 from keyhop.streams.event_source import Mappings
+
+End = Callable[[Any], tuple[int, Sequence[str]]]
 
 FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
 """Outputs of a stack."""
@@ -56,8 +59,13 @@ class Deployed:
             lambda table: look_up(connection, table).stream,
         )
 
-    def run(self, machine: str, given: Mapping[str, Any]) -> int:
-        """Start an execution, and with --follow wait for its end; returns an exit status."""
+    def run(
+        self, machine: str, given: Mapping[str, Any], end: End, beside: Beside = nothing_beside
+    ) -> int:
+        """Start an execution, and with --follow wait for its end; returns an exit status.
+
+        end: makes of its output an exit status, and lines. beside: see Following.
+        """
         options, stack = self._options, self._stack
         if MACHINES[machine] not in stack.outputs:
             raise CannotStart(
@@ -72,15 +80,17 @@ class Deployed:
             if not options.quiet:
                 print(f"keyhop: Started. To follow it: {come_back(stack, name)}", file=sys.stderr)
             return DONE
-        ended = follow(stack, executions, arn, options.quiet)
+        ended = follow(stack, executions, arn, options.quiet, beside=beside)
         if ended is None:
             return INTERRUPTED
-        if not is_text(options.format):
-            put_out(options.format, {"run": name, "status": ended.status, **_of(ended.output)}, str)
+        status, lines = end(ended.output) if ended.has_succeeded else (status_of(ended), ())
+        told = {"run": name, "status": ended.status, **_of(ended.output)}
+        if not is_text(options.format) or (lines and not options.quiet):
+            put_out(options.format, told, lambda: "\n".join(lines))
         if not ended.has_succeeded:
             told_of = f"{printable(ended.error or 'error')}: {printable(ended.cause or '')}"
             print(f"keyhop: {told_of}", file=sys.stderr)
-        return status_of(ended)
+        return status
 
 
 def _of(output: Any) -> Mapping[str, Any]:

@@ -158,6 +158,11 @@ class PairCommand:
         if not options.quiet or not is_text(options.format):
             put_out(options.format, report, text)
 
+    def check_stop(self) -> None:
+        """Raises Stopped after Ctrl-C."""
+        if self.stop.event.is_set():
+            raise Stopped
+
     def all_steps(self, step: Callable[[], Step]) -> Step:
         """Do the next thing until nothing is left to do. Raises Stopped."""
         said, seconds = "", POLL_SECONDS

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from keyhop.cli.confirm import ASK_ABOVE, Facts
@@ -14,6 +15,7 @@ from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import to_json
 from keyhop.rekey.digest import key_digest
+from keyhop.rekey.life_cycle.create import taken
 from keyhop.rekey.plan.lines import example_lines, lines
 from keyhop.rekey.plan.planning import Plan, Planning
 from keyhop.rekey.transform import KeyNames
@@ -45,6 +47,8 @@ def plan(command: PairCommand) -> int:
     with StatusLine(options.quiet) as status:
         status.now("sample", f"reading a sample of {command.table.name} ...")
         found = planning.plan()
+        if why := taken(command.connection, design.pair):
+            found = replace(found, blocks=[*found.blocks, why])
     shown = options.show_keys or (FULL if sys.stdout.isatty() else DIGEST)
     told = {**found.to_json(), "examples": _examples(found, shown)}
     command.put_out(told, lambda: "\n".join([*lines(found), *_shown(found, shown)]))

@@ -1,6 +1,7 @@
 """`keyhop rekey start` and `verify`: the copy and the comparison, here or by a deployment."""
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from keyhop.cli.confirm import Facts
 from keyhop.cli.deployment import Deployment
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND
+from keyhop.cli.rekey_outcomes import compared_lines, copied_lines, cost_line, cost_lines
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.session import job_in, work
 from keyhop.dynamodb.requester import Stopped
@@ -17,12 +19,15 @@ from keyhop.jobs.request import Request
 from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.life_cycle.start import Starting
+from keyhop.rekey.pace import LAG, THROTTLE, pace_of
+from keyhop.rekey.pair import Pair
 from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import DEPLOYMENT
 from keyhop.rekey.template.files import text_of
 from keyhop.scan.item_calls import write_units
 from keyhop.tasks import transform_of
-from keyhop.wording import counted, duration
+from keyhop.wording import duration
 
 ALONE = (
     "No function follows {} here: what was written since the copy began is missing in {}, until "
@@ -63,9 +68,12 @@ def start(command: PairCommand) -> int:
         side.tell(DEPLOYMENT, {"stack": deployed.name})
     command.all_steps(Starting(command.connection, side.plan(), command.followers()).step)
     if command.by_deployment is not None and deployed is not None:
-        return deployed.run("RekeyBackfill", given)
+        end = partial(_copied_there, side.plan())
+        return deployed.run("RekeyBackfill", given, end, lambda: ("", _pace(side)))
     summary = _here(command, parse_backfill(given), "copying", is_sharded=is_sharded)
-    command.put_out(summary, lambda: "\n".join(_copied_lines(command, summary)))
+    counts, examples = summary.get("counts", {}), summary.get("unmappable", ())
+    lines = [*copied_lines(side.plan(), counts, examples), _cost(command, summary)]
+    command.put_out(summary, lambda: "\n".join(lines))
     if deployed is None:
         command.say(ALONE.format(command.table.bare_name, command.to))
     return DONE
@@ -74,7 +82,7 @@ def start(command: PairCommand) -> int:
 def verify(command: PairCommand) -> int:
     """Compare, and repair."""
     options = command.options
-    command.side()
+    pair = command.side().plan()
     given = _without_none(
         {
             "rekey": command.to,
@@ -86,14 +94,38 @@ def verify(command: PairCommand) -> int:
     if not options.no_repair and not options.resume:
         command.confirm(f"compare {command.table.name} and {command.to}, and repair {command.to}")
     if (deployed := command.by_deployment) is not None:
-        return deployed.run("RekeyVerify", given)
+        return deployed.run("RekeyVerify", given, partial(_compared_there, pair))
     summary = _here(command, parse_verify(given), "comparing")
     counts = summary.get("counts", {})
-    command.put_out(summary, lambda: "\n".join(_verified_lines(command, summary)))
+    lines = [*compared_lines(pair, counts), _cost(command, summary)]
+    command.put_out(summary, lambda: "\n".join(lines))
+    return _status_of(counts)
+
+
+def _pace(side: SideTable) -> list[str]:
+    """How far the functions are behind, and what holds the copy back."""
+    lag = side.told(LAG)
+    pace = pace_of(side.told(THROTTLE), lag, time.time())
+    told = [] if lag is None else [f"live writes {lag['seconds']:.1f} s behind"]
+    return [*told, pace.reason] if pace.reason else told
+
+
+def _status_of(counts: Mapping[str, int]) -> int:
     return DRIFT_FOUND if any(counts.get(name) for name in DIFFERENCES) else DONE
 
 
-ALWAYS_SHOWN = ("missing", "surplus", "changed")
+def _copied_there(pair: Pair, output: Mapping[str, Any]) -> tuple[int, list[str]]:
+    return DONE, [*copied_lines(pair, output["outcomes"]), *cost_lines(output["cost"])]
+
+
+def _compared_there(pair: Pair, output: Mapping[str, Any]) -> tuple[int, list[str]]:
+    counts = output["compared"]
+    return _status_of(counts), [*compared_lines(pair, counts), *cost_lines(output["cost"])]
+
+
+def _cost(command: PairCommand, summary: Mapping[str, Any]) -> str:
+    reads, writes = summary.get("read_units", 0.0), summary.get("write_units", 0.0)
+    return cost_line(command.connection.prices, reads, writes)
 
 
 def _here(command: PairCommand, request: Request, state: str, **knowing: Any) -> Mapping[str, Any]:
@@ -135,37 +167,3 @@ def _facts(command: PairCommand) -> Facts:
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _copied_lines(command: PairCommand, summary: Mapping[str, Any]) -> Iterator[str]:
-    counts = summary.get("counts", {})
-    yield f"{counted(sum(counts.values()), 'item')} of {command.table.name} -> {command.to}"
-    for name, count in sorted(counts.items(), key=lambda entry: -entry[1]):
-        yield f"  {name.replace('_', ' '):11} {count:>9,}  {BECAME.get(name, '')}".rstrip()
-    yield _cost(command, summary)
-    for one in summary.get("unmappable", ())[:5]:
-        yield f"  unmappable  {one['key'][:12]} {one['why']}"
-
-
-def _verified_lines(command: PairCommand, summary: Mapping[str, Any]) -> Iterator[str]:
-    counts = summary.get("counts", {})
-    yield f"{command.table.name} and {command.to}, compared"
-    for name, count in {**dict.fromkeys(ALWAYS_SHOWN, 0), **counts}.items():
-        yield f"  {name.replace('_', ' '):17} {count:>9,}"
-    yield _cost(command, summary)
-
-
-def _cost(command: PairCommand, summary: Mapping[str, Any]) -> str:
-    reads, writes = summary.get("read_units", 0.0), summary.get("write_units", 0.0)
-    dollars = command.connection.prices.dollars(reads, writes)
-    return f"  cost        {reads:,.1f} RRU, {writes:,.1f} WRU: ${dollars:,.6f}"
-
-
-BECAME = {
-    "copied": "put",
-    "there": "there already, and newer: left alone",
-    "claimed": "want a place that another item has",
-    "left_out": "left out by the template",
-    "ours": "sentinels of a key index: never copied",
-    "unmappable": "have no form under the other key",
-}

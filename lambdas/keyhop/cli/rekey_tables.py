@@ -26,6 +26,7 @@ def create(command: PairCommand) -> int:
         accepted=options.accept,
         adopt=options.adopt,
         turns_stream_on=True,
+        lease=options.lease,
     )
     if options.dry_run:
         looked = creation.look()

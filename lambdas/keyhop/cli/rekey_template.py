@@ -7,8 +7,9 @@ from keyhop.cli.rekey_pair import PairCommand
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import KeyType
 from keyhop.errors import CannotStart
+from keyhop.jobs.request import TABLE_NAME
 from keyhop.rekey.life_cycle.create import found
-from keyhop.rekey.pair import Pair
+from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.template.files import read
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import Transform
@@ -29,10 +30,21 @@ class Designed:
 def designed(command: PairCommand) -> Designed:
     """Raises CannotStart for what is wrong with the template, in one sentence."""
     options, source = command.options, command.table
+    _check_name(source.bare_name, command.to)
     template, code = read(Path(options.template))
     keys = _keys(command)
     pair = Pair(source.bare_name, command.to, template, code)
     return Designed(pair, keys, load(template, source.space, keys, code, trusted=code))
+
+
+def _check_name(source: str, new: str) -> None:
+    if new == source:
+        raise CannotStart("--to must name another table than the one that is re-keyed.")
+    if not (TABLE_NAME.fullmatch(new) and TABLE_NAME.fullmatch(new + SIDE_SUFFIX)):
+        raise CannotStart(
+            f"{new!r} is no name for the new table: it has 3 to 249 of a-z A-Z 0-9 _ . -, as the "
+            f"side table is called so, with {SIDE_SUFFIX} at its end."
+        )
 
 
 def _keys(command: PairCommand) -> KeySpace:

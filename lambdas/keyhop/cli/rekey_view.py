@@ -7,7 +7,7 @@ from typing import Any
 from keyhop.dynamodb.values import to_json
 from keyhop.jobs.formats import json_text
 from keyhop.rekey.pace import BACKFILL, THROTTLE
-from keyhop.rekey.standing import DEPLOYMENT, MEANS, VERIFIED, Standing
+from keyhop.rekey.standing import DEPLOYMENT, VERIFIED, Standing
 from keyhop.wording import counted, duration
 
 MOST_SHOWN = 10
@@ -15,7 +15,8 @@ MOST_SHOWN = 10
 
 def standing_json(one: Standing, show_keys: bool = False) -> dict[str, Any]:
     """The status, for programs. show_keys: with those of some items."""
-    named = {"collide": _collide(one), "bypassed": _bypassed(one)} if show_keys else {}
+    named = {"collide": _collide(one), "bypassed": _bypassed(one), "without_place": _unmapped(one)}
+    named = named if show_keys else {}
     return {
         **named,
         "source": one.pair.source,
@@ -48,9 +49,8 @@ def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
     if control.serving == "destination":
         serves, follows = follows, serves
     yield f"{one.pair.source} -> {one.pair.destination}: {one.phase}"
-    yield f"  means        {MEANS[one.phase]}"
-    stage = "" if control.stage == "open" else f"; {control.stage}, writes wait"
-    yield f"  serves       {serves}{stage}"
+    yield f"  means        {one.means}"
+    yield f"  serves       {serves}"
     behind = "" if one.lag is None else f", {_seconds(one.lag)} behind"
     is_followed = control.direction is not None and bool(one.figure(DEPLOYMENT))
     yield f"  followed by  {follows if is_followed else 'nobody'}{behind}"
@@ -62,6 +62,9 @@ def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
         for each in _collide(one):
             yield f"               {json_text(each['owner'])} wants {json_text(each['place'])}"
     yield f"  unmappable   {one.unmappable:,}{_reasons(one)}"
+    if show_keys:
+        for each in _unmapped(one):
+            yield f"               {json_text(each['key'])}: {each['why']}"
     yield f"  failures     {one.failed:,}"
     if control.shadow or any(one.shadowed.values()):
         told = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in one.shadowed.items())
@@ -82,6 +85,11 @@ def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
 def _collide(one: Standing) -> list[dict[str, Any]]:
     some = one.claims[:MOST_SHOWN]
     return [{"owner": to_json(each.owner), "place": to_json(each.place)} for each in some]
+
+
+def _unmapped(one: Standing) -> list[dict[str, Any]]:
+    some = one.unmapped[:MOST_SHOWN]
+    return [{"key": to_json(each.key), "why": each.reason} for each in some]
 
 
 def _bypassed(one: Standing) -> list[dict[str, Any]]:

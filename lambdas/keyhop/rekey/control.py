@@ -34,16 +34,19 @@ Direction = Literal["forward", "reverse"]
 Share = Literal["work", "later", "pass"]
 
 LEASE_SECONDS = 30.0
+"""While nothing changes, unless the re-key was created with another one."""
+
 SHORT_LEASE_SECONDS = 2.0
 """From `closing` on, until the change is over."""
 
 _SETTLES: dict[Stage, float] = {
     "open": 0.0,
-    "closing": LEASE_SECONDS,
-    "frozen": SHORT_LEASE_SECONDS,
+    "closing": 1.0,
+    "frozen": 1.0,
     "fenced": 0.0,
-    "turned": SHORT_LEASE_SECONDS,
+    "turned": 1.0,
 }
+"""For how many leases of those who go by what was before a stage is waited for."""
 
 FREEZE_LIMIT_SECONDS = 10.0
 
@@ -68,6 +71,7 @@ class Standing:
 class Control:
     """revision: goes up by one with each change; a change is a swap of it. freeze_limit: seconds
     after which a client that still sees the same frozen revision calls the change off itself.
+    long_lease: seconds, while nothing changes; the same from `create` on, as clients go by it.
     replicating: whether the worker is to work at all (from `start` on, and not while it is paused).
     """
 
@@ -75,6 +79,7 @@ class Control:
     stage: Stage = "open"
     revision: int = 0
     freeze_limit: float = FREEZE_LIMIT_SECONDS
+    long_lease: float = LEASE_SECONDS
     replicating: bool = False
     shadow: float = 0.0
     """Share of reads (0 to 1) that the router also makes on the table that does not serve."""
@@ -84,7 +89,7 @@ class Control:
     @property
     def lease(self) -> float:
         """Seconds for which a read of this item may be gone by, in all."""
-        return LEASE_SECONDS if self.stage == "open" else SHORT_LEASE_SECONDS
+        return self.long_lease if self.stage == "open" else SHORT_LEASE_SECONDS
 
     @property
     def takes_writes(self) -> bool:
@@ -98,7 +103,8 @@ class Control:
         `frozen` comes when nobody goes by `open` any more, `fenced` when nobody goes by `closing`,
         `open` when nobody goes by what was before `turned`.
         """
-        return _SETTLES[self.stage]
+        lease = self.long_lease if self.stage == "closing" else SHORT_LEASE_SECONDS
+        return _SETTLES[self.stage] * lease
 
     @property
     def direction(self) -> Direction | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from keyhop.rekey.control import Control
+from keyhop.rekey.control import Control, Stage
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import LAG, SHADOWED, Claim, Unmapped
@@ -52,7 +52,7 @@ MEANS: Mapping[Phase, str] = {
     "copied": "all items were copied; the two tables were not compared since",
     "verified": "the two tables were equal when they were compared",
     "shadowing": "a share of the reads is made on both tables, and compared",
-    "changing": "a cutover or a rollback is under way: writes wait",
+    "changing": "a cutover or a rollback is under way",
     "cut over": "the new table serves; the old one is kept true to it",
     "paused": "the copy stands still; live writes are followed",
     "ending": "what is Keyhop's is being removed",
@@ -89,15 +89,29 @@ class Standing:
             return "changing"
         if control.serving == "destination":
             return "cut over"
-        if control.shadow > 0:
-            return "shadowing"
+        if copy and copy.get("ended") is None:
+            return self._copying
         if self.is_verified:
-            return "verified"
+            return "shadowing" if control.shadow > 0 else "verified"
         if copy.get("ended") is not None:
             return "copied"
         if not copy and not control.replicating:
             return "created" if self.figures.get(COPIED) is not None else "creating"
+        return self._copying
+
+    @property
+    def _copying(self) -> Phase:
         return "paused" if self.figure(THROTTLE).get("paused") else "copying"
+
+    @property
+    def means(self) -> str:
+        """The phase, in words."""
+        if self.phase == "changing":
+            waits = "reads and writes go on" if self.control.takes_writes else "writes wait"
+            return f"{MEANS['changing']} ({self.control.stage}): {waits}"
+        if self.phase == "copied" and self.differences:
+            return "all items were copied; the two tables differed when they were compared"
+        return MEANS[self.phase]
 
     @property
     def differences(self) -> int | None:
@@ -109,9 +123,13 @@ class Standing:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the last verify of everything left no difference, within a day."""
-        age = self.now - float(self.figure(VERIFIED).get("at", 0))
-        return self.differences == 0 and age < VERIFY_SECONDS
+        """Whether the last verify of everything left no difference, within a day, and began after
+        the copy had ended.
+        """
+        last, copied = self.figure(VERIFIED), self.figure(BACKFILL).get("ended") or 0.0
+        at = float(last.get("at", 0))
+        is_later = float(last.get("began", at)) >= int(copied)
+        return self.differences == 0 and self.now - at < VERIFY_SECONDS and is_later
 
     @property
     def lag(self) -> float | None:
@@ -123,7 +141,11 @@ class Standing:
 
     @property
     def unmappable(self) -> int:
-        """As they are noted now, or as verify has counted them; at least so many."""
+        """As they are noted now, or as verify has counted them; at least so many. After the
+        cutover: that cannot go back.
+        """
+        if self.control.serving == "destination":
+            return len(self.unmapped)
         return max(len(self.unmapped), int(self.figure(VERIFIED).get("unmappable", 0)))
 
     @property
@@ -154,12 +176,11 @@ class Standing:
                 "failure queue: keyhop rekey redrive"
             )
         if self.unmappable:
-            found.append(
-                f"{counted(self.unmappable, 'item')} cannot be mapped: mend them, or the template"
-            )
+            found.append(self._about_unmappables())
         if self.claims:
+            wants = "wants" if len(self.claims) == 1 else "want"
             found.append(
-                f"{counted(len(self.claims), 'item')} want a place that another item has: they "
+                f"{counted(len(self.claims), 'item')} {wants} a place that another item has: they "
                 "collide, or are settled within a minute"
             )
         if self.lag is not None and self.lag > LAG_SECONDS:
@@ -172,6 +193,15 @@ class Standing:
             found.append("shadow reads have found real differences: verify")
         return found
 
+    def _about_unmappables(self) -> str:
+        items = counted(self.unmappable, "item")
+        if self.control.serving == "destination":
+            return f"{items} cannot go back: a rollback would lose them, unless they are mended"
+        if not self.unmapped:
+            when = "when the tables were compared last"
+            return f"{items} could not be mapped {when}: if they are mended, verify again"
+        return f"{items} cannot be mapped: mend them, or the template"
+
     @property
     def todo(self) -> str:
         """The command that comes next, with why."""
@@ -181,11 +211,24 @@ class Standing:
         if self.phase == "cut over":
             return f"{act} ends it after a week or more; keyhop rekey rollback goes back"
         if self.phase == "changing":
-            return f"{act}: it is over within seconds, or goes back by itself"
+            stage = self.control.stage
+            forth, back = ("cutover", "rollback")
+            if self.control.serving == "destination":
+                forth, back = back, forth
+            return _TO_DO_OF_A_CHANGE["frozen" if stage == "fenced" else stage].format(forth, back)
         if self.phase in ("verified", "shadowing") and self.troubles:
             return "see to what is named above; then keyhop rekey cutover --dry-run"
         return act
 
+
+_TO_DO_OF_A_CHANGE: Mapping[Stage, str] = {
+    "closing": "wait half a minute; if whoever makes it is gone: keyhop rekey {0}, again, goes on, "
+    "and keyhop rekey {1} calls it off",
+    "frozen": "wait some seconds; if whoever makes it is gone: keyhop rekey {0}, again, calls it "
+    "off, and so does any router",
+    "turned": "wait some seconds; if whoever makes it is gone: keyhop rekey {1}, again, ends it, "
+    "and so does any router",
+}
 
 _COMMANDS: Mapping[Phase, str] = {
     "creating": "keyhop rekey create, again: it goes on",
@@ -196,6 +239,6 @@ _COMMANDS: Mapping[Phase, str] = {
     "copied": "keyhop rekey verify",
     "verified": "keyhop rekey shadow, then keyhop rekey cutover --dry-run",
     "shadowing": "keyhop rekey shadow with a larger share, or keyhop rekey cutover --dry-run",
-    "changing": "keyhop rekey status",
+    "changing": "",
     "cut over": "keyhop rekey complete",
 }

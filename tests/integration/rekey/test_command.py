@@ -314,6 +314,45 @@ def test_a_wrong_template_is_told_in_a_sentence_and_nothing_is_made(
     assert pairs.destination not in pairs.database.tables()
 
 
+@pytest.mark.parametrize("name", ["", "x y", "ab", "N" * 250, "arn:aws:dynamodb:r:1:table/New"])
+def test_a_name_that_no_new_table_can_have_is_told_by_the_plan(
+    pairs: Pairs, template: Path, name: str
+) -> None:
+    """Beside it the side table must find room for its name."""
+    orders(pairs)
+    pairs.destination = name
+    for action in (("plan",), ("create", "--dry-run"), ("create",)):
+        result = pairs.rekey(*action, "--template", template, "--partition-key", "day")
+        assert (result.status, "3 to 249 of" in result.err) == (2, True), result.err
+
+
+def test_a_table_is_not_planned_into_itself(pairs: Pairs, template: Path) -> None:
+    orders(pairs)
+    pairs.destination = pairs.source
+    result = pairs.rekey("plan", "--template", template, "--partition-key", "day")
+    assert (result.status, "another table" in result.err) == (2, True), result.err
+
+
+def test_a_plan_says_that_the_new_table_is_not_free(pairs: Pairs, template: Path) -> None:
+    planned = ("plan", "--template", template, "--partition-key", "day")
+    made(pairs, template)
+    assert pairs.rekey(*planned).status == 0, "the same again"
+    template.write_text(BY_DAY.replace("{customer}#{order}", "{order}#{customer}"))
+    another = pairs.rekey(*planned)
+    assert (another.status, "holds another plan" in another.out.decode()) == (3, True)
+    assert pairs.rekey("cancel", "--keep-new").status == 0
+    there = pairs.rekey(*planned)
+    assert (there.status, "exists" in there.out.decode()) == (3, True), there.out
+
+
+def test_a_template_that_is_nested_too_deeply_is_told(pairs: Pairs, tmp_path: Path) -> None:
+    orders(pairs)
+    for name in ("deep.json", "deep.yaml"):
+        (tmp_path / name).write_text("[" * 50_000 + "]" * 50_000)
+        result = pairs.rekey("plan", "--template", tmp_path / name)
+        assert (result.status, "is no template" in result.err) == (2, True), result.err
+
+
 def test_a_template_that_is_not_there_is_told(pairs: Pairs, tmp_path: Path) -> None:
     orders(pairs)
     result = pairs.rekey("create", "--template", tmp_path / "none.yaml")
@@ -342,12 +381,12 @@ def test_of_two_items_that_collide_none_is_lost(pairs: Pairs, template: Path) ->
     pairs.database.client.put_item(TableName=pairs.source, Item=both)
     result = pairs.rekey("start")
     assert result.status == 0
-    assert "claimed             1" in result.out.decode()
+    assert "claimed              1" in result.out.decode()
     told = pairs.status()
     assert told["claims"] == 1
     assert "collide" in told["troubles"][0]
     owners = {"other", items[0]["customer"]["S"]}
-    assert not any(one in pairs.rekey("status").out.decode() for one in ('"other"', "wants"))
+    assert not any(one in pairs.rekey("status").out.decode() for one in ('"other"', "wants {"))
     shown = pairs.rekey("status", "--show-keys", "full").out.decode()
     assert any(f'"S":"{one}"' in shown.replace(" ", "") for one in owners)
     assert len(items_of(pairs, pairs.source)) == len(items) + 1

@@ -2,27 +2,30 @@
 
 import random
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event, Lock
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
-from keyhop.errors import GaveUp, KeyhopError
-from keyhop.rekey.control import Direction, Side
-from keyhop.rekey.cutover.assembly import Probe, change_of
+from keyhop.dynamodb.client import Connection
+from keyhop.errors import GaveUp
+from keyhop.rekey.cutover.assembly import Probe
 from keyhop.rekey.cutover.markers import LATE_SECONDS, Markers
 from keyhop.rekey.routing.router import Router
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
-from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.side.table import SideTable, table_request
 
-from testing.databases import Database
+from testing.databases import Database, load
 from testing.marks import prove
 from testing.servers import LOCAL_CREDENTIALS
+from testing.simulation.network import Fate
+from testing.simulation.turns import Turns
 from testing.virtual_time import VirtualClock
-from tests.integration.rekey.worlds import Moments, World
+from tests.integration.rekey.worlds import World
+from tests.unit.rekey.chaos import Chaos
+from tests.unit.rekey.chaos_world import ChaosWorld
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
@@ -156,196 +159,50 @@ def test_boto3_sends_as_ever_while_nothing_has_changed(world: World) -> None:
     assert len(world.items(world.pair.source)) == 1
 
 
-# --- all together, with threads ---
-
-SPEED = 10
-"""Seconds of the test's clock in one: a long lease is three."""
+# --- all together ---
 
 
-FREEZE_LIMIT = 300.0
-"""So that a slow machine, too, comes to an end."""
+class LocalWorld(ChaosWorld):
+    """On DynamoDB Local, whose streams have a shard each."""
+
+    shards = 1
+
+    def __init__(self, database: Database, name: str, chance: random.Random) -> None:
+        self.local = World(database, name)
+        self.local.client.delete_table(TableName=self.local.pair.side)
+        self.local.client.create_table(**table_request(self.local.pair.side))
+        super().__init__(chance)
+        self.pair = self.local.pair
+
+    def made(self) -> Any:
+        return Turns(self.local.streams, self.schedule, self.chance)
+
+    def connection(self, fate: Fate, timeout: float = 0.0) -> Connection:
+        client = Turns(self.local.connection.client, self.schedule, self.chance)
+        return replace(self.local.connection, client=client, clock=self.monotonic)
+
+    def put_first(self, items: Sequence[dict[str, Any]]) -> None:
+        load(self.local.client, iter(items), self.pair.source)
+
+    def records(self, table: str, shard: int, at: int, most: int) -> list[Any]:
+        self.local.epoch = self.time()
+        return self.local.records("forward" if table == self.pair.source else "reverse")
+
+    def items(self, table: str) -> list[dict[str, Any]]:
+        return self.local.items(table)
 
 
-class QuickClock:
-    """Real time, which goes faster; on a slow machine changes are called off, and tried again."""
-
-    def monotonic(self) -> float:
-        return time.monotonic() * SPEED
-
-    def time(self) -> float:
-        return self.monotonic() + 1_000_000_000.0
-
-    def sleep(self, seconds: float, /) -> None:
-        time.sleep(seconds / SPEED)
-
-
-class Ticks(Moments):
-    """What the worker waits by."""
-
-    def __init__(self, clock: QuickClock) -> None:
-        self.clock = clock
-        super().__init__()
-
-    @property  # type: ignore[override]
-    def now(self) -> float:
-        return self.clock.monotonic()
-
-    @now.setter
-    def now(self, _: float) -> None:
-        pass
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.clock.sleep(timeout or 0.0)
-        return False
-
-
-class Traffic:
-    """Writers that count up, readers that see that nothing goes back, a worker each way."""
-
-    def __init__(self, database: Database, name: str, seed: int) -> None:
-        self.clock = QuickClock()
-        self.world = World(database, name, moments=Ticks(self.clock))
-        self.chance = random.Random(seed)
-        self.over = Event()
-        self.lock = Lock()
-        self.floor: dict[str, int] = {}
-        self.acknowledged = self.reads = 0
-        self.refused: list[str] = []
-        self.stale: list[str] = []
-
-    def router(self) -> Router:
-        side = SideTable(self.world.connection, self.world.pair.side, stop=self.world.moments)
-        return Router(side, clock=self.clock)
-
-    def write(self, side: Side, key: str, value: int) -> Callable[[], None]:
-        rest = {"id": {"S": key}, "n": {"N": str(value)}}
-        table, names = self.world.pair.source, {"to": {"S": f"at {key}"}}
-        if side == "destination":
-            table, names = self.world.pair.destination, {"pk": {"S": f"at {key}"}}
-
-        def put() -> None:
-            self.world.client.put_item(TableName=table, Item={**names, **rest})
-
-        return put
-
-    def read(self, side: Side, key: str) -> Callable[[], int]:
-        table, place = self.world.pair.source, {"id": {"S": key}}
-        if side == "destination":
-            table, place = self.world.pair.destination, {"pk": {"S": f"at {key}"}}
-
-        def get() -> int:
-            answer = self.world.client.get_item(TableName=table, Key=place, ConsistentRead=True)
-            return int(answer["Item"]["n"]["N"]) if "Item" in answer else 0
-
-        return get
-
-    def writer(self, key: str) -> None:
-        router, value = self.router(), 0
-        while not self.over.is_set():
-            value += 1
-            try:
-                router.write(
-                    old=self.write("source", key, value), new=self.write("destination", key, value)
-                )
-            except KeyhopError as error:  # of a machine that stands still now and then
-                with self.lock:
-                    self.refused.append(type(error).__name__)
-                continue
-            with self.lock:
-                self.floor[key] = max(self.floor.get(key, 0), value)
-                self.acknowledged += 1
-            time.sleep(self.chance.random() / 10)
-
-    def reader(self, keys: list[str]) -> None:
-        router = self.router()
-        while not self.over.is_set():
-            key = self.chance.choice(keys)
-            with self.lock:
-                least = self.floor.get(key, 0)
-            try:
-                found = router.read(old=self.read("source", key), new=self.read("destination", key))
-            except KeyhopError:
-                continue
-            with self.lock:
-                self.reads += 1
-                if found < least:
-                    self.stale.append(f"{key}: {least}, then {found}")
-                self.floor[key] = max(self.floor.get(key, 0), found)
-            time.sleep(self.chance.random() / 20)
-
-    def worker(self, direction: Direction) -> None:
-        replicator = self.world.replicator(direction)
-        while not self.over.is_set():
-            records = self.world.records(direction)
-            if records:
-                replicator.work(records)
-            time.sleep(0.05)
-
-    def change(self, to: Side) -> Any:
-        return change_of(
-            self.world.connection,
-            self.world.pair.destination,
-            to,
-            self.world.streams,
-            clock=self.clock,
-            freeze_limit=FREEZE_LIMIT,
-        )
-
-    def turn(self, to: Side) -> None:
-        """Until it has come about: what is called off is tried again."""
-        while True:
-            change = self.change(to)
-            change.look = lambda control: []
-            try:
-                found = change.run()
-            except GaveUp:  # the rehearsal, on a slow machine
-                continue
-            print(f"{self.clock.monotonic():.1f} {found.action} {found.why} {found.pause}")
-            if found.action == "done":
-                return
-
-    def run(self, turns: list[Side], writers: int = 3, readers: int = 2) -> None:
-        keys = [f"k{number}" for number in range(writers)]
-        self.world.side.put_plan(self.world.pair)
-        with ThreadPoolExecutor(writers + readers + 3) as pool:
-            running = [pool.submit(self.writer, key) for key in keys]
-            running += [pool.submit(self.reader, keys) for _ in range(readers)]
-            running += [pool.submit(self.worker, way) for way in ("forward", "reverse")]
-            try:
-                for to in turns:
-                    self.turn(to)
-                    time.sleep(0.2)
-            finally:
-                self.over.set()
-            for one in running:
-                one.result()
-
-    def drained(self, direction: Direction) -> None:
-        replicator = self.world.replicator(direction)
-        while records := self.world.records(direction):
-            replicator.work(records)
-
-
-@pytest.mark.parametrize(
-    ("seed", "turns"),
-    [
-        (1, ["destination", "source"]),
-        prove(2, ["destination", "source", "destination"]),
-    ],
-)
+@pytest.mark.parametrize(("seed", "operations", "changes"), [(1, 60, 2), prove(2, 300, 4)])
 def test_no_acknowledged_write_is_lost_and_no_read_goes_back(
-    dynamodb: Database, table_name: str, seed: int, turns: list[Side]
+    dynamodb: Database, table_name: str, seed: int, operations: int, changes: int
 ) -> None:
-    traffic = Traffic(dynamodb, table_name, seed)
-    traffic.run(turns)
-    print(traffic.acknowledged, traffic.reads, traffic.refused)
-    serving = traffic.world.side.control().serving
-    assert serving == turns[-1]
-    assert traffic.stale == []
-    assert traffic.acknowledged > 20
-    lost = {
-        key: least for key, least in traffic.floor.items() if traffic.read(serving, key)() < least
-    }
-    assert lost == {}
-    traffic.drained("forward" if serving == "source" else "reverse")
-    assert traffic.world.here == traffic.world.there
+    world = LocalWorld(dynamodb, table_name, random.Random(seed))
+    chaos = Chaos(world, 50, operations, changes, in_peace=True)
+    chaos.run()
+    assert chaos.wrong == []
+    assert chaos.lost() == {}
+    chaos.at_rest()
+    assert world.side().claims("forward") == []
+    assert chaos.differ() == set()
+    assert chaos.counts["operations"] == operations
+    assert chaos.counts["changes: done"] >= changes

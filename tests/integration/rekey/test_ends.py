@@ -7,9 +7,12 @@ from typing import Any, cast
 import pytest
 from keyhop.cli.rekey_changes import move_expiry
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, RunConflict
+from keyhop.rekey.life_cycle.end import How
 from keyhop.rekey.life_cycle.expiry import follow
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
 from testing.databases import Database
 from testing.marks import prove
@@ -212,6 +215,31 @@ def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
     assert life.side.told("ending") is None
     life.now += 60
     until_done(life.ending("complete").step)
+
+
+@pytest.mark.parametrize("how", ["complete", "cancel"])
+def test_a_marker_that_a_killed_cutover_has_left_is_removed(life: Life, how: How) -> None:
+    """And nothing else: not the note of one whose item is gone, nor an item of somebody's."""
+    life.begin()
+    before = life.looks(life.pair.source)["items"]
+    client, left = life.database.client, {"pk": {"S": "left"}, "sk": {"S": "left"}}
+    theirs = {"pk": {"S": "theirs"}, "sk": {"S": "theirs"}}
+    client.put_item(TableName=life.pair.source, Item={**left, MARKER_ATTRIBUTE: {"S": "one"}})
+    client.put_item(TableName=life.pair.source, Item={**theirs, "x": {"S": "y"}})
+    for marker, table, key in (
+        ("one", life.pair.source, left),
+        ("two", life.pair.source, theirs),
+        ("three", life.pair.destination, {"tenant": {"S": "t"}, "order": {"N": "1"}}),
+        ("four", "a-table-that-is-gone", left),
+    ):
+        life.side.put_marker(marker, {"table": table, "key": to_json(key), "at": life.now})
+    if how == "complete":
+        life.cut_over()
+    until_done(life.ending(how).step)
+    after = client.scan(TableName=life.pair.source)["Items"]
+    assert [one for one in after if one not in before] == [{**theirs, "x": {"S": "y"}}]
+    assert len(after) == len(before) + 1
+    assert client.scan(TableName=life.pair.destination)["Items"] == []
 
 
 def test_neither_end_begins_while_the_serving_table_changes(life: Life) -> None:

@@ -60,6 +60,20 @@ def once(fate: Fate, table: str, operations: set[str] = WRITES) -> Callable[...,
     return choose
 
 
+def test_a_note_that_lands_late_does_not_outlast_its_batch(world: World) -> None:
+    """It was sent again as it had no answer; the first would stand when the batch had ended, and
+    no cutover would ever see an end of it.
+    """
+    replicator, client = faulty(world, once("late", world.pair.side))
+    end = world.moments.now + WAIT_SECONDS
+    world.moments.on_wait = lambda seconds: client.land() if world.moments.now > end - 0.1 else None
+    world.put("s", "d")
+    replicator.work(world.records())
+    if world.moments.now < end:
+        client.land()
+    assert world.side.open_batches("forward") == []
+
+
 def test_a_write_without_an_answer_is_waited_for_and_not_sent_again_before(world: World) -> None:
     """It lands when the source has changed; the second look alone would not have seen it."""
     world.put("s", "d", data="old")

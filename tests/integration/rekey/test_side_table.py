@@ -8,6 +8,7 @@ from keyhop.dynamodb.client import Connection, Endpoint, connect
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.layout import LONGEST_BATCH_SECONDS
 from keyhop.rekey.side.rows import digest
 from keyhop.rekey.side.table import SideTable, table_request
 
@@ -116,11 +117,11 @@ def test_of_those_that_take_a_claim_one_has_it(side: SideTable) -> None:
     assert taken == side.claims("forward")
 
 
-def test_items_without_a_place_are_listed_by_the_digests_of_their_keys(side: SideTable) -> None:
+def test_items_without_a_place_are_listed(side: SideTable) -> None:
     side.unmapped("forward", OWNER, "attribute 'tenant' is missing")
     (one,) = side.all_unmapped("forward")
     assert one.reason == "attribute 'tenant' is missing"
-    assert one.digest == digest(OWNER)
+    assert (one.digest, one.key) == (digest(OWNER), OWNER)
     side.mapped("forward", OWNER)
     assert side.all_unmapped("forward") == []
 
@@ -156,3 +157,19 @@ def test_what_clients_stragglers_and_figures_tell(side: SideTable) -> None:
     side.tell("lag.forward", 1.5)
     assert side.told("verify") == {"differences": 0}
     assert side.all_told("lag.") == {"lag.forward": 1.5}
+
+
+def test_a_note_that_is_older_than_a_batch_can_live_is_of_none_that_is_under_way(
+    connection: Connection, dynamodb: Database, table_name: str
+) -> None:
+    """As one whose request had no answer, and came when whoever sent it had been killed."""
+    dynamodb.client.create_table(**table_request(table_name))
+    moments = [1_000.0]
+    side = SideTable(connection, table_name, now=lambda: moments[-1])
+    side.begin("forward", "shard", "1")
+    moments.append(1_000.0 + LONGEST_BATCH_SECONDS - 1)
+    assert len(side.open_batches("forward")) == 1
+    moments.append(1_000.0 + LONGEST_BATCH_SECONDS)
+    assert side.open_batches("forward") == []
+    assert side.begin("forward", "shard", "1") == 1
+    assert len(side.open_batches("forward")) == 1

@@ -8,7 +8,6 @@ virtual time (testing/simulation): on any machine a run is the same.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from random import Random
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -17,9 +16,9 @@ from keyhop.rekey.control import Direction, Side
 from keyhop.rekey.cutover.assembly import change_of
 from keyhop.rekey.routing.router import Router, WriteUncertain
 
+from testing.simulation.network import Fate, drawn
 from testing.simulation.schedule import Process
-from testing.simulation.streams import records
-from tests.unit.rekey.chaos_world import SHARDS, ChaosWorld, items_of, shares
+from tests.unit.rekey.chaos_world import ChaosWorld
 
 Item = dict[str, Any]
 Record = dict[str, Any]
@@ -30,7 +29,7 @@ READERS = 4
 BATCH = 100
 FREEZE_LIMIT = 15.0
 LONGEST_STALL_SECONDS = 30.0
-LONGEST_PAUSE_SECONDS = 0.8
+LONGEST_PAUSE_SECONDS = 2.0
 """Of a writer."""
 KILL_SECONDS = 5.0
 POLL_SECONDS = 0.25
@@ -46,13 +45,23 @@ APPLICATIONS_FATES = {"answered late": 0.003}
 
 class Chaos:
     """keys: how many there may be. operations: that writers make. changes: of the serving table.
+    in_peace: nobody is killed or stalled, and no request fails.
 
     wrong: what a reader must not have seen. pauses: seconds that each write took.
     """
 
-    def __init__(self, seed: int, keys: int, operations: int, changes: int) -> None:
-        self.chance = Random(seed)
-        self.world = ChaosWorld(self.chance)
+    def __init__(
+        self,
+        world: ChaosWorld,
+        keys: int,
+        operations: int,
+        changes: int,
+        *,
+        in_peace: bool = False,
+    ) -> None:
+        self.world = world
+        self.chance = world.chance
+        self.in_peace = in_peace
         self.keys = [f"k{number}" for number in range(keys)]
         self.share = operations // WRITERS
         self.changes = changes
@@ -70,19 +79,19 @@ class Chaos:
     def run(self) -> None:
         """All of it, until at rest; raises what no part of it may raise."""
         world = self.world
-        for key in self.keys[::2]:
-            self.past[key] = [_item(key, f"at {key}", 0)]
-            world.source.put(_item(key, f"at {key}", 0))
+        first = {key: _item(key, f"at {key}", 0) for key in self.keys[::2]}
+        self.past |= {key: [item] for key, item in first.items()}
+        world.put_first(list(first.values()))
         world.begin()
         ways: tuple[Direction, ...] = ("forward", "reverse")
         actors: list[Callable[[], None]] = [
             *(partial(self._writer, number) for number in range(WRITERS)),
             *(self._reader for _ in range(READERS)),
-            *(partial(self._shard, way, shard) for way in ways for shard in range(SHARDS)),
+            *(partial(self._shard, way, shard) for way in ways for shard in range(world.shards)),
             self._redrive,
-            self._kill,
             self._change,
             self._watch,
+            *([] if self.in_peace else [self._kill]),
         ]
         for actor in actors:
             world.schedule.spawn(actor, Process("chaos"))
@@ -106,13 +115,13 @@ class Chaos:
             self.world.sleep(chance.random() * LONGEST_PAUSE_SECONDS)
             key = chance.choice(mine)
             self._read(router, key)
-            drawn = chance.random()
-            if drawn < 0.25:
+            dice = chance.random()
+            if dice < 0.25:
                 self._write(router, key, None)
-            elif drawn < 0.45:
+            elif dice < 0.45:
                 place = f"{chance.randrange(1_000_000)} of {key}"
                 self._write(router, key, _item(key, place, value))
-            elif drawn < 0.50:
+            elif dice < 0.50:
                 self._contend(router, key, chance.choice(mine), value)
             else:
                 self._write(router, key, _item(key, self._place(key), value))
@@ -122,7 +131,7 @@ class Chaos:
     def _reader(self) -> None:
         router = self._router()
         while not self.over:
-            self.world.sleep(self.chance.random())
+            self.world.sleep(2 * self.chance.random())
             self._read(router, self.chance.choice(self.keys))
 
     def _place(self, key: str) -> str:
@@ -215,7 +224,7 @@ class Chaos:
 
     def _send(self, operation: str, **parameters: Any) -> dict[str, Any]:
         if not hasattr(self, "_application"):
-            fate = shares(self.chance, APPLICATIONS_FATES)
+            fate = self._fate(APPLICATIONS_FATES)
             self._application = self.world.connection(fate, timeout=float("inf"))
         answer: dict[str, Any] = self._application.client.call(operation, **parameters)
         return answer
@@ -227,7 +236,7 @@ class Chaos:
         name = self.world.pair.source if direction == "forward" else self.world.pair.destination
         at, chance = 0, self.chance
         while True:
-            found = records(self.world.tables[name], name, number, at, BATCH)
+            found = self.world.records(name, number, at, BATCH)
             if not found:
                 if self.over and not self.busy:
                     return
@@ -240,7 +249,7 @@ class Chaos:
                 self.world.schedule.spawn(again, Process("chaos"))
                 self.busy += 1
                 self.counts["copied batches"] += 1
-            if chance.random() < 0.005:
+            if chance.random() < 0.005 and not self.in_peace:
                 self.counts["stalls"] += 1
                 self.world.sleep(chance.random() * LONGEST_STALL_SECONDS)
             self._until_worked(direction, found)
@@ -264,7 +273,7 @@ class Chaos:
         outcome: list[str] = []
         while "done" not in outcome:
             process = Process("worker")
-            connection = world.connection(shares(self.chance, WORKERS_FATES))
+            connection = world.connection(self._fate(WORKERS_FATES))
             give_up = partial(self._give_up, direction)
 
             def attempt(connection: Any = connection, give_up: Any = give_up) -> None:
@@ -291,7 +300,7 @@ class Chaos:
     def _kill(self) -> None:
         while not self.over:
             self.world.sleep(KILL_SECONDS)
-            at = self.chance.randrange(2 * SHARDS)  # of the mappings' functions, as many as work
+            at = self.chance.randrange(2 * self.world.shards)  # so not always one that works
             if at < len(self.workers):
                 self.workers[at].is_alive = False
 
@@ -306,14 +315,16 @@ class Chaos:
             self.world.sleep(self.chance.random() * 10)
             serving = side.control().serving
             to: Side = "destination" if serving == "source" else "source"
-            drawn = self.chance.random()
+            dice = self.chance.random()
             process, outcome = Process("coordinator"), list[str]()
             schedule.spawn(partial(self._turn, to, outcome), process)
-            if drawn < 0.3:
+            if self.in_peace:
+                pass
+            elif dice < 0.3:
                 self.world.sleep(self.chance.random() * 60)
                 process.is_alive = bool(outcome)
                 self.counts["killed changes"] += not outcome
-            elif drawn < 0.5:
+            elif dice < 0.5:
                 self.world.sleep(self.chance.random() * 60)
                 control = side.control()
                 if control.stage in ("closing", "frozen", "fenced"):
@@ -331,7 +342,7 @@ class Chaos:
         world = self.world
         try:
             change = change_of(
-                world.connection(shares(self.chance, COORDINATORS_FATES)),
+                world.connection(self._fate(COORDINATORS_FATES)),
                 world.pair.destination,
                 to,
                 world.streams,
@@ -353,6 +364,10 @@ class Chaos:
             if self.world.monotonic() > MOST_SECONDS:
                 raise AssertionError(f"no end: {dict(self.counts)}")
 
+    def _fate(self, of: dict[str, float]) -> Fate:
+        """By the share of requests that each meets."""
+        return lambda operation, request: drawn(self.chance.random(), {} if self.in_peace else of)
+
     # --- at rest ---
 
     def sweep(self) -> None:
@@ -367,7 +382,7 @@ class Chaos:
 
     def lost(self) -> dict[str, Any]:
         """Source items that are not what they may be."""
-        here = {item["id"]["S"]: item for item in items_of(self.world.source).values()}
+        here = {item["id"]["S"]: item for item in self.world.items(self.world.pair.source)}
         return {
             key: (here.get(key), self.may_be(key))
             for key in self.keys
@@ -376,10 +391,11 @@ class Chaos:
 
     def differ(self) -> set[str]:
         """Places that do not have what the source says."""
-        there = {item["pk"]["S"]: item for item in items_of(self.world.destination).values()}
+        pair = self.world.pair
+        there = {item["pk"]["S"]: item for item in self.world.items(pair.destination)}
         wanted = {
             item["to"]["S"]: self.world.transform.forward(item)
-            for item in items_of(self.world.source).values()
+            for item in self.world.items(pair.source)
         }
         return {
             place for place in wanted.keys() | there.keys() if wanted.get(place) != there.get(place)

@@ -1,6 +1,7 @@
 """A re-key in the simulated service: its tables, those who work on it, and the time."""
 
 import random
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from threading import Event
 from typing import Any
@@ -8,15 +9,16 @@ from typing import Any
 from keyhop.dynamodb.client import Connection
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.worker.replicate import GiveUp, Replicator
 
 from testing.rekey_owned import Owned
-from testing.simulation.network import Fate, Network, drawn
+from testing.simulation.network import Fate, Network
 from testing.simulation.schedule import Killed, Pool, Schedule
 from testing.simulation.service import Service, Table
-from testing.simulation.streams import Streams
+from testing.simulation.streams import Streams, records
+
+Item = dict[str, Any]
 
 EPOCH = 1_800_000_000.0
 SHARDS = 3
@@ -43,25 +45,43 @@ class Waiting(Event):
 
 
 class ChaosWorld:
-    """chance: decides all that happens. It is the clock, too."""
+    """chance: decides all that happens. shards: of each stream. It is the clock, too."""
+
+    shards = SHARDS
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.schedule = Schedule(chance)
         self.pair = Pair("source", "to", {})
         self.transform = Owned()
-        self.source = Table(("id",), shards=[[] for _ in range(SHARDS)], now=self.time)
-        self.destination = Table(("pk",), shards=[[] for _ in range(SHARDS)], now=self.time)
-        self.beside = Table(("pk", "sk"))
-        self.tables = {
-            self.pair.source: self.source,
-            self.pair.destination: self.destination,
-            self.pair.side: self.beside,
-        }
-        self.service = Service(self.tables)
-        self.streams = Streams(self.schedule, self.tables)
         self.stop = Waiting(self.schedule)
+        self.streams: Any = self.made()
         self.calm = self.connection(lambda operation, request: "well")
+
+    def made(self) -> Any:
+        """The tables are made; their streams."""
+        keys = {self.pair.source: ("id",), self.pair.destination: ("pk",)}
+        self.tables = {
+            name: Table(key, shards=[[] for _ in range(self.shards)], now=self.time)
+            for name, key in keys.items()
+        }
+        self.tables[self.pair.side] = Table(("pk", "sk"))
+        self.service = Service(self.tables)
+        return Streams(self.schedule, self.tables)
+
+    def put_first(self, items: Sequence[Item]) -> None:
+        """What is in the source before all begins."""
+        for item in items:
+            self.tables[self.pair.source].put(item)
+
+    def records(self, table: str, shard: int, at: int, most: int) -> list[dict[str, Any]]:
+        """Of a table's stream, from one on."""
+        return records(self.tables[table], table, shard, at, most)
+
+    def items(self, table: str) -> list[Item]:
+        """All, as they are."""
+        partitions = self.tables[table].items.values()
+        return [item for partition in partitions for item in partition.values()]
 
     def monotonic(self) -> float:
         return self.schedule.now
@@ -111,14 +131,3 @@ class ChaosWorld:
             pool=self.pool,
             stop=self.stop,
         )
-
-
-def items_of(table: Table) -> dict[str, Any]:
-    """All, by the text of their keys."""
-    found = (item for partition in table.items.values() for item in partition.values())
-    return {key_text(table.key_of(item)): item for item in found}
-
-
-def shares(chance: random.Random, of: dict[str, float]) -> Fate:
-    """Each request meets one of these, by its share."""
-    return lambda operation, request: drawn(chance.random(), of)

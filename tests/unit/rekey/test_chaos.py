@@ -7,8 +7,10 @@ import pytest
 
 from testing.marks import prove, prove_long
 from tests.unit.rekey.chaos import Chaos
+from tests.unit.rekey.chaos_world import ChaosWorld
 
 
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
     ("seed", "keys", "operations", "changes"),
     [
@@ -20,7 +22,7 @@ from tests.unit.rekey.chaos import Chaos
 )
 def test_nothing_is_lost(seed: int, keys: int, operations: int, changes: int) -> None:
     random.seed(seed)  # the waits between attempts
-    chaos = Chaos(seed, keys, operations, changes)
+    chaos = Chaos(ChaosWorld(random.Random(seed)), keys, operations, changes)
     chaos.run()
     print(dict(chaos.counts), f"{chaos.world.monotonic():.0f} s")
     waited = [pause for pause in chaos.pauses if pause > 1]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from keyhop.dynamodb.requester import Stopped
 from keyhop.rekey import control
 from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.change import Change, Next
@@ -40,6 +41,27 @@ def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
     (found,) = world.run(there_and_back)
     assert [one.action for one in found] == ["done"] * 3
     assert world.side.item == Control("destination", "open", 15, replicating=True)
+    assert world.failed == []
+    world.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_shorter_lease_begins_it_sooner_and_loses_nothing(seed: int) -> None:
+    world = World(seed, lag=(0.2, 0.8)[seed % 2])
+    world.side.item = replace(world.side.item, long_lease=10.0)
+
+    def there_and_back() -> list[Next]:
+        world.clock.sleep(1)
+        made = []
+        for to in ("destination", "source"):
+            began = world.clock.monotonic()
+            made.append(world.change(to).run())
+            assert world.clock.monotonic() - began < 30
+            world.clock.sleep(2)
+        return made
+
+    (found,) = world.run(there_and_back)
+    assert [one.action for one in found] == ["done"] * 2
     assert world.failed == []
     world.check()
 
@@ -125,6 +147,31 @@ def test_what_was_called_off_while_it_waited_is_not_begun_again() -> None:
     (found,) = world.run(steps)
     assert found.action == "called off"
     assert [one.stage for one in world.side.history] == ["closing", "open"]
+
+
+@pytest.mark.parametrize("seconds", [5, 30.5, 31.9])
+def test_whoever_stops_it_before_the_turn_calls_it_off_at_once(seconds: float) -> None:
+    """Not first when it has turned, nor by leaving writers to wait until routers have seen it."""
+    world = World()
+    change = world.change("destination")
+    began: list[float] = []
+
+    def check() -> None:
+        if began and world.clock.monotonic() - began[0] >= seconds:
+            raise Stopped
+
+    def run() -> None:
+        began.append(world.clock.monotonic())
+        with pytest.raises(Stopped):
+            change.run()
+        assert world.clock.monotonic() - began[0] < seconds + 1.5
+
+    change.check = check
+    world.run(after(world, 1, run))
+    assert (world.side.item.serving, world.side.item.stage) == ("source", "open")
+    assert [one.stage for one in world.side.history][-1] == "open"
+    assert world.failed == []
+    world.check()
 
 
 @pytest.mark.parametrize("stage", ["closing", "frozen", "fenced"])

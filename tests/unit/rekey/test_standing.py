@@ -29,6 +29,8 @@ def standing(control: Control = WORKING, **more: Any) -> Standing:
 
 FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag", "failures")
 
+SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN, lag=AHEAD)
+
 
 @pytest.mark.parametrize(
     ("one", "phase", "todo"),
@@ -50,8 +52,12 @@ FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag", "failure
             "copied",
             "verify",
         ),
-        (standing(replace(WORKING, shadow=0.1), lag=AHEAD), "shadowing", "larger share"),
-        (standing(replace(WORKING, stage="frozen")), "changing", "back by itself"),
+        (standing(backfill={**COPIED, "ended": None}, verify=CLEAN), "copying", "wait"),
+        (standing(backfill=COPIED, verify={**CLEAN, "began": NOW - 85}), "copied", "verify"),
+        (SHADOWING, "shadowing", "larger share"),
+        (standing(replace(WORKING, shadow=0.1), backfill=COPIED), "copied", "verify"),
+        (standing(replace(Control(), shadow=0.1), copied=[]), "created", "start"),
+        (standing(replace(WORKING, stage="frozen")), "changing", "calls it off"),
         (standing(replace(WORKING, serving="destination")), "cut over", "rollback goes back"),
     ],
 )
@@ -59,6 +65,7 @@ def test_the_phase_and_what_comes_next(one: Standing, phase: Phase, todo: str) -
     assert one.phase == phase
     assert todo in one.todo
     assert phase in MEANS
+    assert one.means
 
 
 def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
@@ -67,7 +74,7 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
         verify=CLEAN,
         lag={"seconds": 300.0, "at": NOW},
         claims=[Claim("forward", {}, {}, NOW, "t")] * 2,
-        unmapped=[Unmapped("d", "it lacks day", NOW)] * 3,
+        unmapped=[Unmapped("d", "it lacks day", NOW, {})] * 3,
         failures={"count": 1},
         stragglers=[{}],
         clients={"r": {"until": NOW, "shadow_real": 1}},
@@ -86,6 +93,46 @@ def test_what_verify_has_left_is_told_as_the_gate_has_it(kind: str, repairs: boo
     gates = gates_of(Seen(WORKING, NOW, verified=told), "destination")
     is_open = {gate.name: gate.is_open for gate in gates}["verified"]
     assert one.is_verified == is_open == repairs
+
+
+@pytest.mark.parametrize("serving", ["source", "destination"])
+def test_writes_wait_in_a_change_only_when_it_is_frozen(serving: Any) -> None:
+    """One that is left in `closing` hurts nobody, and nobody calls it off by himself."""
+    command, opposite = "cutover", "rollback"
+    if serving == "destination":
+        command, opposite = opposite, command
+    closing = standing(replace(WORKING, stage="closing", serving=serving))
+    assert "writes go on" in closing.means
+    assert f"keyhop rekey {command}, again" in closing.todo
+    assert f"{opposite} calls it off" in closing.todo
+    for stage in ("frozen", "fenced"):
+        frozen = standing(replace(WORKING, stage=cast(Any, stage), serving=serving))
+        assert "writes wait" in frozen.means
+        assert f"keyhop rekey {command}, again, calls it off" in frozen.todo
+    turned = standing(replace(WORKING, stage="turned", serving=serving))
+    assert f"keyhop rekey {opposite}, again, ends it" in turned.todo
+
+
+def test_what_was_compared_and_differed_is_not_said_to_be_uncompared() -> None:
+    one = standing(backfill=COPIED, verify={**CLEAN, "contended": 1, "left": 1})
+    assert one.phase == "copied"
+    assert "differed when they were compared" in one.means
+
+
+def test_items_that_are_mended_need_another_verify() -> None:
+    one = standing(backfill=COPIED, verify={**CLEAN, "unmappable": 2})
+    assert one.unmappable == 2
+    (told,) = one.troubles
+    assert told.startswith("2 items could not be mapped when the tables were compared")
+    assert "verify" in told
+
+
+def test_what_cannot_go_back_is_said_to_be_lost_by_a_rollback() -> None:
+    after = replace(WORKING, serving="destination")
+    one = standing(after, unmapped=[Unmapped("d", "no oldPK", NOW, {})], verify={"unmappable": 5})
+    assert one.unmappable == 1, "the last verify was about the other direction"
+    (told,) = one.troubles
+    assert "1 item cannot go back" in told
 
 
 def test_a_lag_that_was_told_long_ago_is_none() -> None:

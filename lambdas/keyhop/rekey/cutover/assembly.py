@@ -54,18 +54,19 @@ def change_of(
     expect: int | None = None,
     freeze_limit: float | None = None,
     told: Callable[[str], None] = lambda step: None,
+    check: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
     chance: random.Random | None = None,
     pool: Callable[[int], Executor] = ThreadPoolExecutor,
     **more: Any,
 ) -> Change:
     """Of the re-key into that table. streams: boto3's client `dynamodbstreams`. accept: that items
-    that cannot be mapped back are lost. expect: how many routers must have reported. more: as of
-    ItemCalls.
+    that cannot be mapped back are lost. expect: how many routers must have reported. check: as of
+    Change. more: as of ItemCalls.
     """
     clock, around = clock or SystemClock(), around or Around()
     more = {"patience": PATIENCE_SECONDS, **more}
-    side = side_table(connection, destination, **more)
+    side = side_table(connection, destination, now=clock.time, **more)
     pair = side.plan()
     serving: Side = "source" if to == "destination" else "destination"
     table = pair.source if serving == "source" else pair.destination
@@ -75,7 +76,7 @@ def change_of(
     def look(control: Control) -> list[Gate]:
         return gates_of(seen_of(side, control, to, clock, around, expect), to, accept)
 
-    return Change(to, side, drain, clock, look, told, freeze_limit)
+    return Change(to, side, drain, clock, look, told, freeze_limit, check)
 
 
 def seen_of(
@@ -90,8 +91,8 @@ def seen_of(
     direction: Direction = "forward" if to == "destination" else "reverse"
     verified = side.told(VERIFY)
     unmappable = len(side.all_unmapped(direction, MOST_LISTED))
-    if to == "destination":
-        unmappable += int((verified or {}).get("unmappable", 0))
+    if to == "destination":  # which a verify counts too
+        unmappable = max(unmappable, int((verified or {}).get("unmappable", 0)))
         unmappable += int((verified or {}).get("irreversible", 0))
     return Seen(
         control=control,

@@ -22,6 +22,9 @@ from keyhop.rekey.cutover.gates import Gate, are_open
 from keyhop.rekey.cutover.markers import Rehearsal
 
 POLL_SECONDS = 0.2
+LOOK_SECONDS = 1.0
+"""Between two looks at whether it is to end."""
+
 MARGIN_SECONDS = 1.0
 """Between the turn's lease and the freeze limit: for the routers' own looks."""
 
@@ -101,7 +104,7 @@ class Next:
 class Change:
     """One of a pair: that `to` serves. look: the gates as they are. told: each step, as it is made.
 
-    drain: of the table that serves now. accept: see gates.gates_of.
+    drain: of the table that serves now. check: raises what ends it before the turn.
     """
 
     to: Side
@@ -111,6 +114,7 @@ class Change:
     look: Callable[[Control], list[Gate]]
     told: Callable[[str], None] = lambda step: None
     freeze_limit: float | None = None
+    check: Callable[[], None] = lambda: None
 
     def dry_run(self) -> Next:
         """The gates; nothing is changed."""
@@ -147,12 +151,12 @@ class Change:
         while True:
             try:
                 found = self.step(last)
+                if found.action != "wait":
+                    return found
+                self._wait(found.seconds)
             except BaseException:
                 self.abort()
                 raise
-            if found.action != "wait":
-                return found
-            self.clock.sleep(found.seconds)
             last = found.to_json()
 
     def abort(self, why: str = "") -> Next:
@@ -196,7 +200,7 @@ class Change:
         try:
             self.told("frozen: writes wait, reads go on")
             deadline = began + _time_to_turn(frozen.freeze_limit)
-            self.clock.sleep(frozen.settle)
+            self._wait(frozen.settle)
             self._drain(frozen, deadline)
             self.told(f"drained after {self.clock.monotonic() - began:.1f} seconds")
             fenced = self._swap(frozen, frozen.fenced())
@@ -230,6 +234,13 @@ class Change:
 
     # --- waits ---
 
+    def _wait(self, seconds: float) -> None:
+        ends = self.clock.monotonic() + seconds
+        self.check()
+        while (left := ends - self.clock.monotonic()) > 0:
+            self.clock.sleep(min(left, LOOK_SECONDS))
+            self.check()
+
     def _unseen(self, markers: Sequence[str]) -> str:
         left = self.drain.unseen(markers)
         return f"{left} of {len(markers)} shards have not shown their marker" if left else ""
@@ -244,7 +255,7 @@ class Change:
         while left := what_is_left():
             if self.clock.monotonic() + POLL_SECONDS >= deadline:
                 raise _Overdue(f"Writes would have waited too long: {left}.")
-            self.clock.sleep(POLL_SECONDS)
+            self._wait(POLL_SECONDS)
         if self.clock.monotonic() >= deadline:
             raise _Overdue("Writes would have waited too long.")
 

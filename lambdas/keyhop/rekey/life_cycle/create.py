@@ -22,7 +22,7 @@ from keyhop.dynamodb.requester import error_code
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import BUSY, Step, Table, ask, look_up, request, update
 from keyhop.errors import CannotStart, RunConflict, TableNotFound
-from keyhop.rekey.control import Control
+from keyhop.rekey.control import LEASE_SECONDS, Control
 from keyhop.rekey.life_cycle.copying import Copying
 from keyhop.rekey.life_cycle.features import ClientOf, gather, ttl_of
 from keyhop.rekey.life_cycle.likeness import VIEW, Likeness, encryption_of, likeness
@@ -40,7 +40,7 @@ NONE_WAS_MADE: Mapping[str, Any] = {"identity": "", "adopted": False}
 class Creation:
     """keys: the destination's. accepted: words of likeness.ACCEPTS. adopt: a destination that is
     there already is taken, if it is empty and has these keys. turns_stream_on: the source's stream,
-    if it is off; else that is refused.
+    if it is off; else that is refused. lease: see Control.long_lease.
     """
 
     connection: Connection
@@ -50,6 +50,7 @@ class Creation:
     accepted: Collection[str] = ()
     adopt: bool = False
     turns_stream_on: bool = False
+    lease: float = LEASE_SECONDS
 
     def look(self) -> Likeness:
         """What would be made; nothing is."""
@@ -91,7 +92,7 @@ class Creation:
                 f"Table {self.pair.destination!r} is another one than was made for this re-key: "
                 "cancel it, and create it with another name."
             )
-        side.swap(None, Control())
+        side.swap(None, Control(long_lease=self.lease))
         if side.told(COPIED) is None and not self._copied(side, source, destination, made):
             return Step(False, "waiting until the destination takes its settings")
         return self._stream_step(side, source)
@@ -238,6 +239,20 @@ def found(connection: Connection, name: str) -> Table | None:
         return look_up(connection, name)
     except TableNotFound:
         return None
+
+
+def taken(connection: Connection, pair: Pair) -> str:
+    """Why the destination's name is not free for this plan; empty if it is."""
+    if found(connection, pair.side) is not None:
+        side = SideTable(connection, pair.side)
+        if side.has_plan() and side.plan() != pair:
+            return f"table {pair.side} holds another plan: cancel that, or name another new table"
+    elif found(connection, pair.destination) is not None:
+        return (
+            f"table {pair.destination} exists: name another new table, or have create adopt it, "
+            "if it is empty"
+        )
+    return ""
 
 
 def has_items(connection: Connection, table: str) -> bool:

@@ -20,6 +20,7 @@ from keyhop.rekey.life_cycle.copying import forget_scaling
 from keyhop.rekey.life_cycle.create import DESTINATION, ENDING, STREAM, found, has_items, waiting
 from keyhop.rekey.life_cycle.expiry import step_towards
 from keyhop.rekey.life_cycle.features import ClientOf, cause_code
+from keyhop.rekey.life_cycle.leftovers import remove_markers
 from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.side.layout import KEYS, TTL, TURNED
@@ -34,10 +35,6 @@ WINDOW_DAYS = 7.0
 
 QUIET_SECONDS = DAY_SECONDS
 """For so long nobody must have written past the router."""
-
-LONGEST_BATCH_SECONDS = 360.0
-"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ: a note that is older is of
-a batch that was killed."""
 
 MOST_NAMED = 5
 
@@ -86,7 +83,14 @@ class Ending:
             step = self._fenced(side, pair)
             if not step.done:
                 return step
-            for do in (self._mappings, self._batches, self._expiry, self._export, self._streams):
+            for do in (
+                self._mappings,
+                self._batches,
+                self._markers,
+                self._expiry,
+                self._export,
+                self._streams,
+            ):
                 step = do(side, pair)
                 if not step.done:
                     return step
@@ -220,11 +224,13 @@ class Ending:
 
     def _batches(self, side: SideTable, pair: Pair) -> Step:
         """A batch that has read the control item before may still write."""
-        oldest = self.now() - LONGEST_BATCH_SECONDS
-        batches = [*side.open_batches("forward"), *side.open_batches("reverse")]
-        if any(batch.at > oldest for batch in batches):
+        if side.open_batches("forward") or side.open_batches("reverse"):
             return Step(False, "waiting for batches that are under way")
         return Step(True, "no batch is under way")
+
+    def _markers(self, side: SideTable, pair: Pair) -> Step:
+        remove_markers(self.connection, side)
+        return Step(True, "no marker is left")
 
     def _expiry(self, side: SideTable, pair: Pair) -> Step:
         attribute = (side.told(TTL) or {}).get("attribute")

@@ -44,6 +44,10 @@ MARKER_ATTRIBUTE = "keyhop-rekey-marker"
 copies or compares it, and it is deleted when it was seen.
 """
 
+LONGEST_BATCH_SECONDS = 360.0
+"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ: a note that is older is of
+a batch that was killed, or of one that has ended: its request had no answer, and came late."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -79,3 +83,4 @@ class Unmapped:
     digest: str
     reason: str
     at: float
+    key: Key

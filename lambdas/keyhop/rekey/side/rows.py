@@ -12,7 +12,7 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import Key, canonical, to_json
-from keyhop.scan.item_calls import ItemCalls, write_units
+from keyhop.scan.item_calls import ItemCalls, Written, write_units
 
 MOST_SORT_KEY_BYTES = 1024
 """Of a sort key (AWS documentation); a longer name of a row is its SHA-256."""
@@ -72,18 +72,28 @@ class Rows(ItemCalls):
         values: Mapping[str, Any] | None = None,
     ) -> Refused | None:
         """None if it was written."""
+        written = self._written(partition, name, row, condition, values)
+        if written.refused is None:
+            return None
+        return Refused(dict(written.old or {}), written.unsure)
+
+    def _written(
+        self,
+        partition: str,
+        name: str,
+        row: Mapping[str, Any],
+        condition: str,
+        values: Mapping[str, Any] | None,
+    ) -> Written:
         item = {**row_key(partition, name), **row}
         size = sum(len(str(value)) for value in row.values())
-        written = self._write(
+        return self._write(
             "put_item",
             write_units(size),
             TableName=self._table,
             Item=item,
             **conditional(condition, values),
         )
-        if written.refused is None:
-            return None
-        return Refused(dict(written.old or {}), written.unsure)
 
     def _delete(
         self, partition: str, name: str, only: tuple[str, Mapping[str, Any]] | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.values import Key, to_json
+from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control, Direction, Side
 from keyhop.rekey.pair import Pair
@@ -126,8 +126,8 @@ class SideTable(Batches, Claims):
     # --- items without a place ---
 
     def unmapped(self, direction: Direction, key: Key, reason: str) -> None:
-        """Note that an item has no form in the other table; its key is noted as a digest."""
-        told = {"reason": reason, "at": self._now()}
+        """Note that an item has no form in the other table."""
+        told = {"reason": reason, "at": self._now(), "key": to_json(key)}
         self._put(f"{of.UNMAPPED}#{direction}", digest(key), {"body": {"S": text_of(told)}})
 
     def mapped(self, direction: Direction, key: Key) -> None:
@@ -137,7 +137,8 @@ class SideTable(Batches, Claims):
     def all_unmapped(self, direction: Direction, most: int | None = None) -> list[Unmapped]:
         """Those noted by the stream's worker; others a backfill or verify finds."""
         rows = self._rows(f"{of.UNMAPPED}#{direction}", most)
-        return [Unmapped(row["sk"]["S"], **body_of(row)) for row in rows]
+        told = [(row["sk"]["S"], body_of(row)) for row in rows]
+        return [Unmapped(name, **{**one, "key": from_json(one["key"])}) for name, one in told]
 
     # --- markers, clients, stragglers, figures ---
 

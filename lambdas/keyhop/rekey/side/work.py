@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from keyhop.dynamodb.values import Key, from_json, to_json
@@ -27,7 +28,7 @@ class Batches(Rows):
     def begin(self, direction: Direction, shard: str, sequence: str) -> int:
         """Note that a batch begins; how often it had begun before (so 0: it was not there).
 
-        If an answer was lost this may tell once too often.
+        If an answer was lost this tells once too often: then it is not removed too early.
         """
         partition, name = f"{of.BEGUN}#{direction}", f"{shard}#{sequence}"
         tries = 0
@@ -35,15 +36,20 @@ class Batches(Rows):
         condition, values = ABSENT, None
         while True:
             row = {**before, **self._batch_row(shard, sequence, tries + 1)}
-            refused = self._put(partition, name, row, condition, values)
-            if refused is None:
-                return tries
-            if not refused.row:  # its end was noted meanwhile
+            written = self._written(partition, name, row, condition, values)
+            if written.refused is None:
+                if not written.unsure or tries:
+                    return tries
+                # One that is under way may take effect when this batch has ended: it has begun.
+                there: Mapping[str, Any] = row
+            else:
+                there = written.old or {}
+            if not there:  # its end was noted meanwhile
                 condition, values = ABSENT, None
                 continue
-            before = {name: refused.row[name] for name in ("suspect",) if name in refused.row}
-            tries = int(refused.row["tries"]["N"])
-            condition, values = "tries = :seen", {":seen": refused.row["tries"]}
+            before = {name: there[name] for name in ("suspect",) if name in there}
+            tries = int(there["tries"]["N"])
+            condition, values = "tries = :seen", {":seen": there["tries"]}
 
     def has_begun(self, direction: Direction, shard: str, sequence: str) -> bool:
         """Whether its note is there, as of one that was killed."""
@@ -90,11 +96,12 @@ class Batches(Rows):
     def open_batches(self, direction: Direction) -> list[Batch]:
         """Those that may be under way."""
         rows = self._rows(f"{of.BEGUN}#{direction}")
-        return [
+        found = (
             Batch(direction, told["shard"], told["sequence"], told["at"], int(row["tries"]["N"]))
             for row in rows
             for told in (body_of(row),)
-        ]
+        )
+        return [one for one in found if self._now() - one.at < of.LONGEST_BATCH_SECONDS]
 
     def _batch_row(self, shard: str, sequence: str, tries: int) -> dict[str, Any]:
         told = {"shard": shard, "sequence": sequence, "at": self._now()}

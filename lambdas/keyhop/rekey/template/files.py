@@ -16,6 +16,8 @@ def read(path: Path) -> tuple[dict[str, Any], str]:
         given = json.loads(text) if path.suffix == ".json" else _of_yaml(text)
     except ValueError as error:
         raise CannotStart(f"{str(path)!r} is no template: {error}.") from error
+    except RecursionError as error:
+        raise CannotStart(f"{str(path)!r} is no template: it is nested too deeply.") from error
     if not isinstance(given, dict):
         raise CannotStart(f"{str(path)!r} is no template: it holds no object with items.")
     file, _, _ = str(given.get("transform", "")).partition(":")

@@ -1,0 +1,68 @@
+"""What a copy, a comparison and a change have come to, as a person is told."""
+
+from dataclasses import replace
+
+from keyhop.cli.rekey_outcomes import Stages, compared_lines, copied_lines, serves_line
+from keyhop.rekey.control import Control
+from keyhop.rekey.pair import Pair
+
+PAIR = Pair("Old", "New", {})
+CONTROL = Control(replicating=True)
+
+
+def test_a_copy_says_what_became_of_each_item() -> None:
+    why = {"key": "0123456789abcdef", "why": "attribute 'day' is missing"}
+    first, *rest = copied_lines(PAIR, {"there": 1, "copied": 2_000, "unmappable": 1}, [why])
+    assert first == "2,002 items of Old -> New"
+    assert rest[0].split() == ["copied", "2,000", "put"]
+    assert "left alone" in rest[1]
+    assert rest[-1].split(maxsplit=2) == ["unmappable", "0123456789ab", why["why"]]
+
+
+def test_a_comparison_names_what_must_not_be_even_if_there_is_none() -> None:
+    first, *rest = compared_lines(PAIR, {"source_items": 5, "destination_items": 5, "equal": 0})
+    assert first == "5 items of Old and 5 of New, compared"
+    assert [line.split()[:2] for line in rest] == [
+        ["missing", "0"],
+        ["surplus", "0"],
+        ["changed", "0"],
+    ]
+
+
+def test_it_says_whether_what_differed_was_put_right() -> None:
+    found = {"missing": 2, "surplus": 1, "in_flight": 4}
+    assert "3 differences left" in [*compared_lines(PAIR, found)][-1]
+    repaired = [*compared_lines(PAIR, {**found, "repaired": 3})]
+    assert "all put right" in repaired[-1]
+    assert any("no difference" in line for line in repaired)
+
+
+def test_a_change_is_told_by_its_stage_and_by_what_is_left_of_it() -> None:
+    control, now = CONTROL, 100.0
+    stages = Stages(PAIR, lambda: control, lambda: now)
+    told = [stages()]
+    control = control.closed()
+    told.append(stages())
+    now += 12.0
+    told.append(stages())
+    control = control.froze()
+    told.append(stages())
+    control = replace(control.fenced().turned())
+    told.append(stages())
+    control = control.opened()
+    told.append(stages())
+    kinds, lines = [kind for kind, _ in told], [line for _, (line,) in told]
+    assert len(dict.fromkeys(kinds)) == 5, "each stage once, and the end"
+    assert "gates" in lines[0]
+    assert lines[1].endswith("30 s left")
+    assert lines[2].endswith("18 s left")
+    assert "writes wait" in lines[3]
+    assert lines[4].startswith("turned: New serves")
+    assert lines[5] == "open: New serves"
+
+
+def test_who_serves_is_named() -> None:
+    assert serves_line(PAIR, {"serving": "destination"}, 4.14) == (
+        "New serves now; writes waited for 4.1 s."
+    )
+    assert serves_line(PAIR, {"serving": "source"}, None) == "Old serves now."
