@@ -198,9 +198,7 @@ class Life:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    "runs", [prove(40), prove(200), pytest.param(1_000, marks=pytest.mark.prove_long)]
-)
+@pytest.mark.parametrize("runs", [prove(200), prove_long(1_000)])
 def test_auto_never_returns_a_partial_list(
     dynamodb: Database,
     table_name: str,
