@@ -3,11 +3,17 @@
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 on_every_database = pytest.mark.parametrize(
     "database", ["dynamodb_local", "dynalite", "stand_in"], indirect=True
 )
 """dynalite too is asked in `make test`, as a second judge of order, cost or index segments."""
+
+
+def few() -> settings:
+    """A tenth of the profile's examples, for a property whose examples take a second each."""
+    return settings(max_examples=settings.default.max_examples // 10)
 
 
 def prove(*values: Any) -> Any:

@@ -28,7 +28,7 @@ from testing.validation import problems_of
 
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile(
-    "new", derandomize=False, deadline=None, print_blob=True, max_examples=1_000
+    "new", derandomize=False, deadline=None, print_blob=True, max_examples=300
 )
 settings.load_profile("same")
 """`same` examples every time, so that a red run is red for everybody; `make prove` draws new ones,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from testing.databases import Database
+from testing.marks import prove
 from tests.docs.pages import PAGES, name_of
 from tests.docs.sessions import (
     AWS,
@@ -31,6 +32,9 @@ NOT_PLAYED: dict[str, str] = {
 }
 """Commands of ```console aws, by their words: why no laptop plays them."""
 
+SHORT = ("README.md", "docs/sharding.md")
+"""Pages that `make test` plays, too."""
+
 PLAYED = [
     page
     for page in PAGES
@@ -38,7 +42,9 @@ PLAYED = [
 ]
 
 
-@pytest.mark.parametrize("page", PLAYED, ids=name_of)
+@pytest.mark.parametrize(
+    "page", [page if name_of(page) in SHORT else prove(page) for page in PLAYED], ids=name_of
+)
 def test_a_page_prints_what_it_shows(page: Path, dynamodb_local_url: str, tmp_path: Path) -> None:
     database, people = Database("dynamodb_local", dynamodb_local_url), Alone()
     text = page.read_text()

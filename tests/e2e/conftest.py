@@ -1,7 +1,9 @@
 """One laptop cloud with the deployed stack for all end-to-end tests.
 
+All are `make prove`'s: what they catch first is the emulator's, CloudFormation's or a right's, and
+`make test` has the same steps in one process (tests/machine.py), the definitions and the rights.
 They run in one worker of pytest-xdist (the group "cloud"), so that there is one of it, and begin
-first: the other worker has all other tests meanwhile.
+first: the others have all other tests meanwhile.
 """
 
 import json
@@ -58,6 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))
+            item.add_marker(pytest.mark.prove)
 
 
 @dataclass

@@ -45,7 +45,6 @@ def newer_version(folder: Path) -> Path:
     return project
 
 
-@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_runs_a_build_and_the_keeper_go_on_under_a_version_that_is_deployed_meanwhile(
     cloud: Cloud, tmp_path: Path

@@ -14,7 +14,6 @@ from testing.key_index_tables import STREAM
 TABLES = ["Small", {"table": "Left", "keyIndex": True}]
 
 
-@pytest.mark.prove
 def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
     cloud: Cloud, tmp_path: Path
 ) -> None:
@@ -47,7 +46,6 @@ def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
     assert [entry["Key"] for entry in kept] == ["runs/r/manifest.json"]
 
 
-@pytest.mark.prove
 def test_a_stack_lets_go_of_no_table_while_its_key_index_stands(
     cloud: Cloud, tmp_path: Path
 ) -> None:

@@ -100,7 +100,6 @@ def names_in(said: str, word: str) -> set[str]:
 NOT_ON_A_LAPTOP = {name for name, check in CHECKS.items() if check.needs in LAPTOP.lacks}
 
 
-@pytest.mark.prove
 @pytest.mark.timeout(1500)
 def test_all_checks_pass_and_nothing_stays(empty_account: Account) -> None:
     """With a stack of its own; each check is made, or skipped by name for what a laptop lacks."""
@@ -126,7 +125,6 @@ INTERRUPTED: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.prove
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("at", sorted(INTERRUPTED))
 def test_an_interruption_cleans_up_and_a_second_one_does_not_hinder_it(
@@ -151,7 +149,6 @@ def test_an_interruption_cleans_up_and_a_second_one_does_not_hinder_it(
         assert "RUNNING" not in account.statuses
 
 
-@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_a_failure_cleans_up(empty_account: Account) -> None:
     """The deployment takes no address of DynamoDB that has a path."""

@@ -46,7 +46,6 @@ def listed(cloud: Cloud, outputs: dict[str, str], table: str) -> list[str]:
     return [key["customer"]["S"] for key in executions.keys(ended.name)]
 
 
-@pytest.mark.prove
 def test_the_example_is_deployed_from_the_wheel_and_lists_the_keys_of_its_own_table(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +67,6 @@ def test_the_example_is_deployed_from_the_wheel_and_lists_the_keys_of_its_own_ta
     own.destroy()
 
 
-@pytest.mark.prove
 def test_the_template_is_deployed_by_two_commands_and_lists_the_keys_of_a_table_by_parameter(
     cloud: Cloud, tmp_path: Path
 ) -> None:

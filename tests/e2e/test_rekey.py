@@ -165,7 +165,6 @@ def _shown(item: Any) -> str:
     return str(sorted(item.items()))
 
 
-@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_there_and_back(
     deployed: Deployed, connection: Connection, bridge: StreamBridge, replicate: Mappings

@@ -12,7 +12,6 @@ from dataclasses import replace
 import pytest
 
 from testing.executions import Executions
-from testing.marks import prove
 from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.recording.proxy import Answer, Request, refusal
 from tests.recording.recorder import SESSION, Fault, Recorder
@@ -174,7 +173,7 @@ def test_a_worker_bears_it_that_step_functions_does_not_tell_the_level(
     assert ended.output["keys"] == len(small)
 
 
-@pytest.mark.parametrize("status", [503, prove(400)])
+@pytest.mark.parametrize("status", [503, 400])
 def test_a_store_that_is_slow_or_down_is_tried_again(
     deployed: Deployed, small: set[str], recorder: Recorder, status: int
 ) -> None:

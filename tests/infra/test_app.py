@@ -130,6 +130,7 @@ def test_tables_of_other_accounts_and_regions_are_left_as_they_are(
     assert table_arn("Flights") in resources
 
 
+@pytest.mark.prove
 def test_two_deployments_in_one_account_do_not_meet():
     one, two = (
         deployed(stack_of({**CONTEXTS["mixed"], "stackName": name}))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from testing.iam.simulator import simulator
+from testing.marks import prove
 from tests.infra import recorded
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.recorded import REKEY, TABLES
@@ -50,7 +51,7 @@ CONTEXTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=CONTEXTS)
+@pytest.fixture(params=["as tested", *map(prove, ("with key attributes", "among others"))])
 def template(request: pytest.FixtureRequest) -> Deployed:
     return deployed(stack_of(CONTEXTS[request.param]))
 

@@ -56,6 +56,7 @@ def run(site: Path, folder: Path, *command: str, **environment: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.prove
 def test_the_stack_of_keyhop_json_is_the_same_as_from_a_checkout(site: Path, tmp_path: Path):
     """With the same code: the hash of the asset stands in the template."""
     context = CONTEXTS["mixed"]
@@ -65,6 +66,7 @@ def test_the_stack_of_keyhop_json_is_the_same_as_from_a_checkout(site: Path, tmp
     assert installed["Resources"] == deployed(stack_of(context)).body["Resources"]
 
 
+@pytest.mark.prove
 def test_the_example_synthesizes_from_the_wheel_with_the_layer_that_pip_makes(
     site: Path, tmp_path: Path
 ):

@@ -108,6 +108,7 @@ def test_a_reservation_is_not_held_twice(scheduled: Deployed):
     assert "ReservedConcurrentExecutions" not in scheduled.function("WalkSegments")
 
 
+@pytest.mark.prove
 def test_the_keeper_may_have_a_reservation(kept: Deployed):
     assert "ReservedConcurrentExecutions" not in kept.function("KeepIndex")
     reserved = deployed(stack_of({**KEPT_CONTEXT, "keeperConcurrency": "12"}))

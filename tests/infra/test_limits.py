@@ -23,6 +23,7 @@ def test_a_deployment_of_a_few_tables_is_far_from_every_quota(context: str):
     limits.check(deployed(stack_of(CONTEXTS[context])).body, 7)
 
 
+@pytest.mark.prove
 def test_forty_tables_with_key_indexes_are_taken(many: Deployed):
     limits.check(many.body, len(MANY))
 

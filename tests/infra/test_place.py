@@ -70,6 +70,7 @@ def test_a_key_index_is_kept_in_the_tables_own_account_and_region(given: str):
     check({"table": given, "keyIndex": True})  # nobody knows where that is deployed
 
 
+@pytest.mark.prove
 def test_the_app_looks_where_the_credentials_are(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", OWN)
     monkeypatch.setenv("CDK_DEFAULT_REGION", "cn-north-1")

@@ -116,6 +116,7 @@ def test_the_table_waits_for_its_database(template: Deployed):
     assert template.body["Outputs"]["GlueTable"]["Value"] == "keys"
 
 
+@pytest.mark.prove
 def test_a_bucket_that_an_earlier_deployment_has_left_is_taken_up():
     """With the record of key indexes: what the tables were like before, and where sentinels are."""
     taken = deployed(stack_of({**CONTEXTS["kept"], "resultsBucket": "keyhop-results-1a2b"}))

@@ -28,6 +28,7 @@ def test_a_read_is_whole_or_not(promised: list[str], found: list[str], wrong: st
     assert fault(promised, found) == wrong
 
 
+@pytest.mark.prove
 def test_the_hot_file_gets_shards_until_all_that_is_wanted_is_written(
     dynamodb: Database, table_name: str
 ) -> None:

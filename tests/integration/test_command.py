@@ -241,6 +241,7 @@ def test_a_plan_tells_what_auto_would_take_whatever_is_asked(
     assert json.loads(result.out)["method"] == "skip"
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("items", [prove(1), prove(2), 5, prove(10)])
 def test_a_plan_of_small_collections_is_close(
     strict: Database, table_name: str, tmp_path: Path, items: int
@@ -341,6 +342,7 @@ def test_an_error_on_the_way_leaves_a_report(
     assert "There is no table" in said["error"]
 
 
+@pytest.mark.prove
 def test_a_stale_item_count_does_not_make_a_large_table_serial(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:

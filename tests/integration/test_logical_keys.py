@@ -315,6 +315,7 @@ def work(store: Directory, url: str, table: str) -> None:
     assert conclude(journal, plan, task_at(connection))[1]["finished"]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("after", [prove(False), True])
 def test_a_crash_at_every_write_changes_nothing(
     strict: Database, table_name: str, tmp_path: Path, after: bool, monkeypatch

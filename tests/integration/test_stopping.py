@@ -18,11 +18,12 @@ from testing.servers import ROOT
 MARK = "KEYHOP_TEST_OF_STOPPING"
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("module", "arguments", "until"),
     [
         ("local.demo", ["laptop"], "$ cdk deploy"),
-        ("local.audit_log", [], "   1 s"),
+        prove("local.audit_log", [], "   1 s"),
         prove("local.demo", ["local"], "DynamoDB Local is up"),
         prove("local.demo", ["laptop"], "Ctrl-C ends the laptop cloud"),
         prove("local.demo", ["demo"], "EnumerateKeys"),

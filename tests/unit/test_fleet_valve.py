@@ -216,7 +216,14 @@ def test_the_first_of_a_fleet_begins_at_once_and_all_within_two_turns() -> None:
 
 @pytest.mark.parametrize(
     ("workers", "at_once"),
-    [(10, True), (10, False), (1_000, True), (1_000, False), (10_000, True), prove(10_000, False)],
+    [
+        (10, True),
+        (10, False),
+        (1_000, True),
+        (1_000, False),
+        prove(10_000, True),
+        prove(10_000, False),
+    ],
 )
 def test_a_fleet_of_any_size_begins_soon(workers: int, at_once: bool) -> None:
     """All at once, or a hundred a second; none gives up.

@@ -14,6 +14,7 @@ from keyhop.scan.page_size import (
     replay,
 )
 
+from testing.marks import prove
 from testing.simulator import (
     LedgerPolicy,
     PublishedPolicy,
@@ -28,6 +29,9 @@ SLACK = 8.0
 """Blocks: the first deposit, and the last page."""
 
 BLOCKS_PER_SEGMENT = 3.0
+
+SLOW = ("1x150", "singles-1%", "log-normal")
+"""Tables that take a second each."""
 
 
 def blocks_of(table: Table, mean: float | None) -> tuple[int, int]:
@@ -105,7 +109,7 @@ def test_surprises_in_size_cost_a_bounded_sum(seed: int, sizes: list[int]) -> No
     assert ours <= 1.1 * published + 2 * DEEPEST_BANK + SLACK
 
 
-@pytest.mark.parametrize("name", list(TABLES))
+@pytest.mark.parametrize("name", [prove(name) if name in SLOW else name for name in TABLES])
 def test_cost_model_tables(name: str) -> None:
     """Read units per key, and cost against the offline optimum, as the benchmark reports them."""
     spec = TABLES[name]

@@ -77,6 +77,7 @@ def test_the_command_needs_six_packages_and_leaves_room_beside_it(metadata: Mess
     ]
 
 
+@pytest.mark.prove
 def test_the_installed_command_lists_keys_without_java_and_node(
     wheel: zipfile.ZipFile, tmp_path: Path
 ):

@@ -27,7 +27,7 @@ def lost_of_a_minute(outcome: Outcome) -> float:
     ("settings", "processes", "lost"),
     [
         (CALCULATED, WRITERS, 0.11),
-        (LOG, WRITERS, 0.06),
+        prove(LOG, WRITERS, 0.06),
         prove(CALCULATED, 1, 0.10),
         prove(LOG, 1, 0.05),
         prove(CALCULATED, 4, 0.10),
@@ -67,6 +67,7 @@ MANY = Way("", settings=CALCULATED, times=0.8, writers=1_200, processes=1_200, s
 """Writers of 0.07 a second each, who begin in the same half second: a spike, and no more."""
 
 
+@pytest.mark.prove
 def test_many_slow_writers_set_off_no_growth_by_a_spike() -> None:
     outcome = burst(MANY)
     assert outcome.throttles > 100

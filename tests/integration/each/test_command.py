@@ -73,6 +73,7 @@ def test_put_into_each_collection_and_taken_back(each: Each, item: str) -> None:
     assert set(each.items()) == {*before, (changed, "#feature")}
 
 
+@pytest.mark.prove
 def test_another_run_puts_nothing_over_what_is_there(each: Each, item: str) -> None:
     keys = {partition for partition, _ in each.items()}
     assert each.report("--put", item, "-o", "one")[0] == 0

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from testing.databases import Database, keyhop
 from testing.key_index_tables import scanned
 
@@ -15,6 +17,7 @@ SLOW, FAST = ("--max-write-rate", "20"), ("--max-write-rate", "2000")
 """So slow that a run that is to be killed does not come to its end on any machine before that."""
 
 
+@pytest.mark.prove
 def test_kill_9_and_resume(dynamodb: Database, table_name: str, tmp_path: Path) -> None:
     dynamodb.collections(table_name, [2] * KEYS)
     dynamodb.fill(

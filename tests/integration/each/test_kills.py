@@ -128,10 +128,10 @@ def features(runs: Runs) -> Counter[str]:
     )
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("guard", "seed"),
-    [(guard, 1) for guard in ("none", "look", "transaction")]
-    + [prove(guard, seed) for guard in ("none", "look", "transaction") for seed in range(2, 8)],
+    [(guard, seed) for guard in ("none", "look", "transaction") for seed in range(1, 8)],
 )
 def test_a_put_and_its_undo_killed_anywhere_count_each_key_once(
     runs: Runs, guard: str, seed: int

@@ -60,6 +60,7 @@ def test_items_are_not_put_where_sharded_tables_would_not_find_them(
     assert all(one["sk"] == {"S": "1"} for one in scanned(dynamodb, table_name))
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("count", [500, prove(100_000)])
 @pytest.mark.timeout(1800)
 def test_many_collections_cost_what_the_guard_says(

@@ -26,6 +26,7 @@ def test_the_check_finds_nothing_to_complain_of_and_its_examples_stay_out_of_the
     assert "examples" not in told["verify"]
 
 
+@pytest.mark.prove
 def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
 ) -> None:
@@ -56,6 +57,7 @@ def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     assert machine.manifest("run")["verify"] == told
 
 
+@pytest.mark.prove
 def test_a_segment_takes_as_many_turns_as_it_needs_but_none_without_a_page(
     machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +87,7 @@ def test_a_segment_takes_as_many_turns_as_it_needs_but_none_without_a_page(
     assert told["surplus"] == 0, "what an earlier turn had read was taken for gone"
 
 
+@pytest.mark.prove
 def test_two_invocations_at_once_check_the_same_segments(
     machine: Machine, strict: Database, table_name: str
 ) -> None:
@@ -103,6 +106,7 @@ def test_two_invocations_at_once_check_the_same_segments(
     assert store.read("verify/2/run.json") is None
 
 
+@pytest.mark.prove
 def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with_it(
     machine: Machine, strict: Database, table_name: str, charged: Scans
 ) -> None:
@@ -157,6 +161,7 @@ def test_a_key_that_is_missing_fails_the_run(
     assert machine.manifest("run")["verify"]["missing"] == 1
 
 
+@pytest.mark.prove
 def test_a_second_check_reads_again_and_an_equal_share_is_the_same_check(
     machine: Machine, strict: Database, table_name: str, charged: Scans
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_run_over_the_limit_is_refused_and_says_what_to_start(dear: Machine) -
     assert output["cost"]["total"] <= again["maxCost"] + 60
 
 
+@pytest.mark.prove
 def test_a_limit_in_the_input_is_above_the_deployments(dear: Machine) -> None:
     dear.max_cost = 1e9
     with pytest.raises(TooExpensive, match=r"maxCost is \$20, as its input says"):
@@ -63,6 +64,7 @@ def test_a_cheap_run_reads_no_more_than_without_a_limit(
     assert with_limit["keys"] == len(SIZES)
 
 
+@pytest.mark.prove
 def test_of_a_run_that_goes_on_only_the_rest_counts(dear: Machine) -> None:
     dear.max_cost = 1e9
     given = {"table": dear.tables[0], "segments": 64}

@@ -17,6 +17,7 @@ from tests.integration.fleet.conftest import SIZES, names
 from tests.machine import WORKER, Machine, failed_now
 
 
+@pytest.mark.prove
 def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
     machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_killed_worker_and_a_late_twin_change_nothing(
     assert names(machine, "run") == Counter(expected)
 
 
+@pytest.mark.prove
 def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     machine: Machine, strict: Database, table_name: str
 ) -> None:

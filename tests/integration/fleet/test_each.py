@@ -92,6 +92,7 @@ def test_keys_of_a_finished_run_are_worked_at_once(
         each.runs.begun("feature-keys")
 
 
+@pytest.mark.prove
 def test_a_step_that_is_made_again_finds_its_own_runs(
     each: Machine, strict: Database, table_name: str
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_step_that_is_made_again_finds_its_own_runs(
     assert each.manifest("feature")["counts"] == {PUT: len(SIZES)}
 
 
+@pytest.mark.prove
 def test_the_names_of_both_runs_are_ids_however_long_the_execution_s_is(
     each: Machine, strict: Database, table_name: str
 ) -> None:
@@ -126,6 +128,7 @@ def test_the_names_of_both_runs_are_ids_however_long_the_execution_s_is(
     assert len(lists) == 2
 
 
+@pytest.mark.prove
 def test_an_index_that_is_not_believed_at_the_end_is_listed_anew_and_then_worked(
     each: Machine, strict: Database, table_name: str
 ) -> None:
@@ -152,6 +155,7 @@ def failed(machine: Machine, state: dict[str, Any], execution: Any) -> str:
     return str(error.value)
 
 
+@pytest.mark.prove
 def test_a_failure_says_what_was_done_what_resumes_and_what_takes_it_back(
     each: Machine, strict: Database, table_name: str
 ) -> None:
@@ -182,6 +186,7 @@ def test_a_failure_says_what_was_done_what_resumes_and_what_takes_it_back(
     assert set(expected) == set(each.shelf)  # type: ignore[attr-defined]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_a_list_is_gone_on_with_and_then_worked(
     each: Machine, strict: Database, table_name: str, is_listed: bool
@@ -201,6 +206,7 @@ def test_a_list_is_gone_on_with_and_then_worked(
     assert each.runs.begun("again")[1].options["keys"] == "feature-keys"
 
 
+@pytest.mark.prove
 def test_a_run_is_not_gone_on_with_to_do_something_else(
     each: Machine, strict: Database, table_name: str
 ) -> None:
@@ -215,6 +221,7 @@ def test_a_run_is_not_gone_on_with_to_do_something_else(
     assert each.start({**given, "resume": "feature"}, "same")["outcomes"] == {PUT: len(SIZES)}
 
 
+@pytest.mark.prove
 def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
     each: Machine, strict: Database, table_name: str
 ) -> None:
@@ -234,6 +241,7 @@ def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
     assert told["each"]["dollars"] == pytest.approx(len(SIZES) * 0.625e-6, abs=1e-6)
 
 
+@pytest.mark.prove
 def test_units_to_write_are_shared_by_the_groups_and_what_some_leave_over_again(
     local: Machine, dynamodb: Database, table_name: str
 ) -> None:

@@ -22,6 +22,7 @@ from keyhop.keys.logical import listed
 from keyhop.storage.local import Directory
 
 from testing.databases import Database, keyhop
+from testing.marks import prove
 from tests.integration.fleet.conftest import SIZES
 from tests.integration.fleet.test_logical import sharded, through
 from tests.machine import Machine
@@ -111,6 +112,7 @@ def test_what_broke_off_goes_on_and_takes_nothing_twice(
     assert asked == [], "all of it is there"
 
 
+@pytest.mark.prove
 def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there_is_told(
     run: Journal, machine: Machine, keys: set[str], tmp_path: Path
 ) -> None:
@@ -128,6 +130,7 @@ def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there
         take(run, tmp_path / "yet-another")
 
 
+@pytest.mark.prove
 def test_a_directory_of_something_else_is_refused(
     run: Journal, machine: Machine, table_name: str, tmp_path: Path
 ) -> None:
@@ -151,11 +154,11 @@ EVIL = b"evil"
     "name",
     [
         "../evil",
-        "parts/../../evil",
-        "/evil",
-        "parts/g00000-s000000-000000000000.jsonl.gz/../../../evil",
+        prove("parts/../../evil"),
+        prove("/evil"),
+        prove("parts/g00000-s000000-000000000000.jsonl.gz/../../../evil"),
         "run.json",
-        ".ssh/authorized_keys",
+        prove(".ssh/authorized_keys"),
     ],
 )
 def test_a_commit_that_names_another_file_is_refused_and_nothing_is_written(
@@ -188,6 +191,7 @@ def test_a_manifest_that_names_another_file_is_refused(
         take(run, tmp_path)
 
 
+@pytest.mark.prove
 def test_objects_with_other_names_among_the_commits_are_passed_over(
     run: Journal, machine: Machine, keys: set[str], tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def test_a_budget_of_units_holds_over_all_groups_and_leftovers_are_shared_out_ag
     assert told["read_units"] <= whole * 1.15
 
 
+@pytest.mark.prove
 def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes_it(
     machine: Machine, strict: Database, table_name: str, charged: Scans
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_plan_reads_a_sample_however_much_a_run_may_read(
     assert units(charged) <= 60
 
 
+@pytest.mark.prove
 def test_a_share_that_pays_for_no_page_is_told(
     machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_worker_that_must_wait_for_others_hands_back(
     assert charged == []
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("described", [True, prove(False)])
 def test_a_budget_holds_with_large_items_and_many_groups(
     machine: Machine,

@@ -23,6 +23,7 @@ from keyhop.jobs.runs import Execution
 from keyhop.keys.request import parse
 
 from testing.databases import Database
+from testing.marks import prove
 from tests.integration.test_logical_keys import in_small_slices, metadata_table, with_shards
 from tests.machine import Machine, passed_on
 
@@ -80,7 +81,7 @@ def parts_of(machine: Machine, run: str = "run") -> Iterator[dict[str, Any]]:
         yield from map(json.loads, content.decode().splitlines())
 
 
-@pytest.mark.parametrize("more", [{}, {"method": "scan"}, {"verifyShare": 0.3}])
+@pytest.mark.parametrize("more", [prove({}), prove({"method": "scan"}), {"verifyShare": 0.3}])
 def test_each_logical_key_once_by_many_workers(
     local: Machine, dynamodb: Database, table_name: str, more: dict[str, Any]
 ) -> None:
@@ -147,6 +148,7 @@ def test_another_separator_and_binary_keys(
     assert listed(machine) == Counter(["/w==", "/18z"])
 
 
+@pytest.mark.prove
 def test_a_run_without_logical_is_as_it_was(
     machine: Machine, strict: Database, table_name: str
 ) -> None:
@@ -172,6 +174,7 @@ def read(machine: Machine, strict: Database, table_name: str) -> tuple[dict[str,
     return state, execution
 
 
+@pytest.mark.prove
 def test_a_finish_that_is_killed_at_any_write_is_done_again(
     machine: Machine, read: tuple[dict[str, Any], Execution], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +241,7 @@ def test_a_finish_that_runs_twice_says_the_same(
     assert first == second
 
 
+@pytest.mark.prove
 def test_a_fold_that_has_no_time_says_so_and_can_be_resumed(
     machine: Machine, read: tuple[dict[str, Any], Execution], table_name: str
 ) -> None:
@@ -256,6 +260,7 @@ def test_a_harmed_fold_is_noticed(machine: Machine, read: tuple[dict[str, Any], 
         finish(machine, *read)
 
 
+@pytest.mark.prove
 def test_a_resume_keeps_what_the_run_was_begun_with(
     machine: Machine, read: tuple[dict[str, Any], Execution], table_name: str
 ) -> None:

@@ -20,7 +20,7 @@ from keyhop.key_index.keeper import keep
 
 from testing.databases import Database
 from testing.key_index_tables import Stream, collections_of
-from testing.marks import prove
+from testing.marks import prove, prove_long
 from tests.integration.key_index.machines import Machines
 from tests.integration.key_index.test_belief import turns_the_stream_off
 
@@ -198,9 +198,7 @@ class Life:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    "runs", [40, prove(200), pytest.param(1_000, marks=pytest.mark.prove_long)]
-)
+@pytest.mark.parametrize("runs", [prove(200), prove_long(1_000)])
 def test_auto_never_returns_a_partial_list(
     dynamodb: Database,
     table_name: str,

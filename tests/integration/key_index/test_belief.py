@@ -9,6 +9,7 @@ from keyhop.checks import InvalidInput
 from keyhop.errors import BudgetSpent, CannotStart
 
 from testing.databases import Database
+from testing.marks import prove
 from tests.integration.key_index.machines import Machines
 
 
@@ -77,14 +78,14 @@ def removes_sentinels_for_a_while(machines: Machines, database: Database, table:
     ("happens", "reason"),
     [
         (takes_key_index_away, "not among those with keyIndex"),
-        (turns_the_stream_off, "stream is off"),
-        (turns_the_stream_off_and_on, "another stream"),
+        prove(turns_the_stream_off, "stream is off"),
+        prove(turns_the_stream_off_and_on, "another stream"),
         (disables_the_mapping, "mapping is Disabled"),
-        (disables_it_for_a_while, "mapping was changed"),
-        (deletes_the_mapping, "no keeper follows"),
-        (breaks_the_keeper, "PROBLEM: Function call failed"),
-        (holds_the_keeper_up, "300 seconds behind"),
-        (fills_the_failure_queue, "2 messages wait"),
+        prove(disables_it_for_a_while, "mapping was changed"),
+        prove(deletes_the_mapping, "no keeper follows"),
+        prove(breaks_the_keeper, "PROBLEM: Function call failed"),
+        prove(holds_the_keeper_up, "300 seconds behind"),
+        prove(fills_the_failure_queue, "2 messages wait"),
         (moves_the_sentinels, "another sort key"),
     ],
 )
@@ -111,7 +112,7 @@ def test_auto_reads_no_index_that_nobody_can_be_seen_to_keep(
 @pytest.mark.parametrize(
     ("happens", "reason"),
     [
-        (disables_the_mapping, "mapping is Disabled"),
+        prove(disables_the_mapping, "mapping is Disabled"),
         (removes_sentinels_for_a_while, "built or removed while it was read"),
     ],
 )
@@ -144,6 +145,7 @@ def test_a_run_that_loses_its_belief_finds_the_keys_without_the_index(
     assert machines.machine.runs.journal(first).manifest() is None
 
 
+@pytest.mark.prove
 def test_an_index_that_was_disbelieved_has_spent_what_it_has_read(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
@@ -160,6 +162,7 @@ def test_an_index_that_was_disbelieved_has_spent_what_it_has_read(
         machines.machine.start({"table": table_name, "segments": 4, "maxReadUnits": 3})
 
 
+@pytest.mark.prove
 def test_an_index_is_read_anyway_if_that_is_asked_for(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:

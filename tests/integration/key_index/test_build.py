@@ -13,6 +13,7 @@ from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
 from testing.databases import Database
 from testing.key_index_tables import STREAM, Stream, collections_of, scanned, table_of
+from testing.marks import prove
 from tests.integration.key_index.machines import Machines
 
 QUICK = {"graceSeconds": 0, "maxWriteRate": 10_000}
@@ -38,8 +39,10 @@ def description(database: Database, table: str) -> dict[str, Any]:
     ("mine", "told"),
     [
         (item("zz", "!keyhop", x={"S": "mine"}), "1 collection has an item of yours with"),
-        (item("zz", "!keyhop", **{MARKER: {"N": "5"}}), "1 collection has an item of yours with"),
-        (item("zz", "later", **{MARKER: {"S": "mine"}}), "an attribute 'keyhop'"),
+        prove(
+            item("zz", "!keyhop", **{MARKER: {"N": "5"}}), "1 collection has an item of yours with"
+        ),
+        prove(item("zz", "later", **{MARKER: {"S": "mine"}}), "an attribute 'keyhop'"),
         (item("zz", "later", **{MARKER: {"N": "5"}}), "an attribute 'keyhop'"),
     ],
 )
@@ -108,6 +111,7 @@ def test_a_delete_demands_the_markers_value(dynamodb: Database, table_name: str)
     assert list(scanned(dynamodb, table_name)) == []
 
 
+@pytest.mark.prove
 def test_drift_that_is_repaired_and_right_when_it_is_looked_at_again_is_believed(
     dynamodb: Database,
     table_name: str,
@@ -128,6 +132,7 @@ def test_drift_that_is_repaired_and_right_when_it_is_looked_at_again_is_believed
     assert machines.machine.start({"table": table_name})["method"] == "index"
 
 
+@pytest.mark.prove
 def test_more_drift_than_is_looked_at_again_remains(
     dynamodb: Database,
     table_name: str,
@@ -145,6 +150,7 @@ def test_more_drift_than_is_looked_at_again_remains(
     assert (audit["drift"], audit["repaired"], audit["remaining"]) == (4, 4, 4)
 
 
+@pytest.mark.prove
 def test_a_plan_counts_every_index_that_a_sentinel_enters(
     dynamodb: Database,
     table_name: str,
@@ -221,6 +227,7 @@ def test_a_number_is_the_same_place_in_all_its_forms(dynamodb: Database, table_n
     assert Sentinel.of(space).place == LEAST_SORT_KEY["N"]
 
 
+@pytest.mark.prove
 def test_a_stream_holds_images_only_if_that_is_asked_for(
     dynamodb: Database,
     table_name: str,
@@ -242,6 +249,7 @@ def test_a_stream_holds_images_only_if_that_is_asked_for(
     assert view == "KEYS_ONLY"
 
 
+@pytest.mark.prove
 def test_a_stream_that_somebody_turned_on_anew_stays_on(
     dynamodb: Database,
     table_name: str,
@@ -257,6 +265,7 @@ def test_a_stream_that_somebody_turned_on_anew_stays_on(
     assert description(dynamodb, table_name)["StreamSpecification"]["StreamEnabled"]
 
 
+@pytest.mark.prove
 def test_one_region_of_a_global_table_writes_sentinels(
     dynamodb: Database,
     table_name: str,

@@ -102,6 +102,7 @@ def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed
     assert "mapping is Disabled" in manifest["reason"]
 
 
+@pytest.mark.prove
 def test_an_index_that_is_being_removed_is_not_read(
     dynamodb: Database,
     table_name: str,

@@ -76,6 +76,7 @@ def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: 
     assert sorted(map(repr, scanned(dynamodb, table_name))) == before
 
 
+@pytest.mark.prove
 def test_a_build_can_be_repeated_and_removed_twice(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_build_can_be_repeated_and_removed_twice(
     assert "there is no key index" in machines.start("remove", {"table": table_name})["skipped"]
 
 
+@pytest.mark.prove
 def test_an_index_that_is_being_removed_is_not_read(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
@@ -141,6 +143,7 @@ def test_builds_audits_and_removals_exclude_each_other(
     assert not any(MARKER in item for item in scanned(dynamodb, table_name))
 
 
+@pytest.mark.prove
 def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
@@ -156,6 +159,7 @@ def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
     assert len(items) == 41
 
 
+@pytest.mark.prove
 def test_a_slow_walk_keeps_to_the_time_of_its_function(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
@@ -180,6 +184,7 @@ def test_a_slow_walk_keeps_to_the_time_of_its_function(
     assert len(lasted) > 2
 
 
+@pytest.mark.prove
 def test_a_stream_that_was_turned_off_and_on_is_followed_again(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
@@ -200,6 +205,7 @@ def test_a_stream_that_was_turned_off_and_on_is_followed_again(
     assert mapping["EventSourceArn"] == told["LatestStreamArn"]
 
 
+@pytest.mark.prove
 def test_a_stream_that_somebody_else_uses_stays_on(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
@@ -215,6 +221,7 @@ def test_a_stream_that_somebody_else_uses_stays_on(
     assert list(machines.lambdas.mappings) == ["theirs"]
 
 
+@pytest.mark.prove
 def test_our_stream_stays_on_for_readers_that_lambda_does_not_know(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:

@@ -68,6 +68,7 @@ def test_build_read_break_audit_remove(
     assert "there is none" in index(dynamodb, "status", table_name).out.decode()
 
 
+@pytest.mark.prove
 def test_a_build_that_is_repeated_writes_nothing(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_sentinels_are_not_put_beside_those_of_another_place(
     assert len(list(scanned(dynamodb, table_name))) == 10
 
 
+@pytest.mark.prove
 def test_an_index_that_somebody_has_deleted_leaves_no_sentinel_behind(
     dynamodb: Database, table_name: str
 ) -> None:
@@ -193,6 +195,7 @@ def test_items_with_the_marker_attribute_are_refused(dynamodb: Database, table_n
     assert "have an attribute 'keyhop'" in refused.err
 
 
+@pytest.mark.prove
 def test_a_refused_build_names_what_stands_in_its_way(
     dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +296,7 @@ def test_another_index_of_that_name_is_refused(dynamodb: Database, table_name: s
     assert "another shape" in refused.err
 
 
+@pytest.mark.prove
 def test_a_plan_says_what_a_build_costs_and_writes_nothing(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER, Sentinel
 
 from testing.databases import Database
 from testing.key_index_tables import Stream, drift, scanned, table_of
+from testing.marks import prove
 from tests.integration.key_index.machines import BUCKET, Machines
 from tests.unit.invocations import Context
 
@@ -67,6 +68,7 @@ def kept(keeper: Callable[..., Any], stream: Stream) -> None:
         assert keeper(records) == {"batchItemFailures": []}
 
 
+@pytest.mark.prove
 def test_the_keeper_starts_no_second_sentinel_per_collection(
     dynamodb: Database, table_name: str, built: Sentinel, keeper: Callable[..., Any]
 ) -> None:
@@ -93,7 +95,7 @@ def test_without_a_record_the_keeper_goes_by_the_context(
     assert places_of(dynamodb, table_name) == {OTHER}
 
 
-@pytest.mark.parametrize("listed_by", ["name", "arn"])
+@pytest.mark.parametrize("listed_by", [prove("name"), "arn"])
 def test_a_table_is_the_same_by_its_name_and_by_its_arn(
     dynamodb: Database, table_name: str, machines: Machines, listed_by: str
 ) -> None:
@@ -119,7 +121,7 @@ def test_a_table_is_the_same_by_its_name_and_by_its_arn(
 @pytest.mark.parametrize(
     ("damage", "error"),
     [
-        (lambda store: store.replace(ENTRY, b"{"), BrokenPromise),
+        prove(lambda store: store.replace(ENTRY, b"{"), BrokenPromise),
         (lambda store: store._client.delete_object(Bucket=BUCKET, Key="x"), None),
         (lambda store: _drop(store._client), CannotStart),
     ],
@@ -153,6 +155,7 @@ def _drop(s3: Any) -> None:
     s3.delete_bucket(Bucket=BUCKET)
 
 
+@pytest.mark.prove
 def test_a_build_and_an_audit_are_refused_and_a_removal_goes_by_the_record(
     dynamodb: Database, table_name: str, machines: Machines, built: Sentinel
 ) -> None:
@@ -165,7 +168,7 @@ def test_a_build_and_an_audit_are_refused_and_a_removal_goes_by_the_record(
     assert len(list(scanned(dynamodb, table_name))) == 40
 
 
-@pytest.mark.parametrize("on_record", [True, False])
+@pytest.mark.parametrize("on_record", [prove(True), False])
 def test_a_deploy_during_an_audit_moves_no_sentinel(
     dynamodb: Database, table_name: str, machines: Machines, built: Sentinel, on_record: bool
 ) -> None:
@@ -186,6 +189,7 @@ def test_a_deploy_during_an_audit_moves_no_sentinel(
     assert entry.place == built
 
 
+@pytest.mark.prove
 def test_a_removal_says_that_rows_are_left_elsewhere(
     dynamodb: Database, table_name: str, machines: Machines, built: Sentinel
 ) -> None:

@@ -84,6 +84,7 @@ def test_keys_are_listed_without_those_that_only_a_sentinel_has_left(
     assert "10 collections with no item but a sentinel of the key index" in result.err
 
 
+@pytest.mark.prove
 def test_a_fleet_and_its_check_go_the_same_way(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_fleet_and_its_check_go_the_same_way(
         assert (checked["verify"]["surplus"], checked["verify"]["keys"]) == (1, 19)
 
 
+@pytest.mark.prove
 def test_the_record_tells_where_sentinels_are_when_the_index_is_gone(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
@@ -164,6 +166,7 @@ def test_left_over_sentinels_are_recognised_by_their_place_and_marker(
     assert plan["keys"]["low"] <= 60 <= plan["keys"]["high"]
 
 
+@pytest.mark.prove
 def test_a_fleet_recognises_left_over_sentinels(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +189,7 @@ def test_a_fleet_recognises_left_over_sentinels(
         assert (result["keys"], result["leftOut"]) == (200, 100)
 
 
+@pytest.mark.prove
 def test_a_table_without_sentinels_is_asked_for_them_by_the_first_look_alone(
     strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +247,7 @@ def test_logical_keys_go_the_same_way(database: Database, table_name: str, tmp_p
             assert "2 logical keys" in result.err
 
 
+@pytest.mark.prove
 def test_what_it_costs(strict: Database, stand_in: StandIn, table_name: str) -> None:
     """Each collection's first page reads the sentinel and one item more, in one request.
 

@@ -85,6 +85,7 @@ def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTable
     assert machine.start({"rekey": rekey.pair.destination})["compared"]["missing"] == 0
 
 
+@pytest.mark.prove
 def test_a_backfill_that_failed_is_gone_on_with_and_counts_each_item_once(
     machine: Machine, rekey: RekeyTables
 ) -> None:

@@ -197,6 +197,7 @@ def test_old_records_are_not_believed(world: World) -> None:
     assert replicator.take_usage().write_units == 1 + 2 + 1, "one write, a note, and the lag"
 
 
+@pytest.mark.prove
 def test_a_change_costs_one_write_and_one_look(world: World) -> None:
     """The bar: at most 1.02 WRU and 1.1 RRU for each key of the destination, of 1 KB, in batches of
     100; the passive direction's share is in it."""

@@ -158,6 +158,7 @@ def grown(setup: Setup, table: ShardedTable, key: str) -> None:
         known = table.writer.throttle_tracker.pass_on({"S": key}, known)
 
 
+@pytest.mark.prove
 def test_growth_dies_between_any_two_requests(dynamodb: Database, table_name: str) -> None:
     with sharded(dynamodb, table_name) as setup:
         setup.client = dynamodb_client(Endpoint(url=dynamodb.url))  # past the model

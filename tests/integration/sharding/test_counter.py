@@ -446,6 +446,7 @@ def hot(dynamodb: Database, table_name: str) -> Iterator[tuple[Any, ShardedCount
         yield setup, ShardedCounter(setup.table(settle_seconds=2.0, patience=120))
 
 
+@pytest.mark.prove
 def test_a_counter_grows_by_throttles(hot: tuple[Any, ShardedCounter]) -> None:
     setup, counter = hot
     clock, end = setup.clock, setup.clock.monotonic() + 20

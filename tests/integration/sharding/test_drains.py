@@ -6,6 +6,7 @@ import pytest
 from keyhop.sharding.drain import Drain, DrainStep, Next
 
 from testing.databases import Database
+from testing.marks import prove
 from tests.integration.sharding.single import Place
 from tests.integration.sharding.tables import KEY, Setup, in_time, sharded
 
@@ -69,11 +70,8 @@ def test_what_others_have_changed_since_was_not_seen(place: Place) -> None:
     assert (step.action, step.seconds, step.shards.phase) == (Next.WAIT, 5.0, "steady")
 
 
-OLD_ITEMS = 800
-
-
-def drained_beside(setup: Setup, writes: float) -> tuple[DrainStep, int, int]:
-    """A drain to one shard, while others write; its last step, late writes, and all of them."""
+def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, int, int]:
+    """A drain of so many old items, while others write; its last step, late writes, and all."""
     clock = setup.clock
     log = setup.table(placement="random", append_only=True, settle_seconds=2.0, patience=120)
     known = log.metadata.of({"S": KEY}, register=True)
@@ -83,7 +81,7 @@ def drained_beside(setup: Setup, writes: float) -> tuple[DrainStep, int, int]:
         clock.sleep(2.0)
         known = log.metadata.change({"S": KEY}, known, known.shards.advanced(clock.time()))
     for shard in range(1, 5):
-        for first in range(0, OLD_ITEMS // 4, 25):
+        for first in range(0, old // 4, 25):
             keys = [{"path": f"{KEY}_{shard}", "at": f"{shard} {first + n}"} for n in range(25)]
             items = [{name: {"S": text} for name, text in key.items()} for key in keys]
             setup.database.client.batch_write_item(
@@ -117,23 +115,25 @@ def drained_beside(setup: Setup, writes: float) -> tuple[DrainStep, int, int]:
     return done[0], late, len(waited)
 
 
+@pytest.mark.parametrize("old", [200, prove(800)])
 def test_a_drain_does_not_call_itself_off(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch, old: int
 ) -> None:
     """Eight movers could fill the target; they yield, and what they cause is no heat."""
     with sharded(dynamodb, table_name, rate=100.0) as setup:
         in_time(setup.clock, monkeypatch)
-        step, late, writes = drained_beside(setup, writes=50.0)
+        step, late, writes = drained_beside(setup, writes=50.0, old=old)
         assert (step.action, step.shards.readable) == (Next.DONE, 1)
         assert late < 0.05 * writes
         assert set(setup.model.by_key(setup.name)) >= {f"{KEY}_{n}" for n in range(1, 5)}
 
 
+@pytest.mark.prove
 def test_a_key_that_gets_hot_while_it_is_drained_calls_it_off(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with sharded(dynamodb, table_name, rate=100.0) as setup:
         in_time(setup.clock, monkeypatch)
-        step, _, _ = drained_beside(setup, writes=200.0)
+        step, _, _ = drained_beside(setup, writes=200.0, old=800)
         assert step.action is Next.CALLED_OFF
         assert step.shards.readable >= 4

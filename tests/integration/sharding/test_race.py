@@ -20,6 +20,7 @@ ROUNDS = 3
 THREADS = 20
 
 
+@pytest.mark.prove
 def test_of_twenty_processes_one_adds_a_shard(dynamodb: Database, table_name: str) -> None:
     with sharded(dynamodb, table_name) as setup:
         placement = setup.table().metadata.agreed

@@ -17,6 +17,8 @@ from keyhop.rekey.plan.judgement import hot_keys, index_question
 from keyhop.rekey.plan.trial import Trial, estimated
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
 
+from testing.marks import few
+
 TERABYTE = 1e12
 
 
@@ -83,6 +85,7 @@ def test_estimates_of_collisions_are_right_on_average_and_their_limits_hold() ->
     assert held >= 190
 
 
+@few()
 @given(st.lists(st.integers(0, 40), max_size=300))
 def test_a_tally_counts_every_pair(places: list[int]) -> None:
     with tally() as counted:

@@ -87,6 +87,7 @@ def after(steps: Steps, state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
+@pytest.mark.prove
 def test_a_candidate_key_is_judged(reports: Reports) -> None:
     reports.run("candidate", candidates=["PK={sk}"], stream=60)
     drawn = json.loads(reports.object("runs/candidate/report.json"))

@@ -5,12 +5,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator
 from keyhop.report.estimate import Estimate
 from keyhop.report.findings import Report
 from keyhop.report.pages.document import SCHEMA, ReportJson, to_json
 
+from testing.marks import few
 from testing.schemas.catalogue import FOLDER
 from testing.schemas.shapes import of_output
 from testing.schemas.watch import faults
@@ -32,7 +33,7 @@ def test_a_report_is_as_published_and_has_nothing_else() -> None:
     assert document["schema"] == SCHEMA
 
 
-@settings(max_examples=25)  # each is large
+@few()
 @given(reports())
 def test_any_report_is_as_published(made: Report) -> None:
     document = written(made)

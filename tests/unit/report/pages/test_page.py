@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from keyhop.report.findings import Evidence, Finding, Report
 from keyhop.report.pages.colours import DARK, LIGHT, PALETTES
 from keyhop.report.pages.document import to_json
@@ -16,6 +16,7 @@ from keyhop.report.pages.pictures import key_map
 from keyhop.report.pages.svg.poster import poster
 from keyhop.report.pages.widget import MOST, widget
 
+from testing.marks import few
 from tests.unit.report.pages.example import AT, FINDINGS, report
 from tests.unit.report.pages.made import HOSTILE, reports
 
@@ -118,7 +119,7 @@ def test_the_page_is_small_however_much_there_is_to_show() -> None:
     assert f"And {200 - MOST_EVIDENCE} more, in the JSON." in html
 
 
-@settings(max_examples=25)  # each is large
+@few()
 @given(reports())
 def test_no_text_of_a_user_becomes_markup(made: Report) -> None:
     check(page(made), ELEMENTS | PAGE_ELEMENTS)

@@ -1,10 +1,11 @@
 """The terminal's summary: the worst first, one line each, and what to do next."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from keyhop.report.findings import Finding, Price, Report
 from keyhop.report.pages.text import LEAST_ROOM, fitting, summary, tally
 
+from testing.marks import few
 from tests.unit.report.pages.example import FINDINGS, report
 from tests.unit.report.pages.made import reports
 
@@ -110,7 +111,7 @@ def test_the_tally() -> None:
     assert tally(()) == "nothing found"
 
 
-@settings(max_examples=25)  # each is large
+@few()
 @given(reports())
 def test_no_text_of_a_user_steers_the_terminal(made: Report) -> None:
     for line in summary(made, 80):
