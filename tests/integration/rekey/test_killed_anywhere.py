@@ -15,16 +15,16 @@ from keyhop.dynamodb.client import Connection
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Options, Task, Tasks
+from keyhop.jobs.task import Tasks
 from keyhop.rekey.backfill import CLAIMED, COPIED, THERE
-from keyhop.rekey.compare.task import VerifyTask
-from keyhop.rekey.request import parse_backfill, parse_verify
-from keyhop.storage.local import Directory
+from keyhop.rekey.request import digests_of, parse_backfill, parse_verify, with_digests
+from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
 from testing.databases import Database
 from testing.marks import prove
 from testing.rekey_pairs import ByTenant, RekeyTables, create, order, transform_of
+from testing.rekey_tasks import verifying as tasks_of_a_verify
 from tests.integration.crashing import CrashingStore
 from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.test_failures_of_others import worker_of
@@ -119,10 +119,10 @@ class OnePage:
 
 @dataclass
 class Runs:
-    """Of one job on one pair, each in a directory of its own."""
+    """Of one job on one pair. requests: the runs that it is made of, by their directories."""
 
-    request: Request
-    tasks: Tasks
+    requests: Mapping[str, Request]
+    tasks_of: Callable[[Callable[[str], Journal]], Tasks]
     connection: Connection
     rekey: RekeyTables
     path: Path
@@ -131,15 +131,21 @@ class Runs:
         """A new run, or on with it: its summary."""
         client = DoomedClient(self.connection.client, doom, self.rekey.pair.destination)
         connection = replace(self.connection, client=client)
-        self.path.mkdir(exist_ok=True)
-        store = DoomedStore(self.path, doom)
-        job = LocalJob(self.request, self.tasks, connection, Journal(store))
-        job.prepare()
-        job.begin()
-        job.group.pages = OnePage(job.group.pages)  # type: ignore[union-attr]
-        job.group.most_threads = 1  # type: ignore[union-attr]
-        assert job.work()
-        return job.finish()[1]
+        tasks = self.tasks_of(lambda run: Journal(DoomedStore(Path(run), doom)))
+        summary: Mapping[str, Any] = {}
+        for folder, request in self.requests.items():
+            path = self.path / folder
+            path.mkdir(parents=True, exist_ok=True)
+            if Journal(Directory(path)).manifest():
+                continue
+            job = LocalJob(request, tasks, connection, Journal(DoomedStore(path, doom)))
+            job.prepare()
+            job.begin()
+            job.group.pages = OnePage(job.group.pages)  # type: ignore[union-attr]
+            job.group.most_threads = 1  # type: ignore[union-attr]
+            assert job.work()
+            summary = job.finish()[1]
+        return summary
 
     def killed(self, every: int, before: Callable[[], object]) -> Iterator[Mapping[str, Any]]:
         """Killed at each moment, gone on with; what it has come to each time.
@@ -176,7 +182,8 @@ def test_a_backfill_repeats_one_slice_at_most(
     rekey.put([{**order(1), "pk": {"S": "another"}}])  # wants a place that is taken
     asked = parse_backfill({"rekey": rekey.pair.destination, "maxWriteRate": 1e6})
     request = replace(asked, segments=SEGMENTS)
-    runs = Runs(request, tasks_of(transform_of=transform_of), connection, rekey, tmp_path / "run")
+    tasks = tasks_of(transform_of=transform_of)
+    runs = Runs({"": request}, lambda journal_of: tasks, connection, rekey, tmp_path / "run")
 
     def before() -> None:
         for partition, sort in rekey.copied():
@@ -192,13 +199,15 @@ def test_a_backfill_repeats_one_slice_at_most(
 
 
 def verifying(rekey: RekeyTables, connection: Connection, path: Path, **given: Any) -> Runs:
-    def made(connection: Connection, options: Options) -> Task:
-        return VerifyTask(
-            connection, options, transform_of, wait=lambda seconds: None, pauses=(0.0, 0.0)
-        )
-
     request = parse_verify({"rekey": rekey.pair.destination, **given})
-    return Runs(request, {"rekey_verify": made}, connection, rekey, path)
+    second = with_digests(request, str(path / DIGESTS))
+    return Runs(
+        {DIGESTS: digests_of(request), "": second},
+        lambda journal_of: tasks_of_a_verify(journal_of, transform_of),
+        connection,
+        rekey,
+        path,
+    )
 
 
 @EVERY
