@@ -13,6 +13,7 @@ from keyhop.rekey import control
 from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.gates import Gate
+from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.routing.lease import View
 
 from testing.marks import prove
@@ -227,6 +228,22 @@ def test_a_shut_gate_changes_nothing() -> None:
     (found,) = world.run(change.run)
     assert found.action == "refused"
     assert world.side.history == []
+
+
+def test_claims_that_a_batch_would_settle_do_not_shut_it_out_of_a_quiet_table() -> None:
+    """Whoever has noted them was killed, and no batch comes: the rehearsal's markers bring one."""
+    world = World()
+    change = world.change("destination")
+    rehearse, rehearsed = change.drain.prepare, list[Rehearsal]()
+
+    def prepare() -> Rehearsal:
+        rehearsed.append(rehearse())
+        return rehearsed[-1]
+
+    change.drain.prepare = prepare
+    change.look = lambda control: [Gate("claims", bool(rehearsed), "1 item wants a place", "look")]
+    (found,) = world.run(change.run)
+    assert (found.action, len(rehearsed)) == ("done", 1)
 
 
 def test_a_dry_run_changes_nothing() -> None:

@@ -183,11 +183,14 @@ class Change:
     # --- steps ---
 
     def _close(self, control: Control) -> Next:
-        gates = self.look(control)
+        gates, rehearsal = self.look(control), None
+        if [one.name for one in gates if not one.is_open] == ["claims"]:
+            rehearsal = self.drain.prepare()  # its batches settle what the next ones would
+            gates = self.look(control)
         if not are_open(gates):
             shut = "; ".join(f"{one.name}: {one.says}" for one in gates if not one.is_open)
             return Next("refused", control, gates=gates, why=shut)
-        rehearsal = self.drain.prepare()
+        rehearsal = rehearsal or self.drain.prepare()
         limit = control.freeze_limit if self.freeze_limit is None else self.freeze_limit
         most = _time_to_turn(limit) - SHORT_LEASE_SECONDS
         gate = _rehearsed(rehearsal, most)
