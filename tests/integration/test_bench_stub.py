@@ -97,6 +97,6 @@ def test_what_goes_beyond_the_tables_rate_is_throttled() -> None:
 def test_a_measurement_tells_requests_cpu_and_memory() -> None:
     found = measure(60.0, keys=200, items=500, bytes=400, latency=1_000)
     assert found["keys"] == 200
-    assert found["requests"] >= 200
+    assert found["requests"] >= 38, "40 MB, however they are read, have so many pages"
     assert found["requests_per_second"] > 0
     assert found["megabytes"] > 10
