@@ -36,9 +36,8 @@ POLL_SECONDS = 0.25
 MOST_SECONDS = 40_000.0
 """Of virtual time: whoever needs more comes to no end."""
 
-WORKERS_FATES = {
-    "throttled": 0.1, "late": 0.002, "lost": 0.002, "killed": 0.0005, "conflict": 0.0,
-}  # fmt: skip
+WORKERS_FATES = {"throttled": 0.1, "late": 0.002, "lost": 0.002, "killed": 0.0005}
+"""Shares of requests (simulation/network.py)."""
 COORDINATORS_FATES = {"throttled": 0.02, "lost": 0.002}
 APPLICATIONS_FATES = {"answered late": 0.003}
 
@@ -62,6 +61,7 @@ class Chaos:
         self.world = world
         self.chance = world.chance
         self.in_peace = in_peace
+        self.application = world.connection(self._fate(APPLICATIONS_FATES), timeout=float("inf"))
         self.keys = [f"k{number}" for number in range(keys)]
         self.share = operations // WRITERS
         self.changes = changes
@@ -223,10 +223,7 @@ class Chaos:
         return found
 
     def _send(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        if not hasattr(self, "_application"):
-            fate = self._fate(APPLICATIONS_FATES)
-            self._application = self.world.connection(fate, timeout=float("inf"))
-        answer: dict[str, Any] = self._application.client.call(operation, **parameters)
+        answer: dict[str, Any] = self.application.client.call(operation, **parameters)
         return answer
 
     # --- the workers ---

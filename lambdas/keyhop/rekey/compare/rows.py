@@ -7,15 +7,12 @@ says what should be there and whose it is, one of the destination what is there.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.jobs.formats import BUCKET
 from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.side.rows import key_text
-
-Of = Literal["source", "destination"]
 
 ROWS_PER_BUCKET = 1_000_000
 """About: of both sides. While they are compared, those of one side are in memory: 74 MB were
