@@ -158,6 +158,7 @@ class ControlItem(TypedDict):
     stage: Literal["open", "closing", "frozen", "fenced", "turned"]
     revision: int
     freeze_limit: float
+    long_lease: float
     replicating: bool
     shadow: float
     expected_clients: int

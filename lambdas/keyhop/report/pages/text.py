@@ -124,7 +124,9 @@ def _advised(finding: Finding) -> str:
 
 
 def fitting(text: str, width: int) -> str:
-    """One line of it, cut at a word."""
+    """One line of it, cut at a word; nothing where there is no room."""
+    if width < 1:
+        return ""
     line = " ".join(text.split())
     if len(line) <= width:
         return line

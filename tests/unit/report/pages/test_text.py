@@ -125,3 +125,8 @@ def test_a_target_is_cut_before_the_sentence_is() -> None:
     finding = Finding("A9", "t", "found", "low", "i" * 255, "80 % of it.")
     (line,) = [one.text for one in summary(report(findings=(finding,)), 80) if one.tone == "low"]
     assert "80 % of it." in line
+
+
+@pytest.mark.parametrize(("width", "shown"), [(-234, ""), (0, ""), (1, "…"), (2, "a…")])
+def test_what_has_no_room_is_cut_to_nothing(width: int, shown: str) -> None:
+    assert fitting("ascript", width) == shown
