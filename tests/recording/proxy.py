@@ -1,9 +1,9 @@
 """Proxies before the servers of a laptop cloud: what passes is looked at, or refused."""
 
-import contextlib
 import http.client
 import json
 import random
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -79,6 +79,10 @@ class Refusals(Judge):
         return None
 
 
+IDLE_SECONDS = 10.0
+"""DynamoDB Local closes a connection that is idle for 30."""
+
+
 def refusal(code: str, message: str, **more: object) -> Answer:
     """An error as DynamoDB writes it."""
     kind = f"com.amazonaws.dynamodb.v20120810#{code}"
@@ -97,14 +101,17 @@ def proxy_before(target: str, judge: Judge) -> Iterator[str]:
         def setup(self) -> None:
             super().setup()
             self.upstream = http.client.HTTPConnection(at.hostname or "", at.port, timeout=1_000)
+            self.asked_at = time.monotonic()
 
         def finish(self) -> None:
             self.upstream.close()
             super().finish()
 
         def handle_one_request(self) -> None:
-            with contextlib.suppress(ConnectionError):
+            try:
                 super().handle_one_request()
+            except ConnectionError:
+                self.close_connection = True
 
         def pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -121,6 +128,9 @@ def proxy_before(target: str, judge: Judge) -> Iterator[str]:
 
         def _asked(self, request: Request) -> Answer:
             kept = {k: v for k, v in request.headers.items() if k not in OF_THE_CONNECTION}
+            if time.monotonic() - self.asked_at > IDLE_SECONDS:
+                self.upstream.close()  # it is opened again by the request
+            self.asked_at = time.monotonic()
             self.upstream.request(request.method, request.path, request.body, kept)
             response = self.upstream.getresponse()
             body = response.read()
