@@ -169,7 +169,7 @@ def can_use(fleet: Fleet, workers: list[Requests]) -> bool:
     widest = max(one.widest for one in workers)
     least = min(min(cost for _, cost in one.sent) for one in workers)
     able = fleet.at_once * least / (fleet.latency + LATE_SECONDS)
-    return able >= 1.25 * fleet.share and widest <= 0.45 * fleet.share
+    return able >= 1.25 * fleet.share and widest <= 0.3 * fleet.share
 
 
 def steady(rate: float, at_once: int, page: Callable[[float], Cost], latency: float) -> Requests:
