@@ -6,16 +6,19 @@ What takes long has the mark `prove`, in whole or for some of its parameters (te
 import uuid
 from collections.abc import Iterator
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import botocore.hooks
 import botocore.session
 import moto.s3.urls
 import pytest
+from botocore.awsrequest import AWSPreparedRequest
 from botocore.hooks import EventAliaser
 from botocore.loaders import create_loader
 from hypothesis import settings
 from keyhop.dynamodb.transport import Client
+from moto.core.botocore_stubber import BotocoreStubber
 from moto.s3.models import S3Backend
 from xdist.scheduler import LoadScopeScheduling
 
@@ -82,6 +85,21 @@ def what_all_requests_share_is_made_once() -> Iterator[None]:
         patched.setattr(EventAliaser, "_alias_event_name", staticmethod(names._alias_event_name))
         patched.setattr(botocore.hooks, "accepts_kwargs", lambda handler: True)
         patched.setattr(S3Backend, "_url_module", moto.s3.urls)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def moto_serves_one_at_a_time() -> Iterator[None]:
+    """It closes the body of an object that is overwritten, also while another thread reads it."""
+    lock = Lock()
+
+    def alone(self: BotocoreStubber, request: AWSPreparedRequest) -> Any:
+        with lock:
+            return process(self, request)
+
+    process = BotocoreStubber.process_request
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(BotocoreStubber, "process_request", alone)
         yield
 
 
