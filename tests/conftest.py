@@ -24,6 +24,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from testing.databases import Database
 from testing.marks import prove
+from testing.s3 import MemoryS3
 from testing.schemas.watch import watching_calls, watching_handlers
 from testing.servers import dynalite, dynamodb_local
 from testing.standin.server import StandIn, running
@@ -166,6 +167,16 @@ def dynamodb(dynamodb_local_url: str) -> Database:
 def strict(stand_in: StandIn) -> Database:
     """The stand-in."""
     return Database("stand_in", stand_in.url)
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> MemoryS3:
+    """S3 in memory with the bucket `results`, and the environment of whoever uses it."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "nobody")
+    return MemoryS3("results")
 
 
 @pytest.fixture

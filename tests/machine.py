@@ -1,4 +1,4 @@
-"""The state machine's path, walked in this process: the fleet's functions, S3 by moto.
+"""The state machine's path, walked in this process: the fleet's functions, S3 in memory.
 
 It passes JSON from function to function as Step Functions does, with its limit of 256 KiB.
 """

@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 Act = Callable[[], object]
+"""Done by whichever thread has the turn; if it answers with a task, that is next."""
 
 
 class Killed(BaseException):
@@ -78,6 +79,22 @@ class Schedule:
         self.after(seconds, self.running)
         self.wait()
 
+    def sleep_while(self, holds: Callable[[], bool], seconds: float) -> None:
+        """Sleep again and again, as long as this holds whenever so many seconds are over.
+
+        It is looked at without a change of threads. Raises as `sleep`.
+        """
+        me = self.running
+
+        def look() -> Task | None:
+            if me.process.is_alive and holds():
+                self.after(seconds, look)
+                return None
+            return me
+
+        if look() is None:
+            self.wait()
+
     def wait(self) -> None:
         """Until somebody wakes this task. Raises as `sleep`."""
         me = self.running
@@ -107,9 +124,12 @@ class Schedule:
             if isinstance(what, Task):
                 return what
             try:
-                what()
+                woken = what()
             except BaseException as error:
                 self.error = self.error or error
+                continue
+            if isinstance(woken, Task):
+                return woken
         return self._main
 
 

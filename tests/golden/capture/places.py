@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from keyhop.jobs.runs import Deployment, Runs
-from keyhop.storage.s3 import s3_client
-from moto import mock_aws
 
 from testing.databases import BY_DAY, Database
+from testing.s3 import MemoryS3
 from testing.standin.server import running
 from tests.machine import Machine
 
@@ -57,12 +56,12 @@ KEYS = sorted({item["pk"]["S"] for item in items()})
 
 @contextmanager
 def machine_on(database: Database, table: str) -> Iterator[Machine]:
-    """The fleet on a table, with S3 by moto."""
-    with somewhere() as (_, patch), mock_aws():
+    """The fleet on a table, with S3 in memory."""
+    with somewhere() as (_, patch):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
-        s3 = s3_client()
-        s3.create_bucket(Bucket="results")
-        yield Machine(Deployment(Runs(s3, "results"), [table]))
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "nobody")
+        yield Machine(Deployment(Runs(MemoryS3("results"), "results"), [table]))
 
 
 def objects(machine: Machine) -> dict[str, bytes]:

@@ -1,14 +1,12 @@
-"""The functions of the state machine on DynamoDB Local and the stand-in, with S3 by moto."""
+"""The functions of the state machine on DynamoDB Local and the stand-in, with S3 in memory."""
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from keyhop.jobs.runs import Deployment, Runs
-from keyhop.storage.s3 import s3_client
-from moto import mock_aws
 
 from testing.databases import Database
+from testing.s3 import MemoryS3
 from tests.integration.conftest import Scans
 from tests.machine import Machine
 
@@ -17,13 +15,8 @@ SIZES = [1, 6, 1, 25, 2] * 60
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
-    with mock_aws():
-        s3 = s3_client()
-        s3.create_bucket(Bucket=BUCKET)
-        yield Runs(s3, BUCKET)
+def runs(s3: MemoryS3) -> Runs:
+    return Runs(s3, BUCKET)
 
 
 def machine_on(

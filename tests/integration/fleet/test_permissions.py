@@ -1,4 +1,7 @@
-"""What each state asks of S3, held against the roles of the template: the emulators have no IAM."""
+"""What each state asks of S3, held against the roles of the template: the emulators have no IAM.
+
+S3 is moto's, so that each is asked by boto3's client.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +10,14 @@ from typing import Any
 import pytest
 from keyhop.errors import BudgetSpent, KeysMissing
 from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.runs import Runs
+from keyhop.storage.s3 import s3_client
+from moto import mock_aws
 
 from testing.databases import Database
 from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import BUCKET_ARN, Deployed
-from tests.integration.fleet.conftest import SIZES
+from tests.integration.fleet.conftest import BUCKET, SIZES
 from tests.machine import Machine
 
 ACTIONS = {"ListObjectsV2": "ListBucket"}
@@ -42,6 +48,16 @@ class Guard:
             return
         resource = f"{BUCKET_ARN}/{params['Key']}"
         assert self.template.allows(self.owner, action, resource), (self.owner, action, resource)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    with mock_aws():
+        s3 = s3_client()
+        s3.create_bucket(Bucket=BUCKET)
+        yield Runs(s3, BUCKET)
 
 
 @pytest.fixture

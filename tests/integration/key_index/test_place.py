@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from handlers import keep_index
+from handlers import keep_index, settings
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.key_index.registry import ENTRY
@@ -15,6 +15,7 @@ from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER, Sentinel
 from testing.databases import Database
 from testing.key_index_tables import Stream, drift, scanned, table_of
 from testing.marks import prove
+from testing.s3 import MemoryS3
 from tests.integration.key_index.machines import BUCKET, Machines
 from tests.unit.invocations import Context
 
@@ -36,7 +37,9 @@ def built(dynamodb: Database, table_name: str, machines: Machines) -> Sentinel:
 
 
 @pytest.fixture
-def keeper(table_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+def keeper(
+    table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Any]]:
     """KeepIndex, as a deploy with that context would make it."""
     for name, value in {
         "KEYHOP_BUCKET": BUCKET,
@@ -46,6 +49,7 @@ def keeper(table_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         "POWERTOOLS_SERVICE_NAME": "enumerate-keys",
     }.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(settings, "s3_client", lambda: s3)
     yield lambda records: keep_index.handler({"Records": records}, Lasting())
     keep_index._table_of.cache_clear()
     keep_index._sentinel.cache_clear()

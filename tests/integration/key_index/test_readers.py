@@ -10,11 +10,10 @@ from keyhop.dynamodb.requester import Requester
 from keyhop.jobs.runs import Deployment, Runs
 from keyhop.key_index.registry import local_registry
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
-from keyhop.storage.s3 import s3_client
-from moto import mock_aws
 
 from testing.databases import Database
 from testing.key_index_tables import table_of
+from testing.s3 import MemoryS3
 from testing.standin.server import StandIn
 from tests.machine import Machine
 
@@ -86,11 +85,9 @@ def test_keys_are_listed_without_those_that_only_a_sentinel_has_left(
 
 @pytest.mark.prove
 def test_a_fleet_and_its_check_go_the_same_way(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    dynamodb: Database, table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check goes by the run's own rule: what has lost its items since the run is surplus."""
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
     dynamodb.create(table_name, **INDEXED)
     collections = [f"k{number}" for number in range(30)]
@@ -98,22 +95,19 @@ def test_a_fleet_and_its_check_go_the_same_way(
     dynamodb.fill(table_name, [sentinel_of(collection, place) for collection in collections])
     for collection in collections[:20]:
         dynamodb.fill(table_name, items_of(collection, ["a", "z"]))
-    with mock_aws():
-        s3 = s3_client()
-        s3.create_bucket(Bucket="results")
-        machine = Machine(Deployment(Runs(s3, "results"), [table_name]), places={table_name: "mm"})
-        for method in ("skip", "scan"):
-            given = {"table": table_name, "method": method, "segments": 3, "verifyShare": 1}
-            result = machine.start(given)
-            assert listed(machine.keys(result["run"])) == sorted(collections[:20])
-            assert (result["keys"], result["leftOut"]) == (20, 10)
-            assert result["verify"]["surplus"] == result["verify"]["missing"] == 0
-        planned = machine.start({"table": table_name, "planOnly": True})
-        assert planned["keys"]["estimate"] == 20
-        for sort in "az":
-            dynamodb.client.delete_item(TableName=table_name, Key=items_of("k7", [sort])[0])
-        checked = machine.start({"table": table_name, "resume": result["run"], "verifyShare": 1})
-        assert (checked["verify"]["surplus"], checked["verify"]["keys"]) == (1, 19)
+    machine = Machine(Deployment(Runs(s3, "results"), [table_name]), places={table_name: "mm"})
+    for method in ("skip", "scan"):
+        given = {"table": table_name, "method": method, "segments": 3, "verifyShare": 1}
+        result = machine.start(given)
+        assert listed(machine.keys(result["run"])) == sorted(collections[:20])
+        assert (result["keys"], result["leftOut"]) == (20, 10)
+        assert result["verify"]["surplus"] == result["verify"]["missing"] == 0
+    planned = machine.start({"table": table_name, "planOnly": True})
+    assert planned["keys"]["estimate"] == 20
+    for sort in "az":
+        dynamodb.client.delete_item(TableName=table_name, Key=items_of("k7", [sort])[0])
+    checked = machine.start({"table": table_name, "resume": result["run"], "verifyShare": 1})
+    assert (checked["verify"]["surplus"], checked["verify"]["keys"]) == (1, 19)
 
 
 @pytest.mark.prove
@@ -168,25 +162,20 @@ def test_left_over_sentinels_are_recognised_by_their_place_and_marker(
 
 @pytest.mark.prove
 def test_a_fleet_recognises_left_over_sentinels(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    dynamodb: Database, table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of a table without keyIndex, and in many segments: the plan tells the workers."""
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
     dynamodb.create(table_name)
     collections = [f"k{number}" for number in range(300)]
     dynamodb.fill(table_name, map(sentinel_of, collections))
     for collection in collections[:200]:
         dynamodb.fill(table_name, items_of(collection, ["a", "z"], 2_000))
-    with mock_aws():
-        s3 = s3_client()
-        s3.create_bucket(Bucket="results")
-        machine = Machine(Deployment(Runs(s3, "results"), [table_name]))
-        result = machine.start({"table": table_name, "verifyShare": 1})
-        assert machine.runs.begun(result["run"])[1].segments > 1
-        assert listed(machine.keys(result["run"])) == sorted(collections[:200])
-        assert (result["keys"], result["leftOut"]) == (200, 100)
+    machine = Machine(Deployment(Runs(s3, "results"), [table_name]))
+    result = machine.start({"table": table_name, "verifyShare": 1})
+    assert machine.runs.begun(result["run"])[1].segments > 1
+    assert listed(machine.keys(result["run"])) == sorted(collections[:200])
+    assert (result["keys"], result["leftOut"]) == (200, 100)
 
 
 @pytest.mark.prove

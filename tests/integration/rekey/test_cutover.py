@@ -166,6 +166,7 @@ class LocalWorld(ChaosWorld):
     """On DynamoDB Local, whose streams have a shard each."""
 
     shards = 1
+    poll_seconds = 1.0  # each look is a request
 
     def __init__(self, database: Database, name: str, chance: random.Random) -> None:
         self.local = World(database, name)

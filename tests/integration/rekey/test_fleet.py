@@ -1,6 +1,5 @@
 """Both jobs by a fleet: groups, budgets, redrives, twins; each item counts once."""
 
-from collections.abc import Iterator
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -12,12 +11,11 @@ from keyhop.errors import CannotStart, TooExpensive
 from keyhop.jobs.runs import Deployment, Runs
 from keyhop.jobs.scan_segments import scan_segments
 from keyhop.rekey.backfill import COPIED, THERE, BackfillTask
-from keyhop.storage.s3 import s3_client
-from moto import mock_aws
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of
 from testing.rekey_tasks import verifying
+from testing.s3 import MemoryS3
 from tests.integration.rekey.test_verify import plant
 from tests.machine import Machine
 
@@ -26,13 +24,8 @@ ITEMS = 600
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
-    with mock_aws():
-        s3 = s3_client()
-        s3.create_bucket(Bucket=BUCKET)
-        yield Runs(s3, BUCKET)
+def runs(s3: MemoryS3) -> Runs:
+    return Runs(s3, BUCKET)
 
 
 @pytest.fixture

@@ -232,13 +232,17 @@ class Chaos:
         """An event source mapping's part for one shard: its batches in order, each until done."""
         name = self.world.pair.source if direction == "forward" else self.world.pair.destination
         at, chance = 0, self.chance
-        while True:
+        found: Sequence[Record] = []
+
+        def is_quiet() -> bool:
+            nonlocal found
             found = self.world.records(name, number, at, BATCH)
+            return not found and (not self.over or self.busy > 0)
+
+        while True:
+            self.world.schedule.sleep_while(is_quiet, self.world.poll_seconds)
             if not found:
-                if self.over and not self.busy:
-                    return
-                self.world.sleep(POLL_SECONDS)
-                continue
+                return
             self.busy += 1
             at += len(found)
             if chance.random() < 0.05:
@@ -283,8 +287,7 @@ class Chaos:
             outcome.clear()
             self.workers.append(process)
             world.schedule.spawn(attempt, process)
-            while not outcome and process.is_alive:
-                world.sleep(0.02)
+            world.schedule.sleep_while(partial(_is_at_work, process, outcome), 0.02)
             self.workers.remove(process)
             self.counts[outcome[0] if outcome else "kills"] += 1
             if "done" not in outcome:
@@ -405,3 +408,7 @@ class _NotHere(Exception):
 
 def _item(key: str, place: str, value: int) -> Item:
     return {"id": {"S": key}, "to": {"S": place}, "n": {"N": str(value)}}
+
+
+def _is_at_work(process: Process, outcome: list[str]) -> bool:
+    return process.is_alive and not outcome

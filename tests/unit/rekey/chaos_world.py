@@ -48,6 +48,8 @@ class ChaosWorld:
     """chance: decides all that happens. shards: of each stream. It is the clock, too."""
 
     shards = SHARDS
+    poll_seconds = 0.25
+    """Between two looks at a shard that has nothing new."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance

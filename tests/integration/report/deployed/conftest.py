@@ -1,4 +1,4 @@
-"""Where executions of ReportKeys have their files: S3 by moto."""
+"""Where executions of ReportKeys have their files: S3 in memory."""
 
 from tests.integration.fleet.conftest import local, runs
 
