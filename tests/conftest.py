@@ -3,6 +3,7 @@
 What takes long has the mark `prove`, in whole or for some of its parameters (testing/marks.py).
 """
 
+import os
 import uuid
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +30,10 @@ from testing.schemas.watch import watching_calls, watching_handlers
 from testing.servers import dynalite, dynamodb_local
 from testing.standin.server import StandIn, running
 from testing.validation import problems_of
+
+os.environ["CDK_VALIDATION"] = "false"
+"""The CDK's own, which takes longer than all the rest; `cdk synth` in infra/test_app has it. Here,
+as the CDK's process begins when its packages are imported, which is before any fixture."""
 
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile(
@@ -63,14 +68,6 @@ class ByFolder(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
     """xdist's hook."""
     return ByFolder(config, log)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_validation_of_templates() -> Iterator[None]:
-    """The CDK's own, which takes its process five seconds; `cdk synth` in infra/test_app has it."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("CDK_VALIDATION", "false")
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
