@@ -10,6 +10,7 @@ from aws_cdk import App, assertions
 
 from infra.config import Config
 from infra.stack import KeyhopStack
+from tests.infra.apps import app
 from tests.infra.template import Deployed
 
 CONTEXTS: dict[str, dict[str, Any]] = json.loads(
@@ -23,9 +24,6 @@ SHARDED_CONTEXT = CONTEXTS["sharded"]
 FOREIGN_TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/Bestellungen"
 FAR_TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/Ereignisse"
 
-WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
-"""What the CDK sets where nothing needs to be built."""
-
 
 def stack_of(context: dict[str, Any]) -> KeyhopStack:
     """The stack of a context, in an app of its own, without the layer; made once."""
@@ -34,8 +32,7 @@ def stack_of(context: dict[str, Any]) -> KeyhopStack:
 
 @cache
 def _stack_of(context: str) -> KeyhopStack:
-    app = App(context=WITHOUT_ASSETS, stack_traces=False)
-    return KeyhopStack(app, Config.from_context(json.loads(context)))
+    return KeyhopStack(app(), Config.from_context(json.loads(context)))
 
 
 @cache
@@ -48,9 +45,9 @@ def deployed(stack: KeyhopStack) -> Deployed:
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with template and assets that the CDK's command would deploy: all functions."""
     folder = tmp_path_factory.mktemp("cdk.out")
-    app = App(outdir=str(folder), stack_traces=False)
-    KeyhopStack(app, Config.from_context(SHARDED_CONTEXT))
-    app.synth()
+    made = App(outdir=str(folder), stack_traces=False)
+    KeyhopStack(made, Config.from_context(SHARDED_CONTEXT))
+    made.synth()
     return folder
 
 

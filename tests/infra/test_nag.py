@@ -12,7 +12,8 @@ from infra import permissions
 from infra.config import Config
 from infra.stack import KeyhopStack
 from testing.marks import prove
-from tests.infra.conftest import CONTEXTS, WITHOUT_ASSETS
+from tests.infra import apps
+from tests.infra.conftest import CONTEXTS
 
 PACKS = (AwsSolutionsChecks, ServerlessChecks)
 Told = list[tuple[str, str, str]]
@@ -30,7 +31,7 @@ def context(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def app(context: dict[str, Any]) -> App:
-    made = App(context=WITHOUT_ASSETS, stack_traces=False)
+    made = apps.app()
     KeyhopStack(made, Config.from_context(context))
     return made
 
@@ -53,7 +54,7 @@ def unexcused(context: dict[str, Any]) -> tuple[App, Told]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(permissions, "Validations", Recorder)
-        made = App(context=WITHOUT_ASSETS, stack_traces=False)
+        made = apps.app()
         KeyhopStack(made, Config.from_context(context))
     return made, told
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import App, Environment, Stack, Tags, assertions
+from aws_cdk import Environment, Stack, Tags, assertions
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -24,7 +24,7 @@ from infra import (
     keyhop_table,
 )
 from testing.marks import prove
-from tests.infra.conftest import WITHOUT_ASSETS
+from tests.infra.apps import app
 from tests.infra.template import (
     ACCOUNT,
     BUCKET,
@@ -43,7 +43,7 @@ KEY = {
 
 
 def stack(name: str = "Shop", **options: Any) -> Stack:
-    return Stack(App(context=WITHOUT_ASSETS, stack_traces=False), name, **options)
+    return Stack(app(), name, **options)
 
 
 def template(of: Stack) -> Deployed:

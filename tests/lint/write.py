@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import App, assertions
+from aws_cdk import assertions
 
 from infra.template import NAME, TEMPLATES, TemplateStack
 from tests.golden.capture.contexts import CONTEXTS
-from tests.infra.conftest import WITHOUT_ASSETS, deployed, stack_of
+from tests.infra.apps import app
+from tests.infra.conftest import deployed, stack_of
 
 ONE_STATE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
 
@@ -34,7 +35,7 @@ def write(folder: Path) -> None:
             path = folder / f"{context}-{machine['StateMachineName']}.asl.json"
             path.write_text(definition)
     for name, with_key_index in TEMPLATES.items():
-        stack = TemplateStack(App(context=WITHOUT_ASSETS, stack_traces=False), NAME, with_key_index)
+        stack = TemplateStack(app(), NAME, with_key_index)
         body = assertions.Template.from_stack(stack).to_json()
         (folder / f"parameters-{name}.template.json").write_text(json.dumps(body))
 

@@ -1,0 +1,20 @@
+"""Apps to synthesize stacks in: what they write goes with this process."""
+
+import tempfile
+from functools import cache
+
+from aws_cdk import App
+
+WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
+"""What the CDK sets where nothing needs to be built."""
+
+
+def app() -> App:
+    """One that builds no assets."""
+    folder = tempfile.mkdtemp(dir=_folder().name)
+    return App(context=WITHOUT_ASSETS, outdir=folder, stack_traces=False)
+
+
+@cache
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="keyhop-cdk-")
