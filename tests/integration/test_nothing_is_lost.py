@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import random
 import signal
 import subprocess
@@ -26,6 +25,7 @@ from keyhop.storage.local import LOCK, Directory
 from testing.databases import BY_DAY, Database, keyhop
 from testing.marks import prove
 from testing.standin.server import StandIn
+from tests.integration.conftest import interrupting
 from tests.integration.crashing import Crash, CrashingStore, new_plan
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
@@ -210,22 +210,16 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     path = tmp_path / "out"
     scans = itertools.count(1)
-    asked = threading.Event()
+    interrupt = interrupting(monkeypatch, number)
 
-    def interrupt(operation: str, request) -> None:
-        if operation != "Scan":
-            return
-        scan = next(scans)
-        if scan == 60:
-            os.kill(os.getpid(), number)
-        if scan >= 60:  # or the run may end before the main thread gets to hear of it
-            assert asked.wait(30)
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(scans) >= 60:
+            interrupt()
 
+    stand_in.fault = fault
     arguments = ("--output", str(path), "--segments", "9")
-    with monkeypatch.context() as patched:
-        patched.setattr("keyhop.cli.session.Event", lambda: asked)
-        patched.setattr(stand_in, "fault", interrupt)
-        result = strict.keys(table_name, *arguments, "--report", str(tmp_path / "r.json"))
+    result = strict.keys(table_name, *arguments, "--report", str(tmp_path / "r.json"))
+    stand_in.fault = lambda operation, request: None
     assert result.status == status
     assert "Interrupted. Continue with --output" in result.err
     assert not json.loads((path / "progress.json").read_bytes())["finished"]
