@@ -140,7 +140,7 @@ def test_a_thread_waits_for_a_lock_whose_holder_sleeps() -> None:
 
 
 def test_who_is_ready_to_run_is_not_waiting() -> None:
-    """Not even on a machine on which it does not get its turn; it holds no lock of Python's here."""
+    """Not even on a machine that gives it no turn for seconds."""
     begun, over = threading.Event(), threading.Event()
     much = bytes(1 << 24)
 
