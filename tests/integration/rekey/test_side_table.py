@@ -36,6 +36,16 @@ def test_without_control_and_plan_it_says_so(side: SideTable) -> None:
         side.plan()
 
 
+@pytest.mark.parametrize("body", ["no JSON", "{}", '{"serving": "source"}'])
+def test_a_control_item_of_somebody_else_s_is_gone_by_by_nobody(
+    dynamodb: Database, side: SideTable, table_name: str, body: str
+) -> None:
+    row = {"pk": {"S": "control"}, "sk": {"S": "control"}, "body": {"S": body}}
+    dynamodb.client.put_item(TableName=table_name, Item=row)
+    with pytest.raises(CannotStart, match="was not written by Keyhop"):
+        side.control()
+
+
 def test_a_change_of_the_control_item_is_a_swap_of_its_revision(side: SideTable) -> None:
     first = Control()
     assert side.swap(None, first)

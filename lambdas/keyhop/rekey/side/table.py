@@ -69,11 +69,20 @@ class SideTable(Batches, Claims):
     # --- control and plan ---
 
     def control(self) -> Control:
-        """Raises CannotStart if there is none."""
+        """Raises CannotStart if there is none, or none as it was written."""
         row = self._row(of.CONTROL, of.CONTROL)
         if row is None:
-            raise CannotStart(f"The side table {self._table!r} has no control item: create it.")
-        return Control.from_json(body_of(row))
+            raise CannotStart(
+                f"The side table {self._table!r} has no control item: keyhop rekey create writes "
+                "it, if there was no cutover yet."
+            )
+        try:
+            return Control.from_json(body_of(row))
+        except (KeyError, ValueError) as error:
+            raise CannotStart(
+                f"The control item of the side table {self._table!r} was not written by Keyhop: "
+                "put back what it was (docs/rekey.md)."
+            ) from error
 
     def swap(self, old: Control | None, new: Control) -> bool:
         """Write `new` if the control item still has the revision of `old` (None: if there is none).
