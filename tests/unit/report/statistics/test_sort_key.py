@@ -8,6 +8,7 @@ from keyhop.report.statistics.sort_key import form_of, parse, tag_of
 
 KEYS = {
     "ORDER#2026-11-22T10:00:00Z": ("time", "ORDER#"),
+    "заказ#2026-11-22": ("time", "заказ#"),
     "2026-11-22": ("time", ""),
     "2026-11-22T10:00:00.123+09:00#abc": ("time", ""),
     "2026-11-22 10:00:00": ("time", ""),
@@ -44,7 +45,9 @@ def test_paths_and_words_are_no_numbers(key: str) -> None:
     assert tag_of(key) is None
 
 
-@pytest.mark.parametrize("key", ["٣٤", "ORDER#１２", "２０２６-01-01"])
+@pytest.mark.parametrize(
+    "key", ["\u0663\u0664", "ORDER#\uff11\uff12", "\uff12\uff10\uff12\uff16-01-01"]
+)
 def test_digits_of_other_scripts_are_no_numbers(key: str) -> None:
     """They do not sort among those of ASCII as their values do."""
     assert form_of([key]) is None
