@@ -45,9 +45,7 @@ def test_paths_and_words_are_no_numbers(key: str) -> None:
     assert tag_of(key) is None
 
 
-@pytest.mark.parametrize(
-    "key", ["\u0663\u0664", "ORDER#\uff11\uff12", "\uff12\uff10\uff12\uff16-01-01"]
-)
+@pytest.mark.parametrize("key", ["\u0663\u0664", "ORDER#\uff11", "\uff12\uff10\uff12\uff16-01-01"])
 def test_digits_of_other_scripts_are_no_numbers(key: str) -> None:
     """They do not sort among those of ASCII as their values do."""
     assert form_of([key]) is None
