@@ -158,6 +158,8 @@ def test_interrupted_it_goes_on(
         (["--update", "SET n = :a", "--values", "{", "--item", "sk=1"], "--values is not JSON"),
         (["--delete", "--item", "PROFILE"], "NAME=VALUE"),
         (["--delete"], "sort key"),
+        (["--delete", "--item", "sk=!keyhop"], "where the key index has its sentinels"),
+        (["--update", "REMOVE n", "--item", "sk=!keyhop"], "where the key index has its sentinels"),
         (["--put", "item.json", "--where", "like(x)"], "begins_with(TEXT)"),
         (["--put", "item.json", "--where", "matches(()"], "no regular expression"),
         (["--put", "item.json", "--keys", "nowhere"], "nowhere holds no finished run"),
