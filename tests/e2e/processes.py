@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-LONGEST_SECONDS = 30.0
+LONGEST_SECONDS = 240.0
 
 
 def workers_of(function: str) -> set[int]:

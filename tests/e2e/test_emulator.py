@@ -7,6 +7,7 @@ import signal
 import time
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ import pytest
 from local.cloud import Cloud
 from local.emulator import MENDED, mended
 from testing.executions import Executions
+from tests.e2e.conftest import LONGEST_SECONDS
 from tests.e2e.processes import busy_worker
 
 CODE = """
+import os
 import time
 
 class Poisoned(Exception):
@@ -26,7 +29,7 @@ def handler(event, context):
     if event.get("poison"):
         raise Poisoned("one sentence")
     end = time.time() + event.get("seconds", 0)
-    while time.time() < end:
+    while time.time() < end or not os.path.exists(event.get("until", "/")):
         pass
     return {"done": True}
 """
@@ -51,7 +54,7 @@ def function(cloud: Cloud) -> str:
         Runtime="python3.13",
         Handler="code.handler",
         Role=ROLE,
-        Timeout=3,
+        Timeout=10,
         Code={"ZipFile": packed.getvalue()},
     )
     return str(made["FunctionArn"])
@@ -81,7 +84,7 @@ def test_an_exception_is_caught_by_its_name_with_the_cause_that_lambda_makes(
     caught = [{"ErrorEquals": ["Poisoned"], "ResultPath": "$.failure", "Next": "Caught"}]
     states = {"Call": task(function, Catch=caught), "Caught": {"Type": "Pass", "End": True}}
     executions = machine({"StartAt": "Call", "States": states})
-    ended = executions.follow(executions.start({"poison": True}), 30)
+    ended = executions.follow(executions.start({"poison": True}), LONGEST_SECONDS)
     assert ended.status == "SUCCEEDED"
     assert ended.output["failure"]["Error"] == "Poisoned"
     cause = json.loads(ended.output["failure"]["Cause"])
@@ -93,13 +96,15 @@ def test_an_exception_is_caught_by_its_name_with_the_cause_that_lambda_makes(
     ("send", "error"), [(signal.SIGKILL, "Runtime.ExitError"), (signal.SIGSTOP, "Sandbox.Timedout")]
 )
 def test_a_worker_that_dies_or_hangs_is_retried_by_the_name_that_lambda_gives(
-    machine: Machine, function: str, send: signal.Signals, error: str
+    machine: Machine, function: str, send: signal.Signals, error: str, tmp_path: Path
 ) -> None:
+    """At work until that has happened, however late."""
     retry = [{"ErrorEquals": [error], "IntervalSeconds": 1, "MaxAttempts": 1}]
     executions = machine({"StartAt": "Call", "States": {"Call": task(function, Retry=retry)}})
-    execution = executions.start({"seconds": 1.5})
+    execution = executions.start({"until": str(tmp_path / "over")})
     os.kill(busy_worker("probe"), send)
-    assert executions.follow(execution, 30).status == "SUCCEEDED"
+    (tmp_path / "over").touch()
+    assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
 
 
 def mapped(function: str, **more: Any) -> dict[str, Any]:
@@ -123,6 +128,11 @@ def mapped(function: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def until_running(executions: Executions, execution: str, many: int) -> None:
+    while (progress := executions.progress(execution)) is None or progress.running != many:
+        pass
+
+
 def most_at_once(executions: Executions, execution: str, seconds: float) -> int:
     """The most children that are seen to run at once until the map ends, or `seconds` are over."""
     most = 0
@@ -136,26 +146,44 @@ def most_at_once(executions: Executions, execution: str, seconds: float) -> int:
     return most
 
 
-def test_a_map_takes_its_concurrency_from_the_input(machine: Machine, function: str) -> None:
-    executions = machine(mapped(function))
-    execution = executions.start({"items": [{"seconds": 0.2}] * 9, "atOnce": 3})
-    assert most_at_once(executions, execution, 30) == 3
-    assert executions.follow(execution, 30).status == "SUCCEEDED"
+def gated(folder: Path, many: int) -> tuple[list[Path], list[dict[str, str]]]:
+    """Items of a map, each of which ends once its file is there."""
+    gates = [folder / str(number) for number in range(many)]
+    return gates, [{"until": str(gate)} for gate in gates]
 
 
-def test_concurrency_can_be_changed_while_a_map_runs(machine: Machine, function: str) -> None:
+def test_a_map_takes_its_concurrency_from_the_input(
+    machine: Machine, function: str, tmp_path: Path
+) -> None:
     executions = machine(mapped(function))
-    execution = executions.start({"items": [{"seconds": 0.4}] * 24, "atOnce": 4})
-    while (progress := executions.progress(execution)) is None or progress.running < 4:
-        pass
+    gates, items = gated(tmp_path, 9)
+    execution = executions.start({"items": items, "atOnce": 3})
+    until_running(executions, execution, 3)
+    for gate in gates:
+        gate.touch()
+    assert most_at_once(executions, execution, LONGEST_SECONDS) <= 3
+    assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
+
+
+def test_concurrency_can_be_changed_while_a_map_runs(
+    machine: Machine, function: str, tmp_path: Path
+) -> None:
+    executions = machine(mapped(function))
+    gates, items = gated(tmp_path, 24)
+    execution = executions.start({"items": items, "atOnce": 4})
+    until_running(executions, execution, 4)
     (run,) = executions.states.list_map_runs(executionArn=execution)["mapRuns"]
     executions.states.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=1)
-    while (progress := executions.progress(execution)) is None or progress.running > 1:
-        pass
+    for gate in gates[:4]:
+        gate.touch()
+    until_running(executions, execution, 1)
     assert most_at_once(executions, execution, 1.5) == 1
     executions.states.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=6)
-    assert most_at_once(executions, execution, 30) == 6
-    assert executions.follow(execution, 30).status == "SUCCEEDED"
+    until_running(executions, execution, 6)
+    for gate in gates:
+        gate.touch()
+    assert most_at_once(executions, execution, LONGEST_SECONDS) <= 6
+    assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
 
 
 def test_a_map_that_tolerates_nothing_begins_no_child_after_a_failure(
@@ -163,5 +191,5 @@ def test_a_map_that_tolerates_nothing_begins_no_child_after_a_failure(
 ) -> None:
     executions = machine(mapped(function))
     items = [{"poison": True}] + [{"seconds": 0.1}] * 30
-    ended = executions.follow(executions.start({"items": items, "atOnce": 1}), 30)
+    ended = executions.follow(executions.start({"items": items, "atOnce": 1}), LONGEST_SECONDS)
     assert (ended.status, ended.error) == ("FAILED", "States.ExceedToleratedFailureThreshold")

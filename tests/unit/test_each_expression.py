@@ -58,9 +58,17 @@ def test_sets_may_be_added_to_and_deleted_from() -> None:
     )
 
 
+def test_members_of_a_set_may_vary() -> None:
+    assert resolved(update("ADD tags :s", s={"SS": ["${key}"]})) == "ADD tags :s"
+    assert resolved(update("DELETE tags :s", s="${first.tags}")) == "DELETE tags :s"
+    with pytest.raises(CannotStart, match="would add again"):
+        update("ADD n :a", a="${first.n}")
+
+
 @pytest.mark.parametrize(
     ("expression", "said"),
     [
+        ("DELETE l :a", "DELETE l: only members of a set"),
         ("SET n = n + :a", "SET n is made of n"),
         ("SET n = :a + n", "SET n is made of n"),
         ("SET n = if_not_exists(n, :a) + :b", "SET n is made of n"),
@@ -99,6 +107,8 @@ def test_what_does_not_is_refused_by_its_clause(expression: str, said: str) -> N
         ("SET a = b", {}, "does not use :a"),
         ("SET #x = :a", {}, "#x, which no name"),
         ("SET x = :a", {"#x": "y"}, "does not use #x"),
+        ("SET #x = :a", {"#x": 1}, "What #x stands for must be a name, not 1"),
+        ("SET #x = :a", {"#x": ""}, "What #x stands for must be a name"),
         ("SET #pk = :a", {"#pk": "pk"}, "table's key"),
         ("SET #kh_0 = :a", {"#kh_0": "x"}, "Keyhop's own"),
         ("SET a = :a SET b = :a", {}, "two clauses"),

@@ -29,6 +29,7 @@ from keyhop.each.limits import LIMITS
 from keyhop.each.outcomes import CHANGED, PUT
 from keyhop.each.outcomes import FAILED as KEY_FAILED
 from keyhop.each.request import EachInput, each_request
+from keyhop.each.task import check_rows
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, Disbelieved, KeyhopError
 from keyhop.jobs.clock import now
 from keyhop.jobs.estimate import estimate
@@ -204,10 +205,11 @@ class EachCommand:
                 "as well."
             )
         source = self.table.source()
-        self._effect = effect_of(
-            self.request.options,
-            Work(self.connection, source, "", now(), Usage(), self.stop.event),
-        )
+        check_rows(self.request.options, source.space)
+        sentinels = self._deployment.sentinels_of(self.table)
+        item = None if sentinels is None else sentinels.item
+        work = Work(self.connection, source, "", now(), Usage(), self.stop.event, sentinel=item)
+        self._effect = effect_of(self.request.options, work)
 
     def _check_list(self) -> None:
         """Raises CannotStart if a list that is given is none."""

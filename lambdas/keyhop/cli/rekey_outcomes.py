@@ -26,7 +26,7 @@ FOUND = {
     "surplus": "are in {destination}, and should not be",
     "changed": "are not as {source} has them",
     "contended": "have a place that several items of {source} want",
-    "foreign": "of the surplus: of no item of {source} at all",
+    "foreign": "of the surplus: of no item of {source} at all; no repair deletes them",
     "repaired": "of these were put right",
     "in_flight": "were being written: no difference",
     "unmappable": "have no form under the other key",

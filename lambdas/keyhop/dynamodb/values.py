@@ -59,6 +59,14 @@ def canonical(value: TypedValue) -> tuple[str, str | bytes]:
     return type_, content if isinstance(content, str) else bytes(content)
 
 
+def text_of(value: TypedValue) -> str:
+    """A key attribute's value as text: a number without an exponent, binary as base64."""
+    ((type_, content),) = value.items()
+    if type_ == "N":
+        return format(Decimal(str(canonical(value)[1])), "f")
+    return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
+
+
 def distinct_bytes(value: TypedValue) -> bytes:
     """To hash: equal values have equal bytes, unequal values never, also one after another."""
     type_, content = canonical(value)

@@ -8,8 +8,9 @@ from threading import Event
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Key, same_value
 from keyhop.each.outcomes import Row
+from keyhop.errors import CannotStart
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 
 
@@ -27,6 +28,17 @@ class Work:
     stop: Event
     patience: float = DEFAULT_PATIENCE_SECONDS
     sentinel: Key | None = None
+
+    def check_place(self, item: Key) -> None:
+        """Refuse what is to be written, or deleted, if it has the sort key of sentinels.
+
+        item: what of it is the same for all keys. Raises CannotStart.
+        """
+        sort = self.source.space.sort
+        if sort is None or self.sentinel is None or sort.name not in item:
+            return
+        if same_value(item[sort.name], self.sentinel[sort.name]):
+            raise CannotStart(f"The item's {sort.name!r} is where the key index has its sentinels.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from keyhop.dynamodb.schema import MARKER, KeySpace
 from keyhop.dynamodb.values import Key, TypedValue
-from keyhop.each.template import Render, Variables
+from keyhop.each.template import ALONE, Render, Variables
 from keyhop.errors import CannotStart
 
 _TOKEN = re.compile(
@@ -25,6 +25,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _CLAUSES = ("SET", "REMOVE", "ADD", "DELETE")
+_SETS = ("SS", "NS", "BS")
 _FUNCTIONS = {"if_not_exists": 2, "list_append": 2}
 OURS = "#kh_"
 """What placeholders of our own begin with."""
@@ -53,7 +54,11 @@ class Update:
     ) -> "Update":
         """values: of `template_json`. Raises CannotStart."""
         constants, varying = variables.compiled_all(values)
-        reading = _Reading(expression, names, constants, {*constants, *varying}, space)
+        for placeholder, name in names.items():
+            if not (isinstance(name, str) and name):
+                raise CannotStart(f"What {placeholder} stands for must be a name, not {name!r}.")
+        types = {name: next(iter(value)) for name, value in values.items()}
+        reading = _Reading(expression, names, types, space)
         reading.read()
         return cls("".join(reading.written), reading.placeholders, constants, varying)
 
@@ -64,12 +69,13 @@ class Update:
 
 @dataclass(slots=True)
 class _Reading:
-    """One pass over an expression. written: the expression, with placeholders for all names."""
+    """One pass over an expression. values: their types, as they were given. written: the
+    expression, with placeholders for all names.
+    """
 
     expression: str
     names: Mapping[str, str]
-    constants: Mapping[str, TypedValue]
-    values: set[str]
+    values: Mapping[str, str]
     space: KeySpace
     written: list[str] = field(default_factory=list)
     placeholders: dict[str, str] = field(default_factory=dict)
@@ -111,13 +117,14 @@ class _Reading:
                 self._operand(told, target, is_sum=True)
         elif clause in ("ADD", "DELETE"):
             self.written.append(" ")
-            value = self._value()
-            kinds = self.constants.get(value, {})
-            if clause == "ADD" and not kinds.keys() & {"SS", "NS", "BS"}:
+            type_ = self.values[self._value()]
+            if type_ not in _SETS and clause == "ADD":
                 raise CannotStart(
                     f"{told} would add again whenever a page is repeated: only to a set can be "
                     "added; SET a value instead."
                 )
+            if type_ not in {*_SETS, ALONE}:
+                raise CannotStart(f"{told}: only members of a set can be deleted, not a {type_}.")
         self._check_target(told, target)
 
     def _operand(self, told: str, target: Path, is_sum: bool = False) -> None:

@@ -63,6 +63,19 @@ ListOf = Callable[[Request, Sequence[str]], Request]
 Permit = Callable[[str, Options, KeySpace], None]
 
 
+def check_rows(options: Options, space: KeySpace) -> None:
+    """Refuse what cannot be noted of a table's keys, or asked of them, before they are listed.
+
+    Raises CannotStart, InvalidInput.
+    """
+    names = {OUTCOME, ERROR, FIRST} & {*space.names}
+    if names:
+        raise CannotStart(
+            f"The partition key is called {names.pop()!r}, as is what a run notes of it."
+        )
+    Where.from_json(options.get("where")).check(space)
+
+
 class EachTask(Task):
     """options: `effect`, as the effect's maker takes it; `keys`, the list; `where`, which of its
     keys (where.py); `max_write_rate`.
@@ -102,10 +115,12 @@ class EachTask(Task):
         if not effect:
             raise CannotStart("The run to go on with lists keys: give what is to be done as well.")
         self._permit(request.table, effect, source.space)
-        Where.from_json(self._options.get("where")).check(source.space)
+        check_rows(self._options, source.space)
         first: Sequence[str] = ()
         if effect["kind"] != "undo":
-            work = Work(self._connection, source, "", now(), Usage(), Event())
+            sentinels = self._sentinels_of(table)
+            item = None if sentinels is None else sentinels.item
+            work = Work(self._connection, source, "", now(), Usage(), Event(), sentinel=item)
             first = sorted(self._effect_of(self._options, work).first)
         if self._options["keys"] is not None or self._list_of is None:
             return None
@@ -143,17 +158,11 @@ class EachTask(Task):
                 f"The run {self._list!r} lists keys of {listed.title} ({listed.identity}), and not "
                 f"those of table {source.title} ({source.identity})."
             )
-        names = {OUTCOME, ERROR, FIRST} & {*source.space.names}
-        if names:
-            raise CannotStart(
-                f"The partition key is called {names.pop()!r}, as is what a run notes of it."
-            )
         cells = max(1, listing.cells)
         groups = min(cells, max(1, listing.groups))
         at_once = min(groups, max(1, round(listing.rows / ROWS_PER_WORKER)))
         layout = Layout(cells, 1, at_once, groups)
-        where = Where.from_json(self._options.get("where"))
-        where.check(source.space)
+        check_rows(self._options, source.space)
         options = {**self._options, "effect": self._effect_with(listed)}
         if (sentinels := self._sentinels_of(table)) is not None:
             options["sentinel"] = to_json(sentinels.item)

@@ -40,7 +40,7 @@ expression has 300 operators at most (AWS documentation): = and AND for each."""
 MOST_SORT_KEY_BYTES = 1024
 
 _PLACE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
-_ALONE = "$"
+ALONE = "$"
 """Stands for a type where a text of plain JSON is one variable: the type is the variable's."""
 
 EPOCH = "${now:epoch}"
@@ -60,7 +60,7 @@ def template_json(given: Any) -> dict[str, Any]:
     Raises CannotStart.
     """
     try:
-        return item_json(given, lambda text: {_ALONE if _is_one_variable(text) else "S": text})
+        return item_json(given, lambda text: {ALONE if _is_one_variable(text) else "S": text})
     except ValueError as error:
         raise CannotStart(f"This is no item: {error}.") from error
 
@@ -131,7 +131,7 @@ class Variables:
         parts = [part for part in self._parts(text) if part != ""]
         if len(parts) == 1 and not isinstance(parts[0], str):
             return self._of_variable(type_, parts[0])
-        if type_ == _ALONE:
+        if type_ == ALONE:
             type_ = "N" if text == EPOCH else "S"
         if all(isinstance(part, str) for part in parts):
             return _leaf(type_, "".join(map(str, parts)))
@@ -149,9 +149,9 @@ class Variables:
 
     def _of_variable(self, type_: str, variable: Render) -> Compiled:
         """Alone in its text."""
-        if variable == self._key and type_ not in (_ALONE, "S", self.key.type):
+        if variable == self._key and type_ not in (ALONE, "S", self.key.type):
             raise ValueError(f"the partition key is of type {self.key.type}, not {type_}")
-        if type_ == _ALONE:
+        if type_ == ALONE:
             return variable
 
         def render(row: Key) -> TypedValue:

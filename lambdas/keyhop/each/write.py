@@ -25,7 +25,7 @@ from keyhop.each.outcomes import (
 from keyhop.each.protocol import FOUND, Answer, Call, Rules
 from keyhop.each.template import NotRendered, Template, Variables
 from keyhop.each.writer import Writer
-from keyhop.errors import BudgetSpent, CannotStart, GaveUp, KeyhopError
+from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
 from keyhop.jobs.task import Options
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, is_of_the_item
 from keyhop.scan.rate_limit import Budget
@@ -51,16 +51,13 @@ def writing(effect: Options, work: Work, budget: Budget | None = None) -> Effect
     if kind in ("put", "undo"):
         types = {} if space.sort is None else {space.sort.name: space.sort.type}
         template = Template.of_item(effect["item"], space, types, variables)
-        place = None if space.sort is None else template.constants.get(space.sort.name)
-        if work.sentinel and space.sort and place == work.sentinel.get(space.sort.name):
-            raise CannotStart(
-                f"The item's {space.sort.name!r} is where the key index has its sentinels."
-            )
+        work.check_place(template.constants)
         if kind == "undo":
             return UndoEffect(writer, work, template, variables)
         rules = Rules(effect["guard"], effect["overwrite"], variables.tells)
         return PutEffect(writer, work, template, variables, rules)
     template = Template.of_key(effect["item"], space, variables)
+    work.check_place(template.constants)
     if kind == "delete":
         return DeleteEffect(writer, work, template, variables)
     update = Update.of(effect["expression"], effect["values"], effect["names"], space, variables)

@@ -26,7 +26,7 @@ state where it is read already.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Side = Literal["source", "destination"]
 Stage = Literal["open", "closing", "frozen", "fenced", "turned"]
@@ -193,5 +193,16 @@ class Control:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> "Control":
+    def from_json(cls, told: Any) -> "Control":
+        """Settings may be missing, of another version. Raises ValueError if it is no control item:
+        nothing is taken for granted of which table serves.
+        """
+        is_one = (
+            isinstance(told, Mapping)
+            and told.get("serving") in get_args(Side)
+            and told.get("stage") in get_args(Stage)
+            and isinstance(told.get("revision"), int)
+        )
+        if not is_one:
+            raise ValueError("it does not say which table serves")
         return cls(**{name: told[name] for name in cls.__dataclass_fields__ if name in told})

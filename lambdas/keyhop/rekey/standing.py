@@ -221,7 +221,8 @@ _COMMANDS: Mapping[Phase, str] = {
     "creating": "keyhop rekey create, again: it goes on",
     "ending": "keyhop rekey ",
     "created": "keyhop rekey start",
-    "copying": "wait until the copy is finished; keyhop rekey throttle slows it down",
+    "copying": "wait until the copy is finished; keyhop rekey throttle slows it down; if whoever "
+    "copies is gone: keyhop rekey start, again",
     "paused": "keyhop rekey resume",
     "copied": "keyhop rekey verify",
     "verified": "keyhop rekey shadow, then keyhop rekey cutover --dry-run",

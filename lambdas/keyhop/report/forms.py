@@ -10,21 +10,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.values import TypedValue, canonical
+from keyhop.dynamodb.values import TypedValue, text_of
 
 _TAG = re.compile(
-    r"([A-Za-z][A-Za-z_.-]{0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([A-Za-z]{2,16})_(?=[^_])"
+    r"([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
 )
-_DATE = re.compile(
-    r"(19[7-9]\d|20\d\d)"
-    r"(?:([-/.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12]\d|3[01])(?:[T ]?([01]\d|2[0-3])(:?[0-5]\d)?Z?)?)?"
-    r"|-?W[0-5]\d|-?Q[1-4])"
+_YEAR, _MONTH, _DAY = r"(?P<year>19[7-9]\d|20\d\d)", r"(?P<month>{})", r"(?P<day>{})"
+_TWO_DIGITS = _MONTH.format(r"0[1-9]|1[0-2]"), _DAY.format(r"0[1-9]|[12]\d|3[01]")
+_MONTH, _DAY = _MONTH.format(r"0?[1-9]|1[0-2]"), _DAY.format(r"0?[1-9]|[12]\d|3[01]")
+_DATES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_YEAR}(?:(?P<mark>[-/._]?){_TWO_DIGITS[0]}(?:(?P=mark){_TWO_DIGITS[1]}"
+        r"(?:[T ]?(?:[01]\d|2[0-3])(?::?[0-5]\d)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
+        rf"{_YEAR}-?(?:W(?P<week>[0-5]\d)|Q(?P<quarter>[1-4]))",
+        rf"{_DAY}(?P<mark>[-/.]){_MONTH}(?P=mark){_YEAR}",
+        rf"{_MONTH}/{_DAY}/{_YEAR}",
+        rf"{_YEAR}[年년] ?{_MONTH}[月월](?: ?{_DAY}[日일])?",
+    )
 )
-_YEAR = re.compile(r"19[7-9]\d|20\d\d")
+"""Year first, weeks and quarters, day first, month first, in Chinese, Japanese or Korean."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
-_NUMBER = re.compile(r"(?:^|[^0-9A-Za-z.]|^[A-Za-z]+|[#|:/~$=_-][A-Za-z]+)([0-9]{1,18})$")
-_DIGITS = re.compile(r"[0-9]+")
-_NUMBERED = re.compile(r"(?:[A-Za-z]{1,16}[ ._-]?)?([0-9]+)")
+_NUMBER = re.compile(r"(?:^|[^\dA-Za-z.]|^[A-Za-z]+|[#|:/~$=_-][A-Za-z]+)(\d{1,18})$")
+_NUMBER_FIRST = re.compile(r"(\d{1,18})[#|:/~$=_-]\D*$")
+_NUMBERED = re.compile(r"(?:[^\W\d_]{1,16}[ ._-]?)?(\d+)")
 
 KEPT_DIGITS = 6
 """Of a number in a key: enough for how dense numbers are, too few for a telephone's."""
@@ -42,10 +51,28 @@ def rest_of(text: str) -> str:
     return text[found.end() :] if found else text
 
 
+def dates_of(value: TypedValue) -> list[dict[str, int]]:
+    """What date a key is, if it is nothing else after its tag: year, and month, day, week or
+    quarter, as far as they are told. None where it is no date; several where month and day might
+    be either.
+    """
+    if "B" in value:
+        return []
+    text = text_of(value)
+    if "N" in value and len(text) not in (6, 8, 10):
+        return []
+    found = [pattern.fullmatch(rest_of(text)) for pattern in _DATES]
+    return [
+        {name: int(digits) for name, digits in one.groupdict().items() if name != "mark" and digits}
+        for one in found
+        if one
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class KeyForm:
-    """tag: "" for none. dated: nothing but a date, after its tag. number: at the end, rounded to
-    KEPT_DIGITS; None for none.
+    """tag: "" for none. dated: nothing but a date, after its tag. number: at the end, or at the
+    beginning if it is the only one, rounded to KEPT_DIGITS; None for none.
     """
 
     tag: str = ""
@@ -54,17 +81,16 @@ class KeyForm:
 
     @classmethod
     def of(cls, value: TypedValue) -> "KeyForm":
-        type_, content = canonical(value)
-        if not isinstance(content, str):
+        if "B" in value:
             return cls()
-        if type_ == "N":
-            is_whole = bool(_DIGITS.fullmatch(content)) and len(content) <= 18
-            dated = len(content) in (6, 8, 10) and bool(_DATE.fullmatch(content))
+        content, dated = text_of(value), bool(dates_of(value))
+        if "N" in value:
+            is_whole = content.isdecimal() and len(content) <= 18
             return cls("", dated, rounded(content) if is_whole else None)
-        tag, rest = tag_of(content), rest_of(content)
-        dated = bool(_DATE.fullmatch(rest) or _YEAR.fullmatch(rest))
-        found = None if dated or _UUID.fullmatch(rest) else _NUMBER.search(content)
-        return cls(tag, dated, rounded(found[1]) if found else None)
+        found = None
+        if not dated and not _UUID.fullmatch(rest_of(content)):
+            found = _NUMBER.search(content) or _NUMBER_FIRST.match(content)
+        return cls(tag_of(content), dated, rounded(found[1]) if found else None)
 
     def to_json(self) -> dict[str, Any]:
         """What there is of it."""
@@ -95,4 +121,4 @@ def width_of(value: TypedValue) -> int:
     if not found:
         return 0
     digits = found[1]
-    return -len(digits) if digits.startswith("0") and len(digits) > 1 else len(digits)
+    return -len(digits) if int(digits[0]) == 0 and len(digits) > 1 else len(digits)

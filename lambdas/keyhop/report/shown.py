@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from keyhop.dynamodb.values import Key, canonical, distinct_bytes, plain
+from keyhop.dynamodb.values import Key, distinct_bytes, plain, text_of
 from keyhop.report.facts import Shown
 from keyhop.report.forms import tag_of
 
@@ -47,7 +47,7 @@ class Shower:
         return f"{self._prefix(key)}…{self.digest(key)}"
 
     def _prefix(self, key: Key) -> str:
-        type_, content = canonical(key[min(key)])
-        text = content if isinstance(content, str) else content.hex()
-        tag = tag_of(text) if type_ == "S" else ""
+        value = key[min(key)]
+        text = bytes(value["B"]).hex() if "B" in value else text_of(value)
+        tag = tag_of(text) if "S" in value else ""
         return text[: len(tag) + 1] if tag else text[:PREFIX]

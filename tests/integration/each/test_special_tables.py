@@ -19,6 +19,20 @@ def item(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_what_cannot_be_asked_of_keys_is_refused_before_they_are_listed(
+    dynamodb: Database, table_name: str, tmp_path: Path, item: str
+) -> None:
+    dynamodb.create(table_name, ("outcome", "N"))
+    where = ("--endpoint-url", dynamodb.url, "-o", str(tmp_path / "run"), "--yes")
+    result = keyhop("each", table_name, "--put", item, *where)
+    assert (result.status, "is called 'outcome'" in result.err) == (2, True)
+    dynamodb.client.delete_table(TableName=table_name)
+    dynamodb.create(table_name, ("pk", "N"))
+    result = keyhop("each", table_name, "--put", item, "--where", "begins_with(1)", *where)
+    assert (result.status, "these keys are numbers" in result.err) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(("guard", "outcome"), [("look", "guarded"), ("transaction", "gone")])
 def test_a_sentinel_is_no_witness(
     dynamodb: Database, table_name: str, tmp_path: Path, item: str, guard: str, outcome: str

@@ -111,6 +111,41 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     assert pairs.status()["phase"] == "copied", "a sample opens no gate"
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "- set: {tenant: '{owner}', id: '{number|str}'}",
+        "- set: {tenant: '{owner}', id: '{number|mod:7}#{more}'}\n  keep: {number: wasNumber}",
+    ],
+    ids=["bijective", "recoverable"],
+)
+def test_verify_repairs_whatever_the_keys_names_and_types_are(
+    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    """The partition key's name comes after the sort key's, and of a number 1E+1 is a form."""
+    monkeypatch.setattr(PairCommand, "tasks", staticmethod(at_once))
+    template.write_text(f"items:\n{rule}\n")
+    client, new = pairs.database.client, pairs.destination
+    pairs.database.create(pairs.source, ("number", "N"), None)
+    for number in range(0, 60, 10):
+        item = {"number": {"N": str(number)}, "owner": {"S": "o"}, "more": {"S": "m"}}
+        client.put_item(TableName=pairs.source, Item=item)
+    keys = ("--partition-key", "tenant:S", "--sort-key", "id:S")
+    assert pairs.rekey("create", "--template", template, *keys).status == 0
+    assert pairs.rekey("start").status == 0
+    copied = items_of(pairs, new)
+    for number, item in enumerate(copied[:4]):
+        if number < 2:
+            place = {name: item[name] for name in ("tenant", "id")}
+            client.delete_item(TableName=new, Key=place)
+        else:
+            client.put_item(TableName=new, Item={**item, "more": {"S": "changed"}})
+    told = json.loads(pairs.rekey("verify", "-f", "json").out)["verify"]
+    assert items_of(pairs, new) == copied
+    names = ("missing", "changed", "contended", "surplus", "repaired", "left")
+    assert [told[name] for name in names] == [2, 2, 0, 0, 4, 0]
+
+
 def test_plan_asks_whether_an_index_would_do_and_shows_ten_items(
     pairs: Pairs, template: Path
 ) -> None:

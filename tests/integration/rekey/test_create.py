@@ -8,6 +8,7 @@ import pytest
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.figures import TURNED
 
 from testing.databases import Database
 from testing.marks import prove
@@ -81,6 +82,17 @@ def test_a_table_of_somebody_else_s_is_refused_and_left_alone(life: Life) -> Non
     with pytest.raises(RunConflict, match="exists, and was not made for this re-key"):
         life.creation().step()
     assert life.database.tables() == before
+
+
+def test_a_control_item_that_is_gone_after_a_cutover_is_not_made_anew(life: Life) -> None:
+    """It would say that the source serves."""
+    until_done(life.creation().step)
+    life.side.tell(TURNED, {"at": 1.0, "serving": "destination"})
+    until_done(life.creation().step)
+    key = {"pk": {"S": "control"}, "sk": {"S": "control"}}
+    life.database.client.delete_item(TableName=life.pair.side, Key=key)
+    with pytest.raises(CannotStart, match="no control item"):
+        until_done(life.creation().step)
 
 
 def test_another_plan_is_refused(life: Life) -> None:

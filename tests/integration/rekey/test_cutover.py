@@ -14,6 +14,7 @@ from keyhop.errors import GaveUp
 from keyhop.rekey.cutover.markers import LATE_SECONDS, Markers
 from keyhop.rekey.cutover.probe import Probe
 from keyhop.rekey.routing.router import Router
+from keyhop.rekey.side.figures import MARKER_KEYS
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.side.table import SideTable, table_request
 
@@ -89,6 +90,19 @@ def test_what_a_killed_attempt_has_left_is_removed(world: World) -> None:
     markers.sweep()
     assert world.items(world.pair.source) == []
     assert world.side.markers() == {}
+
+
+def test_a_marker_that_came_late_stands_in_nobodys_way(world: World) -> None:
+    """Its put was sent again, and came when the drain had deleted it. The key serves the next."""
+    markers = markers_of(world, world.pair.source)
+    markers.locate()
+    (key,) = world.side.told(f"{MARKER_KEYS} source").values()
+    item = {**key, MARKER_ATTRIBUTE: {"S": "late"}}
+    world.client.put_item(TableName=world.pair.source, Item=item)
+    made = markers.mark()
+    assert world.items(world.pair.source) == []
+    world.replicator().work(world.records())
+    assert markers.unseen(made) == 0
 
 
 def test_an_item_of_somebody_elses_is_no_marker(world: World) -> None:

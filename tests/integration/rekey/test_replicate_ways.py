@@ -117,6 +117,46 @@ def test_a_batch_that_was_killed_is_under_way_until_it_is_worked(world: World) -
     assert world.side.open_batches("forward") == []
 
 
+def test_what_moves_on_after_a_record_is_no_straggler_s(world: World) -> None:
+    """The other worker's own writes: the record of the second comes in a later batch."""
+    world.put("s", "d")
+    world.replicator().work(world.records())
+    world.records("reverse")
+    cut_over(world)
+    reverse, moved = world.replicator("reverse"), []
+    for before, after in (("d", "e"), ("e", "f")):
+        put_there(world, after, "s", "moved")
+        world.client.delete_item(TableName=world.pair.destination, Key={"pk": {"S": before}})
+        reverse.work(world.records("reverse"))
+        moved.append(world.records())
+    assert world.there == world.here
+    worked = [world.replicator().work(records).stragglers for records in moved]
+    assert worked == [0, 0]
+
+
+def test_who_writes_after_the_way_back_is_no_straggler_and_what_he_wrote_is_followed(
+    world: World,
+) -> None:
+    """The batch had been passed, and was still looking whose its writes are, when it turned."""
+    world.put("s", "d", data="before")
+    replicator = world.replicator()
+    replicator.work(world.records())
+    cut_over(world)
+    world.put("s", "d", data="written here")
+    records = world.records()
+
+    def turned_back(seconds: float) -> None:
+        control = world.side.control()
+        if control.serving == "destination":
+            world.side.swap(control, control.changed(serving="source"))
+
+    world.moments.on_wait = turned_back
+    worked = replicator.work(records)
+    assert (worked.share, worked.stragglers, world.side.stragglers()) == ("work", 0, [])
+    assert world.there == world.here
+    assert world.side.open_batches("forward") == []
+
+
 def test_what_cannot_go_back_is_listed(world: World) -> None:
     cut_over(world)
     item = {"pk": {"S": "d"}, "data": {"S": "written by new code, which knows no id"}}

@@ -17,6 +17,7 @@ from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of
 from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.pace import Pace, pace_of, why_not_mine
 from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.worker.images import frozen, thawed
 
 from testing.rekey_pairs import ByOrder, ByTenant, order
 
@@ -207,6 +208,25 @@ def test_a_quiet_item_that_the_stream_has_not_brought_yet_is_in_flight(
     stream = Stream(comes_at, lambda now: lag)
     assert stream.settled() == {finding: 1}
     assert stream.now == ended
+
+
+def test_an_owner_counts_once_whatever_form_its_number_has() -> None:
+    """A row has 1E+1 where the item has 10: two owners would contend for their place."""
+    candidate = Candidate({"pk": {"S": "p"}}, [{"n": {"N": "1E+1"}, "a": {"S": "x"}}])
+    candidate.add({"a": {"S": "x"}, "n": {"N": "10"}})
+    assert len(candidate.owners) == 1
+    candidate.add({"a": {"S": "x"}, "n": {"N": "100"}})
+    assert len(candidate.owners) == 2
+
+
+def test_equal_keys_are_frozen_alike_in_whatever_order_they_come() -> None:
+    """Of a key that was JSON its attributes come by their names; else the partition key first."""
+    one, other = (
+        {"tenant": {"S": "t"}, "id": {"N": "10"}},
+        {"id": {"N": "1E1"}, "tenant": {"S": "t"}},
+    )
+    assert frozen(one) == frozen(other)
+    assert frozen(thawed(frozen(one))) == frozen(other)
 
 
 def test_a_lag_that_grows_while_it_is_waited_for_is_waited_for_as_well() -> None:

@@ -69,3 +69,25 @@ def test_a_change_goes_on_when_what_it_waits_for_is_there() -> None:
     assert turned.following(Standing(2.0, open_batches=1, claims=1)) == (turned.opened(), "")
     with pytest.raises(ValueError, match="no change is under way"):
         OPEN.following(Standing(long))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        "text",
+        {},
+        {"stage": "open", "revision": 1},
+        {"serving": "nobody", "stage": "open", "revision": 1},
+        {"serving": "source", "stage": "ajar", "revision": 1},
+        {"serving": "source", "stage": "open", "revision": "1"},
+    ],
+)
+def test_nothing_is_taken_for_granted_of_which_table_serves(told: object) -> None:
+    with pytest.raises(ValueError, match="which table serves"):
+        Control.from_json(told)
+
+
+def test_settings_of_another_version_are_taken_as_they_are() -> None:
+    told = {"serving": "destination", "stage": "open", "revision": 7, "later": True}
+    assert Control.from_json(told) == Control("destination", "open", 7)

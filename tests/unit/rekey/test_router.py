@@ -183,6 +183,46 @@ def test_a_write_that_outlives_a_freeze_is_not_acknowledged_meanwhile(world: Fix
         world.run(lambda: world.write(seconds=42), freeze)
 
 
+class OfTheirs(Exception):
+    """As of a condition that has failed, or of an item that was not there."""
+
+
+def late(world: Fixture, turns: bool):
+    """One who answers by it after the lease; and meanwhile another table serves, if it turns."""
+
+    def fail() -> str:
+        world.clock.sleep(100)
+        raise OfTheirs
+
+    def cut_over() -> None:
+        world.clock.sleep(40)
+        for _ in range(4 if turns else 0):
+            world.set(serving="destination")
+
+    return fail, cut_over
+
+
+def test_what_a_write_raises_too_late_is_not_passed_on_as_what_the_table_says(
+    world: Fixture,
+) -> None:
+    fail, cut_over = late(world, turns=True)
+    with pytest.raises(WriteUncertain):
+        world.run(lambda: world.router.write(old=fail, new=lambda: "new"), cut_over)
+
+
+def test_a_read_that_raises_after_a_cutover_is_made_again(world: Fixture) -> None:
+    fail, cut_over = late(world, turns=True)
+    answers = world.run(lambda: world.router.read(old=fail, new=lambda: "new"), cut_over)
+    assert answers == ["new", None]
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+def test_what_is_raised_late_goes_through_if_nothing_has_turned(world: Fixture, kind: str) -> None:
+    fail, nothing = late(world, turns=False)
+    with pytest.raises(OfTheirs):
+        world.run(lambda: getattr(world.router, kind)(old=fail, new=lambda: "new"), nothing)
+
+
 def test_a_look_that_fails_matters_only_when_the_view_has_ended(world: Fixture) -> None:
     assert world.write() == "old"
 

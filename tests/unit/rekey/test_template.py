@@ -2,6 +2,7 @@
 
 import pytest
 from keyhop.errors import CannotStart
+from keyhop.rekey.template.filters import filter_of
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import Unmappable
 
@@ -147,3 +148,17 @@ def test_a_number_in_a_text_is_one_in_its_only_form():
         **{"0": "O#000", "17": "O#017"},
         **dict.fromkeys(["017", "x", "1.0"]),
     }
+
+
+@pytest.mark.parametrize(
+    ("number", "filtered", "date"),
+    [
+        ("-1", "date:%Y-%m-%d:ms", "1969-12-31"),
+        ("-0.5", "date:%Y-%m-%d", "1969-12-31"),
+        ("-86400000", "date:%Y-%m-%d:ms", "1969-12-31"),
+        ("0", "date:%Y-%m-%d:ms", "1970-01-01"),
+        ("999.99999999999999999999999999999999999", "date:%S:ms", "00"),
+    ],
+)
+def test_a_number_is_of_the_second_that_it_is_in(number: str, filtered: str, date: str) -> None:
+    assert filter_of(*filtered.split(":", 1)).apply({"N": number}) == {"S": date}

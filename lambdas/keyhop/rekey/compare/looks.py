@@ -114,8 +114,8 @@ class Looks:
         for one in candidates:
             item = there.get(key_text(one.place))
             owner = None if item is None else self.transform.owner_of(item)
-            if owner is not None and owner not in one.owners:
-                one.owners.append(owner)
+            if owner is not None:
+                one.add(owner)
         sources = self.source.items(owner for one in candidates for owner in one.owners)
         found = []
         for one in candidates:

@@ -47,6 +47,11 @@ class Candidate:
     place: Key
     owners: list[Key]
 
+    def add(self, owner: Key) -> None:
+        """Once, whatever form its numbers have."""
+        if key_text(owner) not in map(key_text, self.owners):
+            self.owners.append(owner)
+
 
 class Unmatched:
     """The places of a bucket of which not exactly one row of each side was seen, with the same
@@ -89,9 +94,7 @@ class Unmatched:
                 continue
             one = found[number] = found[number] or Candidate(_key(row[_PLACE]["S"]), [])
             if _OWNER in row:
-                owner = _key(row[_OWNER]["S"])
-                if owner not in one.owners:
-                    one.owners.append(owner)
+                one.add(_key(row[_OWNER]["S"]))
         return [one for one in found if one is not None]
 
 

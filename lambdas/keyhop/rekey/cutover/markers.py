@@ -167,26 +167,28 @@ class Markers(StreamCalls):
         return marker
 
     def _put_item(self, key: Key, marker: str) -> None:
+        """In place of a marker of an earlier drain, whose put came after its delete: the key of a
+        shard serves all drains.
+        """
         written = self._write(
             "put_item",
             1.0,
             TableName=self._table,
             Item={**key, MARKER_ATTRIBUTE: {"S": marker}},
-            ConditionExpression="attribute_not_exists(#p) OR #m = :marker",
-            **_naming(next(iter(key)), marker),
+            ConditionExpression="attribute_not_exists(#p) OR attribute_exists(#m)",
+            ExpressionAttributeNames={"#p": next(iter(key)), "#m": MARKER_ATTRIBUTE},
         )
         assert written.refused is None, "a random key is there already"
 
     def _delete_item(self, key: Key, marker: str) -> None:
-        names = _naming(next(iter(key)), marker)
-        del names["ExpressionAttributeNames"]["#p"]
         self._write(
             "delete_item",
             1.0,
             TableName=self._table,
             Key=key,
             ConditionExpression="#m = :marker",
-            **names,
+            ExpressionAttributeNames={"#m": MARKER_ATTRIBUTE},
+            ExpressionAttributeValues={":marker": {"S": marker}},
         )
 
     def _each(self, act: Callable[[Any], Any], given: Iterable[Any]) -> list[Any]:
@@ -236,13 +238,6 @@ _SPLIT = (
     "{} shards of the stream have come of others that were split, so nobody can tell when they are "
     "drained: start again."
 )
-
-
-def _naming(partition: str, marker: str) -> dict[str, Any]:
-    return {
-        "ExpressionAttributeNames": {"#p": partition, "#m": MARKER_ATTRIBUTE},
-        "ExpressionAttributeValues": {":marker": {"S": marker}},
-    }
 
 
 def _frozen(key: Key) -> frozenset[Any]:

@@ -21,7 +21,7 @@ from keyhop.rekey.life_cycle.copying import Copying
 from keyhop.rekey.life_cycle.features import ClientOf, Features, gather, ttl_of
 from keyhop.rekey.life_cycle.likeness import VIEW, Likeness, encryption_of, likeness
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.figures import COPIED, DESTINATION, ENDING, STREAM, TTL
+from keyhop.rekey.side.figures import COPIED, DESTINATION, ENDING, STREAM, TTL, TURNED
 from keyhop.rekey.side.layout import KEYS
 from keyhop.rekey.side.table import SideTable, table_request
 
@@ -81,7 +81,7 @@ class Creation:
                 f"Table {self.pair.destination!r} is another one than was made for this re-key: "
                 "cancel it, and create it with another name."
             )
-        side.swap(None, Control(long_lease=self.lease))
+        self._write_control(side)
         if side.told(COPIED) is None and not self._copied(side, source, destination, made):
             return Step(False, "waiting until the destination takes its settings")
         return self._stream_step(side, source)
@@ -142,6 +142,12 @@ class Creation:
                 f"Table {self.pair.destination!r} has other keys than the plan: "
                 f"{shown_keys(destination.space)} and not {shown_keys(self.keys)}."
             )
+
+    def _write_control(self, side: SideTable) -> None:
+        """Once. Raises CannotStart if it is gone after a change: the other table may serve."""
+        if side.told(TURNED) is None:
+            side.swap(None, Control(long_lease=self.lease))
+        side.control()
 
     def _write_plan(self, side: SideTable, table: Table) -> None:
         """Into a table that is a side table, and has this plan or none."""

@@ -116,9 +116,14 @@ class Router:
         again = (strong_old or old, strong_new or new)
         while True:
             view = self._sendable(began)
-            found = self._read(view.control, (old, new), again, same, key)
-            if view.holds(moment(self._clock)) or self._held_for_reads(view.control):
-                return found
+            try:
+                found = self._read(view.control, (old, new), again, same, key)
+            except Exception:  # as KeyError for an item that was not there
+                if self._counts_for_reads(view):
+                    raise
+            else:
+                if self._counts_for_reads(view):
+                    return found
             self.usage.count(reads_made_again=1)
 
     def _read(
@@ -145,8 +150,8 @@ class Router:
         """What the one of them returns, or raises, whose table takes writes.
 
         While writes are frozen it waits. Raises WritesFrozen if that lasts too long: nothing has
-        been written. Raises WriteUncertain for a write that was answered when another table may
-        have served: it may or may not be there.
+        been written. Raises WriteUncertain for a write that was answered, or refused, when another
+        table may have served: it may or may not be there.
         """
         began = self._clock.monotonic()
         while True:
@@ -163,6 +168,10 @@ class Router:
                         raise _uncertain() from None
                     self.usage.count(writes_sent_anew=1)
                     continue
+                except Exception:  # as of a condition that has failed
+                    if not about.view.holds(moment(self._clock)):
+                        self._look_back(about.view.control)
+                    raise
             if not about.view.holds(moment(self._clock)):
                 self._look_back(about.view.control)
             return answer
@@ -238,10 +247,12 @@ class Router:
         until_old = max(0.0, control.lease / 4 - view.asked.until(now))
         self._clock.sleep(min(left, until_old + self._chance.random() * MOST_JITTER_SECONDS))
 
-    def _held_for_reads(self, before: Control) -> bool:
-        """A read was answered late: whether the other table can have been written before."""
+    def _counts_for_reads(self, view: View) -> bool:
+        """Whether the other table cannot have been written before a read was answered."""
+        if view.holds(moment(self._clock)):
+            return True
         try:
-            return held_for_reads(before, self._follower.view(anew=True).control)
+            return held_for_reads(view.control, self._follower.view(anew=True).control)
         except FAILURES:
             return False
 

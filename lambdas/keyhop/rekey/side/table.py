@@ -63,17 +63,26 @@ class SideTable(Batches, Claims):
         **more: Any,
     ) -> None:
         super().__init__(connection, name, now=now, **more)
-        self._lag = 0.0
+        self._lags: list[tuple[float, float]] = []
         self._lag_told_at = -LAG_SECONDS
 
     # --- control and plan ---
 
     def control(self) -> Control:
-        """Raises CannotStart if there is none."""
+        """Raises CannotStart if there is none, or none as it was written."""
         row = self._row(of.CONTROL, of.CONTROL)
         if row is None:
-            raise CannotStart(f"The side table {self._table!r} has no control item: create it.")
-        return Control.from_json(body_of(row))
+            raise CannotStart(
+                f"The side table {self._table!r} has no control item: keyhop rekey create writes "
+                "it, if there was no cutover yet."
+            )
+        try:
+            return Control.from_json(body_of(row))
+        except (KeyError, ValueError) as error:
+            raise CannotStart(
+                f"The control item of the side table {self._table!r} was not written by Keyhop: "
+                "put back what it was (docs/rekey.md)."
+            ) from error
 
     def swap(self, old: Control | None, new: Control) -> bool:
         """Write `new` if the control item still has the revision of `old` (None: if there is none).
@@ -200,10 +209,10 @@ class SideTable(Batches, Claims):
         A process tells at most once in LAG_SECONDS: each telling is a write.
         """
         now = self._now()
-        self._lag = max(self._lag, seconds)
+        self._lags = [one for one in self._lags if now - one[0] < LAG_SECONDS] + [(now, seconds)]
         if now - self._lag_told_at < LAG_SECONDS:
             return
-        told = {"seconds": round(self._lag, 3), "at": now}
+        told = {"seconds": round(max(lag for _, lag in self._lags), 3), "at": now}
         row = {
             "seconds": {"N": str(told["seconds"])},
             "told_at": {"N": str(now)},
@@ -212,7 +221,7 @@ class SideTable(Batches, Claims):
         larger = f"{ABSENT} OR seconds <= :mine OR told_at < :old"
         values = {":mine": row["seconds"], ":old": {"N": str(now - LAG_SECONDS)}}
         self._put(of.TOLD, f"{LAG}.{direction}", row, larger, values)
-        self._lag, self._lag_told_at = 0.0, now
+        self._lags, self._lag_told_at = [], now
 
     def told(self, name: str) -> Any:
         """A figure as JSON; None if it was never told."""

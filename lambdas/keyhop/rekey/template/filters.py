@@ -4,6 +4,7 @@ A value that a filter cannot take raises Unmappable, with a text that goes on "i
 """
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -185,7 +186,7 @@ def _date(argument: str) -> Filter:
     def apply(value: TypedValue) -> TypedValue:
         try:
             if "N" in value:
-                seconds = int(Decimal(value["N"]) // divisor)
+                seconds = math.floor(Decimal(value["N"])) // divisor  # also before 1970
                 moment = datetime.fromtimestamp(seconds, UTC)
             else:
                 moment = datetime.fromisoformat(value["S"])

@@ -22,8 +22,8 @@ Values = Mapping[str, Any]
 
 
 def frozen(key: Key) -> FrozenKey:
-    """A key's attributes by their names, in the order in which they come."""
-    return tuple((name, *canonical(value)) for name, value in key.items())
+    """A key's attributes, in the order of their names: keys that were JSON come in it, too."""
+    return tuple((name, *canonical(key[name])) for name in sorted(key))
 
 
 def thawed(key: Any) -> dict[str, Any]:

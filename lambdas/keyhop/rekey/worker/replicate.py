@@ -271,6 +271,9 @@ class Replicator:
     def _passed(self, records: Sequence[Record]) -> Worked:
         """The other table serves. After a cutover, who still writes here has bypassed the router;
         before it nobody looks, as all that is written to the destination is the worker's own.
+
+        The looks take seconds. If it was turned back meanwhile, who writes here does so rightly,
+        and the other table is behind as this batch holds up those after it: then it is worked.
         """
         self.expects_pass = True
         worked = Worked(len(records), share="pass")
@@ -281,6 +284,8 @@ class Replicator:
                 self._origin,
                 self._target,
             )
+            if found and self._share() != "pass":
+                return self.work(records)
             for key, told in found:
                 self._side.straggler("source", key, told)
             worked.stragglers = len(found)

@@ -4,13 +4,13 @@ Its stream brings the other worker's own writes as well. One of those is told by
 agree about the item, at the latest when the other worker has come to it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from keyhop.dynamodb.items import Item, same_item
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.transform import Transform
-from keyhop.rekey.worker.images import Change, FrozenKey, frozen, thawed
+from keyhop.rekey.worker.images import Change, FrozenKey, Image, frozen, thawed
 from keyhop.rekey.worker.target import Target
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE
 
@@ -47,8 +47,10 @@ def _differing(
     origin: Target,
     target: Target,
 ) -> list[Change]:
-    """Those that still differ, and are as at the look before. The other table is read first."""
-    there = {one.source: _there(one, transform, target) for one in changes}
+    """Those that still differ, and are as at the first look. The other table is read first, at the
+    places of the records; what has moved on since is looked for where it is now.
+    """
+    there = {one.source: _there(one.source, one.places, transform, target) for one in changes}
     keys = [thawed(one.source) for one in changes]
     here = {frozen(transform.source.of(item)): item for item in origin.get_many(keys)}
     left = []
@@ -57,16 +59,21 @@ def _differing(
         first = before.setdefault(one.source, item)
         if not _same(first, item) or _same(item, there[one.source]):
             continue
-        left.append(one)
+        place = None if item is None else Image(item, transform).place
+        now = [] if place is None or place in one.places else [place]
+        if not now or not _same(item, _there(one.source, now, transform, target)):
+            left.append(one)
     return left
 
 
-def _there(change: Change, transform: Transform, target: Target) -> Item | None:
-    """The source item as the other table has it, at any place of the record's images."""
-    for place in change.places:
+def _there(
+    source: FrozenKey, places: Iterable[FrozenKey], transform: Transform, target: Target
+) -> Item | None:
+    """The source item as the other table has it, at any of these places."""
+    for place in places:
         item = target.get(thawed(place))
         back = None if item is None else _back(item, transform)
-        if back is not None and frozen(transform.source.of(back)) == change.source:
+        if back is not None and frozen(transform.source.of(back)) == source:
             return back
     return None
 

@@ -9,7 +9,6 @@
 item that lacks an attribute, or has one that is no part of a text, cannot have the key.
 """
 
-import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import TypedValue, canonical, distinct_bytes
+from keyhop.dynamodb.values import TypedValue, distinct_bytes, text_of
 from keyhop.errors import CannotStart
 
 MOST_TEXT = 1_000
@@ -222,10 +221,7 @@ def _found(item: Item, path: str) -> TypedValue | None:
 
 
 def _text(value: TypedValue) -> str | None:
-    if not value.keys() & {"S", "N", "B"}:
-        return None
-    _, content = canonical(value)
-    return content if isinstance(content, str) else base64.b64encode(content).decode()
+    return text_of(value) if value.keys() & {"S", "N", "B"} else None
 
 
 def _shard(value: TypedValue, shards: int) -> str | None:

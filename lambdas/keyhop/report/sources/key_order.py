@@ -1,16 +1,16 @@
 """Keys against time: their order, the number in them, whether they are today. Pure."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from keyhop.dynamodb.values import TypedValue, canonical
+from keyhop.report.forms import dates_of
 
 ZONES = (timedelta(hours=-12), timedelta(), timedelta(hours=14))
 _NUMBER = re.compile(r"([0-9]{1,18})$")
-_DELIMITER = re.compile(r"[#|:~$=]")
-_DATE = re.compile(r"\d{4}[-/.]?\d\d([-/.]?\d\d)?")
 _NO_NUMBER = re.compile(
     r"(^|\D)(19|20)\d\d([-/.](0[1-9]|1[0-2])([-/.]\d\d)?|(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))"
     r"([T ].*)?$"
@@ -29,21 +29,27 @@ def order_of(value: TypedValue) -> Any:
 def number_of(value: TypedValue) -> int | None:
     """The number that a key is, or ends with; a date is none."""
     ((type_, content),) = value.items()
-    if type_ == "B" or _NO_NUMBER.search(content):
+    if type_ == "B" or _NO_NUMBER.search(content) or dates_of(value):
         return None
     found = _NUMBER.search(content)
     return int(found[1]) if found else None
 
 
 def is_today(value: TypedValue, at: float) -> bool:
-    """Whether a key, after a type tag, is a moment's date, somewhere on earth, or its month."""
-    ((type_, content),) = value.items()
-    if type_ == "B":
-        return False
-    rest = _DELIMITER.split(content)[-1]
-    if not _DATE.fullmatch(rest):
-        return False
-    digits = re.sub(r"\D", "", rest)
-    moment = datetime.fromtimestamp(at, UTC)
-    days = {(moment + zone).strftime("%Y%m%d") for zone in ZONES}
-    return digits in days or digits in {day[:6] for day in days}
+    """Whether a key, after a type tag, is a moment's date somewhere on earth: its year, month,
+    week, quarter, day or hour.
+    """
+    now = datetime.fromtimestamp(at, UTC)
+    return any(_is_of(date, now + zone) for date in dates_of(value) for zone in ZONES)
+
+
+def _is_of(date: Mapping[str, int], moment: datetime) -> bool:
+    week = moment.isocalendar()
+    told = {
+        "year": week.year if "week" in date else moment.year,
+        "quarter": (moment.month + 2) // 3,
+        "month": moment.month,
+        "week": week.week,
+        "day": moment.day,
+    }
+    return all(told[name] == number for name, number in date.items())

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from itertools import pairwise
 from typing import Literal
 
@@ -25,23 +25,27 @@ FINE = 1 << 48
 
 TAIL_CHARACTERS = 12
 
+NUMBER_DIGITS, NUMBER_PLACES = 38, 9
+"""Of a number that is a start: DynamoDB takes so many digits; so many places are fine enough."""
+_FLOOR = Context(NUMBER_DIGITS, ROUND_FLOOR)
+
 UPPER = "A"
 """Ends the shape of hexadecimal numbers in capitals."""
 
 _KINDS: tuple[tuple[Kind, str], ...] = (
     (
         "time",
-        r"\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d{1,9})?)?)?)?(?:Z|[+-]\d\d:?\d\d)?"
-        r"|\d{8}T\d{6}Z?",
+        r"(?a:\d{4}-\d\d-\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d{1,9})?)?)?)?"
+        r"(?:Z|[+-]\d\d:?\d\d)?|\d{8}T\d{6}Z?)",
     ),
     ("uuid7", r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"),
     ("hex", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
     ("ulid", r"[0-7][0-9A-HJKMNP-TV-Z]{25}"),
     ("ksuid", r"[0-9A-Za-z]{27}"),
-    ("integer", r"\d{1,38}"),
+    ("integer", r"[0-9]{1,38}"),
     ("hex", r"[0-9a-f]{8,64}|[0-9A-F]{8,64}"),
 )
-_TAG = r"(?P<tag>(?:[A-Za-z_][\w.\-]{0,40}[#|:/~]){0,2}(?:[A-Za-z]{1,16}[_\-])?)"
+_TAG = r"(?P<tag>(?:[^\W\d][\w.\-]{0,40}[#|:/~]){0,2}(?:[^\W\d_]{1,16}[_\-])?)"
 _SHAPES = tuple(
     (
         kind,
@@ -116,7 +120,7 @@ class Form:
         after 12 characters, or in characters that were not seen.
         """
         if self.kind == "number":
-            return None if isinstance(key, str) else int(Decimal(key) * FINE)
+            return None if isinstance(key, str) else int(_FLOOR.multiply(Decimal(key), FINE))
         parsed = parse(key, self.kind)
         if parsed is None or parsed.tag != self.tag:
             return None
@@ -128,7 +132,10 @@ class Form:
     def key(self, number: int) -> SortKey:
         """At which a Query can start: its number is this one, or less by as little as can be."""
         if self.kind == "number":
-            return (Decimal(number) / FINE).quantize(Decimal("1e-9"), ROUND_FLOOR).normalize()
+            exact = _FLOOR.divide(Decimal(number), FINE)
+            if exact.adjusted() < NUMBER_DIGITS - NUMBER_PLACES:
+                exact = exact.quantize(Decimal(1).scaleb(-NUMBER_PLACES), context=_FLOOR)
+            return exact.normalize(_FLOOR)
         number = max(0, number)
         core, left, step = _core_text(self.kind, number // FINE, self.shape)
         rest = (left * FINE + number % FINE) // step

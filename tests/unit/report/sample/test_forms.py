@@ -12,6 +12,9 @@ from keyhop.report.forms import KeyForm, tag_of, width_of
         ("cus_9sKx", "cus"),
         ("tenant/7/user/8", "tenant"),
         ("order-item#5", "order-item"),
+        ("КЛИЕНТ#17", "КЛИЕНТ"),
+        ("注文:17", "注文"),
+        ("straße_9", "straße"),
         ("2024-01-02", ""),
         ("ada@example.org", ""),
         ("3f2504e0-4f89-11d3-9a0c-0305e82c3301", ""),
@@ -24,19 +27,35 @@ def test_a_tag_is_the_word_before_the_first_delimiter(text: str, tag: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["2024-01-02", "20240102", "2024-01", "2024", "2024-01-02T10", "DATE#2024-01-02"]
+    "text",
+    [
+        "2024-01-02",
+        "20240102",
+        "2024-01",
+        "2024",
+        "2024-01-02T10",
+        "2024-01-02T10:00+02:00",
+        "DATE#2024-01-02",
+        "2024_01_02",
+        "2024-W01",
+        "02.01.2024",
+        "1/22/2024",
+        "2024年1月2日",
+        "2024년 1월 2일",
+    ],
 )
 def test_nothing_but_a_date(text: str) -> None:
     assert KeyForm.of({"S": text}).dated
 
 
-@pytest.mark.parametrize("text", ["2024-13-02", "20240102a", "1234", "99999999"])
+@pytest.mark.parametrize("text", ["2024-13-02", "20240102a", "1234", "99999999", "32.01.2024"])
 def test_more_than_a_date_or_none(text: str) -> None:
     assert not KeyForm.of({"S": text}).dated
 
 
 def test_dates_as_numbers() -> None:
     assert KeyForm.of({"N": "20240102"}).dated
+    assert KeyForm.of({"N": "20240110"}).dated
     assert not KeyForm.of({"N": "2024"}).dated
 
 
@@ -47,6 +66,11 @@ def test_dates_as_numbers() -> None:
         ({"S": "user1042"}, 1042),
         ({"S": "0017"}, 17),
         ({"N": "1042"}, 1042),
+        ({"N": "1500"}, 1500),
+        ({"S": "1042#user"}, 1042),
+        ({"S": "заказ№17"}, 17),
+        ({"S": "طلب#\u0663\u0664"}, 34),
+        ({"S": "17#a4b"}, None),
         ({"N": "10.5"}, None),
         ({"S": "3f2504e0-4f89-11d3-9a0c-030508203301"}, None),
         ({"S": "a1b2c3"}, None),
@@ -77,6 +101,8 @@ def test_a_form_survives_json() -> None:
         ({"S": "x"}, 0),
         ({"N": "7"}, 0),
         ({}, 0),
+        ({"S": "строка 17"}, 2),
+        ({"S": "\u0660\u0660\u0661\u0667"}, -4),
     ],
 )
 def test_the_width_of_a_number_as_text(value: dict, width: int) -> None:

@@ -8,6 +8,7 @@ from keyhop.report.statistics.sort_key import form_of, parse, tag_of
 
 KEYS = {
     "ORDER#2026-11-22T10:00:00Z": ("time", "ORDER#"),
+    "заказ#2026-11-22": ("time", "заказ#"),
     "2026-11-22": ("time", ""),
     "2026-11-22T10:00:00.123+09:00#abc": ("time", ""),
     "2026-11-22 10:00:00": ("time", ""),
@@ -42,6 +43,27 @@ def test_a_key_is_read_as_what_it_is_and_written_again(key) -> None:
 def test_paths_and_words_are_no_numbers(key: str) -> None:
     assert parse(key) is None
     assert tag_of(key) is None
+
+
+@pytest.mark.parametrize("key", ["\u0663\u0664", "ORDER#\uff11", "\uff12\uff10\uff12\uff16-01-01"])
+def test_digits_of_other_scripts_are_no_numbers(key: str) -> None:
+    """They do not sort among those of ASCII as their values do."""
+    assert form_of([key]) is None
+
+
+def test_numbers_as_long_as_dynamodb_takes_have_a_start() -> None:
+    for low, high in (
+        (10**19, 10**31 + 7),
+        (-(10**38) + 1, 10**38 - 1),
+        (Decimal("-1E+125"), Decimal("1E+125")),
+        (1_500_000_000_000_000_000, 1_500_000_000_000_000_001),
+    ):
+        form = form_of([low, high])
+        assert form is not None
+        for number in (form.number(low), form.number(high), form.number(high) // 3):
+            start = form.key(number)
+            assert len(start.as_tuple().digits) <= 38
+            assert form.number(start) <= number
 
 
 def test_numbers_of_several_widths_as_text_are_no_form() -> None:
