@@ -32,7 +32,7 @@ help:
 	@echo "make clean     remove what set-up made"
 
 demo: setup
-	$(BIN)/python -m local.demo demo
+	$(BIN)/python -m local.demo
 
 report-demo: .venv/.ready .cache/dynamodb-local/.ready
 	$(BIN)/python -m local.report_demo
@@ -41,10 +41,10 @@ rekey-demo: setup
 	$(BIN)/python -m local.rekey_demo
 
 laptop: setup
-	$(BIN)/python -m local.demo laptop
+	$(BIN)/python -m local.laptop laptop
 
 local: .venv/.ready .cache/dynamodb-local/.ready
-	$(BIN)/python -m local.demo local
+	$(BIN)/python -m local.laptop local
 
 audit-log: .venv/.ready .cache/dynamodb-local/.ready
 	$(BIN)/python -m local.audit_log

@@ -1,43 +1,37 @@
-"""The application on this machine, with real data, by `make`.
+"""`make demo`: the application on this machine, with real data.
 
-demo: the keys of two tables by Keyhop, and by the other ways, and what they cost; an item that is
-put beside each, and taken back; then a key index, built while routes come and go. local: only the
-data, in DynamoDB Local. laptop: all that is deployed, to start runs of one's own.
+The keys of two tables by Keyhop, and by the other ways, and what they cost; an item that is put
+beside each, and taken back; then a key index, built while routes come and go.
 """
 
 import json
 import os
 import random
-import shlex
-import signal
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from types import FrameType
 from typing import Any
 
 from keyhop.cli.stack import ENUMERATE_KEYS, Stack
 from keyhop.dynamodb.capacity import ON_DEMAND
 from rich.console import Console
-from rich.status import Status
 
 from local.beside import beside
 from local.cloud import Cloud, Failed, exit_with, laptop_cloud
 from local.comparison import Way, dollars, larger, table_of
-from local.stream_bridge import IDLE_SECONDS, bridge_for
+from local.laptop import ITEMS, load_and_deploy
+from local.stream_bridge import bridge_for
 from testing.baselines import full_scan, published
-from testing.databases import Database, load
+from testing.databases import Database
 from testing.executions import Executions
-from testing.flights import BY_AIRCRAFT, BY_ROUTE, PARTITION_KEYS, create_table, flights
-from testing.servers import child, dynamodb_local, local_client
+from testing.flights import BY_AIRCRAFT, BY_ROUTE, PARTITION_KEYS
+from testing.servers import child, local_client
 
-ITEMS = 40_000
 SEGMENTS = {BY_ROUTE: 32, BY_AIRCRAFT: 128}
 """More than a plan would have: DynamoDB Local gets slow with the position inside a segment."""
 
@@ -46,7 +40,6 @@ TIMES = 1_000
 
 FEATURE = {"departure": "#feature", "seats": "free", "by": "${run}", "since": "${now}"}
 BUILD = {"table": BY_ROUTE, "maxConcurrency": 2, "graceSeconds": 2}
-TABLES = [{"table": table, "keyIndex": True} for table in (BY_ROUTE, BY_AIRCRAFT)]
 LONGEST_DELIVERY_SECONDS = 60.0
 
 console = Console(highlight=False, soft_wrap=True)
@@ -55,106 +48,10 @@ console = Console(highlight=False, soft_wrap=True)
 def main() -> int:
     """Deploy, run, compare; returns an exit status."""
     with laptop_cloud() as cloud:
-        _load_and_deploy(cloud)
+        load_and_deploy(cloud)
         is_right = _show(cloud)
     console.print("All servers are stopped, and nothing of them is left.")
     return 0 if is_right else 1
-
-
-def only_the_data() -> int:
-    """DynamoDB Local with the flights, until Ctrl-C."""
-    with dynamodb_local() as url:
-        console.print(f"DynamoDB Local is up at {url}.")
-        load_flights(url)
-        console.print(
-            f"\nTry:  .venv/bin/keyhop keys {BY_ROUTE} --endpoint-url {url}\n"
-            f"Ctrl-C ends the database, and all that is in it."
-        )
-        signal.pause()
-    return 0
-
-
-def laptop() -> int:
-    """All of it, until Ctrl-C. SIGUSR1 halts the stream: to see what an audit finds meanwhile."""
-    halted = False
-
-    def toggle(_number: int, _frame: FrameType | None) -> None:
-        nonlocal halted
-        halted = not halted
-        console.print(f"The stream is {'halted' if halted else 'carried on'}.")
-
-    with laptop_cloud() as cloud:
-        _load_and_deploy(cloud)
-        console.print(_what_to_do(cloud), markup=False)
-        signal.signal(signal.SIGUSR1, toggle)
-        bridge = bridge_for(cloud)
-        while True:
-            time.sleep(IDLE_SECONDS)
-            if not halted:
-                bridge.look()
-
-
-def _what_to_do(cloud: Cloud) -> str:
-    exports = "\n".join(f"export {name}={value}" for name, value in cloud.exports.items())
-    given = shlex.quote(f'{{"table": "{BY_ROUTE}"}}')
-    start = "aws stepfunctions start-execution --state-machine-arn"
-    build, audit, remove = (
-        cloud.outputs[f"{name}KeyIndexArn"] for name in ("Build", "Audit", "Remove")
-    )
-    return f"""
-In another terminal:
-
-{exports}
-
-.venv/bin/keyhop run {BY_ROUTE} --follow --name first
-.venv/bin/keyhop runs
-.venv/bin/keyhop show first
-.venv/bin/keyhop keys {BY_ROUTE} --endpoint-url {cloud.dynamodb}
-
-A key index, kept by the deployed function (keyhop runs and keyhop show tell of these too):
-
-{start} {build} --input {given}
-{start} {audit} --input {given}
-{start} {remove} --input {given}
-.venv/bin/keyhop index status {BY_ROUTE} --endpoint-url {cloud.dynamodb}
-
-kill -USR1 {os.getpid()} halts the stream, so that the keeper hears nothing; again lets it go on.
-Ctrl-C ends the laptop cloud, and all that is in it."""
-
-
-def _load_and_deploy(cloud: Cloud) -> None:
-    """The flights into DynamoDB Local, and the stack into ministack, both at the same time."""
-    console.print(f"DynamoDB Local is up at {cloud.dynamodb}, ministack at {cloud.url}.")
-    console.print(
-        f"$ cdk deploy -c 'tables={json.dumps(TABLES)}'   (meanwhile, its data is loaded)",
-        markup=False,
-    )
-    began = time.monotonic()
-    with cloud.deploying(TABLES) as deployment:
-        load_flights(cloud.dynamodb)
-        with console.status("Deploying ..."):
-            outputs = deployment.result()
-    console.print(f"Deployed {outputs['StateMachineArn']} in {time.monotonic() - began:.0f} s.")
-
-
-def load_flights(url: str) -> None:
-    """Make the tables, and put the flights into them."""
-    client = local_client(url)
-    began = time.monotonic()
-    items = list(islice(flights(), ITEMS))
-    for table, partition_key in PARTITION_KEYS.items():
-        create_table(url, table)
-        text = f"Loading the flights of New York City, 2013, into {table}"
-        with console.status(text) as status:
-
-            def say(loaded: int, status: Status = status, text: str = text) -> None:
-                status.update(f"{text}: {loaded / ITEMS:.0%}")
-
-            load(client, iter(items), table, say)
-        console.print(
-            f"Loaded {ITEMS:,} flights into the table {table}: partition key {partition_key}, sort "
-            f"key departure ({time.monotonic() - began:.0f} s)."
-        )
 
 
 def _show(cloud: Cloud) -> bool:
@@ -326,4 +223,4 @@ def _routes_come_and_go(cloud: Cloud) -> Iterator[Counter[str]]:
 
 
 if __name__ == "__main__":
-    exit_with({"demo": main, "local": only_the_data, "laptop": laptop}[sys.argv[1]])
+    exit_with(main)

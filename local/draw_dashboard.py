@@ -25,7 +25,7 @@ from infra.monitoring import ANY_TABLE
 from infra.stack import KeyhopStack
 from local.cloud import Cloud, exit_with, laptop_cloud
 from local.dashboard_data import Metrics, Series
-from local.demo import load_flights
+from local.laptop import load_flights
 from testing.executions import Executions
 from testing.flights import BY_AIRCRAFT
 from testing.servers import ROOT

@@ -9,7 +9,7 @@ same in each run.
 Threads that the clock does not know, such as a pool's, may sleep in it as well. And a thread may
 wait outside of it, for a lock or a pool, with those that it waits for asleep: then nobody moves.
 `run` looks for that, and wakes the next sleeper once no thread of the process has moved for some
-looks; one that waits for an answer from a socket counts as moving.
+looks; one that waits for an answer from a socket, or for the processor, counts as moving.
 """
 
 import gc
@@ -19,10 +19,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from threading import Event, Lock, Thread, get_ident
+from pathlib import Path
+from threading import Event, Lock, Thread, get_ident, get_native_id
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -35,6 +36,8 @@ POLL_SECONDS = 0.004
 STILL_LOOKS = 5
 _ON_THE_NETWORK = ("socket.py", "ssl.py", "selectors.py", "http/client.py", "urllib3/")
 _SERVERS = ("process_request_thread", "serve_forever")
+_AT_WORK = ("R", "D")
+"""As /proc has it: running or ready to run; waiting for a disk."""
 
 
 class Stopped(BaseException):
@@ -185,7 +188,7 @@ class VirtualClock:
                 here = self._positions()
                 still = still + 1 if here is not None and here == seen else 0
                 seen = here
-                if still >= STILL_LOOKS:
+                if still >= STILL_LOOKS and not _others_run():
                     self._now = max(self._now, self._naps[0][0])
                     self._wake_one()
 
@@ -212,6 +215,20 @@ def _frames() -> dict[int, FrameType]:
     finally:
         if collects:
             gc.enable()
+
+
+def _others_run() -> bool:
+    """Whether another thread of the process has the processor, or waits for it; False where the
+    system does not tell. On a busy machine one that could go on may stand still for seconds.
+    """
+    own = str(get_native_id())
+    with suppress(OSError):
+        for task in Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # it has ended meanwhile
+                state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+                if task.name != own and state in _AT_WORK:
+                    return True
+    return False
 
 
 def _cpu_seconds(ident: int) -> float:

@@ -3,6 +3,7 @@
 What takes long has the mark `prove`, in whole or for some of its parameters (testing/marks.py).
 """
 
+import tracemalloc  # noqa: F401 - pytest would at the first unclosed socket, where another may come
 import uuid
 from collections.abc import Iterator
 from functools import cache
@@ -17,6 +18,7 @@ from botocore.awsrequest import AWSPreparedRequest
 from botocore.hooks import EventAliaser
 from botocore.loaders import create_loader
 from hypothesis import settings
+from keyhop.cli import session
 from keyhop.dynamodb.transport import Client
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.s3.models import S3Backend
@@ -100,6 +102,14 @@ def moto_serves_one_at_a_time() -> Iterator[None]:
     process = BotocoreStubber.process_request
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(BotocoreStubber, "process_request", alone)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def a_stop_has_all_the_time() -> Iterator[None]:
+    """Its last resort would end this very process, and on a busy machine it may come to that."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(session, "STOP_SECONDS", 3600.0)
         yield
 
 

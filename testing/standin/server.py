@@ -18,6 +18,12 @@ class Hangup(Exception):
     """Close the connection without an answer."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    """Who finds the queue full asks again a second later, or three: many come at once."""
+
+
 class StandIn:
     """A running stand-in. Set `fault` or `empty_pages` at any time."""
 
@@ -28,8 +34,7 @@ class StandIn:
         self.requests: Counter[str] = Counter()
         self.units = 0.0
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._http.daemon_threads = True
+        self._http = _Server(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._http.server_port}"
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:

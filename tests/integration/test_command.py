@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from testing.databases import BY_DAY, Database, keyhop
 from testing.marks import prove
 from testing.standin.engine import Refused
 from testing.standin.server import StandIn
+from tests.integration.conftest import Interrupt
 
 ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
 
@@ -254,15 +254,17 @@ def test_a_plan_of_small_collections_is_close(
     assert units["low"] / 1.15 <= spent <= units["high"] * 1.15
 
 
-def test_ctrl_c_ends_a_plan(strict: Database, stand_in: StandIn, table_name: str) -> None:
+def test_ctrl_c_ends_a_plan(
+    strict: Database, stand_in: StandIn, table_name: str, interrupt: Interrupt
+) -> None:
     strict.collections(table_name, [3] * 600, filling=900)
     scans = itertools.count(1)
 
-    def interrupt(operation: str, request) -> None:
-        if operation == "Scan" and next(scans) == 6:
-            os.kill(os.getpid(), signal.SIGINT)
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and next(scans) >= 6:
+            interrupt()
 
-    stand_in.fault = interrupt
+    stand_in.fault = fault
     result = strict.keys(table_name, "--plan", "--format", "text")
     assert (result.status, result.err) == (130, "")
 

@@ -22,12 +22,12 @@ MARK = "KEYHOP_TEST_OF_STOPPING"
 @pytest.mark.parametrize(
     ("module", "arguments", "until"),
     [
-        ("local.demo", ["laptop"], "$ cdk deploy"),
+        ("local.laptop", ["laptop"], "$ cdk deploy"),
         prove("local.audit_log", [], "   1 s"),
-        prove("local.demo", ["local"], "DynamoDB Local is up"),
-        prove("local.demo", ["laptop"], "Ctrl-C ends the laptop cloud"),
-        prove("local.demo", ["demo"], "EnumerateKeys"),
-        prove("local.demo", ["demo"], "BuildKeyIndex"),
+        prove("local.laptop", ["local"], "DynamoDB Local is up"),
+        prove("local.laptop", ["laptop"], "Ctrl-C ends the laptop cloud"),
+        prove("local.demo", [], "EnumerateKeys"),
+        prove("local.demo", [], "BuildKeyIndex"),
     ],
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, prove(signal.SIGTERM)])

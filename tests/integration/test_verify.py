@@ -1,8 +1,6 @@
 """The check of a run: it finds what is missing, and tells it from what changed meanwhile."""
 
 import json
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from keyhop.storage.local import Directory
 from testing.databases import Database
 from testing.marks import prove
 from testing.standin.server import StandIn
+from tests.integration.conftest import Interrupt
 
 SHARE = ("--verify", "1")
 
@@ -203,19 +202,17 @@ def test_without_a_sort_key_a_lost_key_is_missing(
 
 
 def test_ctrl_c_during_a_check_is_no_passed_check(
-    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, interrupt: Interrupt
 ) -> None:
     strict.collections(table_name, [3] * 80)
     table = stand_in.service.tables[table_name]
     assert table is not None
-    done: list[bool] = []
 
-    def interrupt(operation: str, request) -> None:
-        if operation == "Scan" and "Limit" not in request and not done:
-            done.append(True)
-            os.kill(os.getpid(), signal.SIGINT)
+    def fault(operation: str, request) -> None:
+        if operation == "Scan" and "Limit" not in request:
+            interrupt()
 
-    stand_in.fault = interrupt
+    stand_in.fault = fault
     result = strict.keys(table_name, "--output", str(tmp_path / "out"), *SHARE)
     assert result.status == 130
     assert "All keys were found, but they are not checked" in result.err

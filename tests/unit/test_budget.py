@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import accumulate, count
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from keyhop.errors import BudgetSpent
 from keyhop.scan.rate_limit import PAGE_SECONDS, SLOWEST, Budget, Turn
@@ -140,6 +140,8 @@ fleets = st.builds(
 
 
 @given(fleet=fleets)
+@example(fleet=Fleet(6.0, 1, 2, 0.375, 0.5, latency=0.1108, cut_short=0.5, seed=7204))
+@example(fleet=Fleet(48.017, 7, 1, 0.375, 0.5, latency=0.0508, cut_short=0.5, seed=9587))
 def test_the_rate_is_used_and_never_exceeded(fleet: Fleet) -> None:
     """The three bars: of any ten seconds, of the run, and of any one second."""
     seconds = 25.0
@@ -169,9 +171,7 @@ def can_use(fleet: Fleet, workers: list[Requests]) -> bool:
     widest = max(one.widest for one in workers)
     least = min(min(cost for _, cost in one.sent) for one in workers)
     able = fleet.at_once * least / (fleet.latency + LATE_SECONDS)
-    # What a page has reserved and not spent comes back with its answer; one alone waits for that.
-    large = 0.3 if fleet.at_once == 1 and fleet.cut_short >= 0.5 else 0.45
-    return able >= 1.25 * fleet.share and widest <= large * fleet.share
+    return able >= 1.25 * fleet.share and widest <= 0.45 * fleet.share
 
 
 def steady(rate: float, at_once: int, page: Callable[[float], Cost], latency: float) -> Requests:
@@ -215,6 +215,26 @@ def test_while_none_waits_one_page_is_saved_up() -> None:
     assert budget.wait(0.2, turn) == 0.0
     budget.settle(0.2, turn, 2.0)
     assert sum(send(budget, 3_600.0, 2.0) == 0.0 for _ in range(10)) == 1
+
+
+def test_a_small_page_does_not_lose_what_a_large_one_has_left() -> None:
+    budget = Budget(max_rate=10.0)
+    large = budget.reserve(0.0, 4.0)
+    assert budget.wait(0.4, large) == 0.0
+    budget.settle(0.5, large, 1.0)
+    small = budget.reserve(0.5, 1.0)
+    assert budget.wait(0.5, small) == 0.0
+    budget.settle(0.6, small, 1.0)
+    assert budget.wait(0.6, budget.reserve(0.6, 4.0)) == 0.0
+
+
+def test_at_a_lower_rate_only_a_page_of_that_rate_is_saved_up() -> None:
+    budget = Budget(max_rate=1_000.0)
+    turn = budget.reserve(0.0, 400.0)
+    assert budget.wait(0.4, turn) == 0.0
+    budget.settle(0.4, turn, 400.0)
+    budget.limit_rate(0.4, 10.0)
+    assert sum(send(budget, 3_600.0, 1.0) == 0.0 for _ in range(10)) == 10.0 * PAGE_SECONDS
 
 
 def test_a_turn_that_is_given_up_costs_nothing_and_holds_up_nobody() -> None:

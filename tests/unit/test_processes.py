@@ -98,6 +98,8 @@ class Run:
         self.processes = GroupProcesses(
             self.journal, self.plan, self.reader, self.start, at_once or groups, each=4
         )
+        self.now = 0.0
+        self.processes.clock = lambda: self.now
         self.processes.last_seconds = 0.3
         self.processes.say = self.said.append
         self.processes.committed = lambda c: self.committed.append((c.group, c.slice))
@@ -117,6 +119,7 @@ class Run:
         left = iter((*moments, *[nothing] * 20))
 
         def idle() -> None:
+            self.now += 0.1
             next(left, lambda: pytest.fail("nothing ends this run"))()
 
         self.processes.idle = idle

@@ -75,7 +75,8 @@ def start(command: PairCommand) -> int:
         end = partial(_copied_there, side.plan())
         return deployed.run("RekeyBackfill", given, end, lambda: ("", _pace(side)))
     path = _path(command)
-    summary = _here(command, path, parse_backfill(given), "copying", is_sharded=is_sharded)
+    items = command.table.source().item_count
+    summary = _here(command, path, parse_backfill(given), "copying", items, is_sharded=is_sharded)
     counts, examples = summary.get("counts", {}), summary.get("unmappable", ())
     lines = [*copied_lines(side.plan(), counts, examples), _cost(command, summary)]
     command.put_out(summary, lambda: "\n".join(lines))
@@ -137,9 +138,10 @@ def _verified_here(command: PairCommand, request: Request) -> Mapping[str, Any]:
     """The digests, and then their comparison, in a place for the time being if none is given."""
     with ExitStack() as aside:
         path = _path(command) or Path(aside.enter_context(TemporaryDirectory(prefix=PREFIX)))
-        known = {"journal_of": lambda path: Journal(Directory(Path(path)))}
+        known: dict[str, Any] = {"journal_of": lambda path: Journal(Directory(Path(path)))}
         beside = path / DIGESTS
-        digests = _here(command, beside, digests_of(request), "reading both", **known)
+        items = 2 * command.table.source().item_count
+        digests = _here(command, beside, digests_of(request), "reading both", items, **known)
         request = with_digests(request, str(beside))
         summary = _here(command, path, request, "comparing", **known)
     read = digests["read_units"] + summary["read_units"]
@@ -158,15 +160,24 @@ def _path(command: PairCommand) -> Path | None:
 
 
 def _here(
-    command: PairCommand, path: Path | None, request: Request, state: str, **knowing: Any
+    command: PairCommand,
+    path: Path | None,
+    request: Request,
+    state: str,
+    items: int = 0,
+    **knowing: Any,
 ) -> Mapping[str, Any]:
-    """The manifest of a run of this process; knowing: as of tasks_of. Raises Stopped."""
+    """The manifest of a run of this process; knowing: as of tasks_of. Raises Stopped.
+
+    items: about so many are to be read, 0 if that is not known.
+    """
     options = command.options
     deployment = Deployment(options, command.connection)
     if options.functions is not None:
         knowing["transform_of"] = partial(transform_of, trusted=text_of(Path(options.functions)))
     tasks = command.tasks(sentinels_of=deployment.sentinels_of, **knowing)
     with job_in(path, request, tasks, command.connection, options, command.stop) as job:
+        job.expected = float(items) or None
         job.prepare(may_be_finished=options.resume)
         if job.journal.is_finished():
             return job.journal.manifest() or {}

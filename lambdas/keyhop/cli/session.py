@@ -64,13 +64,13 @@ class Stop:
 
 @contextmanager
 def stop_on_signals(
-    advice: str = "", patience: float = STOP_SECONDS, end: Callable[[int], None] = os._exit
+    advice: str = "", patience: float | None = None, end: Callable[[int], None] = os._exit
 ) -> Iterator[Stop]:
     """The first signal asks for a clean end; a second one ends at once, as a crash would, and so
     does the time: a request may be under way that nobody answers.
 
     advice: what to say if that ends the block by Stopped; without any, that is the caller's.
-    patience: seconds from the first signal on. end: what ends this process.
+    patience: seconds from the first signal on; None for STOP_SECONDS. end: what ends this process.
     """
     stop = Stop(Event())
 
@@ -78,7 +78,7 @@ def stop_on_signals(
         _shout(TOO_LATE)
         end(stop.status)
 
-    late = Timer(patience, give_up)
+    late = Timer(STOP_SECONDS if patience is None else patience, give_up)
     late.daemon = True
 
     def ask(number: int, _frame: FrameType | None) -> None:

@@ -63,7 +63,7 @@ class GroupProcesses:
 
     reader: of this process; its budget is that of all. each: threads of a process, at most.
     idle: called a few times a second. committed: is told each commit. say: is told what a person
-    should know.
+    should know. clock: seconds.
     """
 
     journal: Journal
@@ -75,6 +75,7 @@ class GroupProcesses:
     idle: Callable[[], None] = lambda: None
     committed: Callable[[Commit], None] = lambda commit: None
     say: Callable[[str], None] = lambda text: None
+    clock: Callable[[], float] = time.monotonic
     last_seconds: float = STOP_SECONDS
     _groups: list[_Group] = field(init=False)
     _at_work: dict[Link, _Process] = field(default_factory=dict)
@@ -141,10 +142,10 @@ class GroupProcesses:
         """Have the groups in `shares` worked, each for what it may read; they go out of it."""
         while (shares and not self._is_over) or self._at_work:
             if self._is_over and math.isinf(self._over_at):
-                self._over_at = time.monotonic() + self.last_seconds
+                self._over_at = self.clock() + self.last_seconds
                 for link in self._at_work:
                     _tell(link, None)
-            if time.monotonic() >= self._over_at:
+            if self.clock() >= self._over_at:
                 return
             while shares and not self._is_over and len(self._at_work) < self.at_once:
                 number = next(iter(shares))

@@ -6,9 +6,11 @@ since the start pays for all pages before it *and itself*; so after t seconds at
 been spent, but for pages under way that cost more than expected: the next ones make up for those.
 
 Nothing is lost while pages wait for their turn, and what a page leaves of its reservation serves
-the next ones at once. While none waits, no more is saved up than one page: that is all the burst
-there is. So in any one second no more is spent than R, and one page for each request that was under
-way or waiting.
+the next ones at once. While none waits, no more is saved up than one page, the largest so far: that
+is all the burst there is. So in any one second no more is spent than R, and one page for each
+request that was under way or waiting. Not the page that was sent last: a small one, after a large
+one that cost little, would lose most of what that one has left. But after a throttle it is the
+last, as bursts are refused.
 
 What a page will cost is reckoned from items read before. So under a limit the very first page is
 one item, with no other beside it; and of a sum of units, each page sets aside as much more as the
@@ -129,7 +131,8 @@ class Budget:
     page has cost more than expected, at most.
 
     _earned: by the rate, and not spent; below 0 after pages that cost more than expected. _page:
-    units of the page that was sent last.
+    units of the largest page that was sent, after a throttle of the last one; at another rate no
+    more than a page of that rate.
     """
 
     max_rate: float | None = None
@@ -159,6 +162,7 @@ class Budget:
         """From now on another `max_rate`; what waits for its turn is paid for at that rate."""
         self._earn(now)
         self.max_rate = max_rate
+        self._page = min(self._page, self.page_units(now))
 
     @property
     def is_blind(self) -> bool:
@@ -173,7 +177,7 @@ class Budget:
     def pass_free(self, units: float) -> Turn:
         """`reserve` and `wait` of a budget that is free."""
         self._reserved += units
-        self._page = units
+        self._page = max(self._page, units)
         return Turn(units, is_sent=True)
 
     def with_surprise(self, units: float) -> float:
@@ -219,7 +223,7 @@ class Budget:
         self._waiting.remove(turn)
         turn.is_sent = True
         self._earned -= turn.units
-        self._page = turn.units
+        self._page = turn.units if self._slowed else max(self._page, turn.units)
         return 0.0
 
     def settle(self, now: float, turn: Turn, spent: float, expected: float | None = None) -> None:
@@ -252,6 +256,7 @@ class Budget:
         self._slowed = _Slowed(now, lowest, max(lowest, KEPT * refused))
         self._throttled_at = now
         self._earned = min(0.0, self._earned)
+        self._page = min(self._page, self.page_units(now))
 
     @property
     def left(self) -> float:

@@ -1,8 +1,6 @@
 """`keyhop each`, as a person meets it: what it asks, does, tells, and takes back."""
 
 import json
-import os
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 
 from testing.databases import Database, Result, keyhop
 from testing.standin.server import StandIn
+from tests.integration.conftest import Interrupt
 
 SIZES = [1, 3, 2] * 40
 ITEM = {"sk": "#feature", "tier": "free", "of": "${key}", "by": "${run}"}
@@ -135,18 +134,11 @@ def test_no_more_is_written_than_is_allowed(each: Each, item: str) -> None:
 
 
 def test_interrupted_it_goes_on(
-    strict: Database, stand_in: StandIn, table_name: str, item: str
+    strict: Database, stand_in: StandIn, table_name: str, item: str, interrupt: Interrupt
 ) -> None:
     strict.collections(table_name, [1] * 30)
     each = Each(strict, table_name)
-    seen: list[str] = []
-
-    def interrupt(operation: str, request: Any) -> None:
-        seen.append(operation)
-        if seen.count("Scan") == 1 and operation == "Scan":
-            os.kill(os.getpid(), signal.SIGINT)
-
-    stand_in.fault = interrupt
+    stand_in.fault = lambda operation, request: interrupt() if operation == "Scan" else None
     result = each("--put", item, "--yes", "-o", "run")
     assert result.status == 130
     assert "Continue with --output run --resume." in result.err

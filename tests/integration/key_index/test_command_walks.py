@@ -1,8 +1,6 @@
 """`keyhop index` interrupted, and gone on with."""
 
 import itertools
-import os
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from keyhop.key_index.sentinel import Sentinel
 from testing.databases import Database
 from testing.keepers import FakeLambda
 from testing.key_index_tables import drift, table_of
+from tests.integration.conftest import Interrupt
 from tests.integration.key_index.command import (
     attach,
     failing_after,
@@ -25,16 +24,15 @@ from tests.integration.key_index.command import (
 
 
 def test_an_interrupted_walk_says_so_and_can_be_repeated(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch, interrupt: Interrupt
 ) -> None:
     dynamodb.collections(table_name, [2] * 30)
     put = Collections.put
-    calls: list[int] = []
+    calls = itertools.count(1)
 
     def interrupting(self: Collections, partition: Any) -> bool:
-        calls.append(1)
-        if len(calls) == 7:
-            os.kill(os.getpid(), signal.SIGINT)
+        if next(calls) >= 7:
+            interrupt()
         return put(self, partition)
 
     monkeypatch.setattr(Collections, "put", interrupting)
@@ -47,7 +45,11 @@ def test_an_interrupted_walk_says_so_and_can_be_repeated(
 
 
 def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
-    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dynamodb: Database,
+    table_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    interrupt: Interrupt,
 ) -> None:
     """What is settled is not read again: each collection is listed once over both starts."""
     expected = dynamodb.collections(table_name, [2, 1, 3] * 80, filling=4_000)
@@ -56,8 +58,8 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
     calls = itertools.count()
 
     def interrupting(self: Collections, partition: Any) -> bool:
-        if next(calls) == 160:
-            os.kill(os.getpid(), signal.SIGINT)
+        if next(calls) >= 160:
+            interrupt()
         return put(self, partition)
 
     monkeypatch.setattr(Collections, "put", interrupting)

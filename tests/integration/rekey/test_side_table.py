@@ -169,6 +169,21 @@ def test_what_clients_stragglers_and_figures_tell(side: SideTable) -> None:
     assert side.all_told()["lag.forward"] == 1.5
 
 
+def test_a_lag_is_the_largest_of_the_last_seconds_and_no_older_one(
+    connection: Connection, dynamodb: Database, table_name: str
+) -> None:
+    """Each telling is a write; what came between two of them is told with the next one, if soon."""
+    dynamodb.client.create_table(**table_request(table_name))
+    moments = [1_000.0]
+    side = SideTable(connection, table_name, now=lambda: moments[-1])
+    told = []
+    for at, seconds in [(0, 0.5), (4, 7.0), (11, 0.1), (15, 9.0), (100, 0.2)]:
+        moments.append(1_000.0 + at)
+        side.tell_lag("forward", seconds)
+        told.append(side.told("lag.forward")["seconds"])
+    assert told == [0.5, 0.5, 7.0, 7.0, 0.2]
+
+
 def test_a_note_that_is_older_than_a_batch_can_live_is_of_none_that_is_under_way(
     connection: Connection, dynamodb: Database, table_name: str
 ) -> None:

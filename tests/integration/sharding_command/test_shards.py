@@ -18,6 +18,7 @@ from keyhop.sharding.key.shards import Phase, from_item, to_item
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database, Result, keyhop
+from testing.servers import ROOT
 from testing.standin.engine import Refused
 from testing.standin.server import StandIn
 
@@ -316,10 +317,11 @@ def slow(place: Place) -> Place:
 def test_an_interrupted_drain_goes_on_when_it_is_started_again(
     slow: Place, number: signal.Signals, status: int
 ) -> None:
-    where = ("--metadata", slow.metadata, "--yes")
+    where = ("--metadata", slow.metadata, "--endpoint-url", slow.database.url, "--yes")
     arguments = ["shards", "drain", slow.name, "/f", "--shards", "1", *where]
     process = subprocess.Popen(
-        [sys.executable, "-m", "keyhop", *arguments, "--endpoint-url", slow.database.url],
+        [sys.executable, "-m", "testing.patient", *arguments],
+        cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},

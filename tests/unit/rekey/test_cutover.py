@@ -230,8 +230,11 @@ def test_a_shut_gate_changes_nothing() -> None:
     assert world.side.history == []
 
 
-def test_claims_that_a_batch_would_settle_do_not_shut_it_out_of_a_quiet_table() -> None:
-    """Whoever has noted them was killed, and no batch comes: the rehearsal's markers bring one."""
+@pytest.mark.parametrize("gate", ["claims", "lag"])
+def test_what_a_batch_would_settle_does_not_shut_it_out_of_a_quiet_table(gate: str) -> None:
+    """Whoever has noted claims was killed, the first batch came late, as its function was cold;
+    and no other one comes: the rehearsal's markers bring one.
+    """
     world = World()
     change = world.change("destination")
     rehearse, rehearsed = change.drain.prepare, list[Rehearsal]()
@@ -241,7 +244,7 @@ def test_claims_that_a_batch_would_settle_do_not_shut_it_out_of_a_quiet_table() 
         return rehearsed[-1]
 
     change.drain.prepare = prepare
-    change.look = lambda control: [Gate("claims", bool(rehearsed), "1 item wants a place", "look")]
+    change.look = lambda control: [Gate(gate, bool(rehearsed), "not yet", "look")]
     (found,) = world.run(change.run)
     assert (found.action, len(rehearsed)) == ("done", 1)
 

@@ -63,7 +63,7 @@ class SideTable(Batches, Claims):
         **more: Any,
     ) -> None:
         super().__init__(connection, name, now=now, **more)
-        self._lag = 0.0
+        self._lags: list[tuple[float, float]] = []
         self._lag_told_at = -LAG_SECONDS
 
     # --- control and plan ---
@@ -209,10 +209,10 @@ class SideTable(Batches, Claims):
         A process tells at most once in LAG_SECONDS: each telling is a write.
         """
         now = self._now()
-        self._lag = max(self._lag, seconds)
+        self._lags = [one for one in self._lags if now - one[0] < LAG_SECONDS] + [(now, seconds)]
         if now - self._lag_told_at < LAG_SECONDS:
             return
-        told = {"seconds": round(self._lag, 3), "at": now}
+        told = {"seconds": round(max(lag for _, lag in self._lags), 3), "at": now}
         row = {
             "seconds": {"N": str(told["seconds"])},
             "told_at": {"N": str(now)},
@@ -221,7 +221,7 @@ class SideTable(Batches, Claims):
         larger = f"{ABSENT} OR seconds <= :mine OR told_at < :old"
         values = {":mine": row["seconds"], ":old": {"N": str(now - LAG_SECONDS)}}
         self._put(of.TOLD, f"{LAG}.{direction}", row, larger, values)
-        self._lag, self._lag_told_at = 0.0, now
+        self._lags, self._lag_told_at = [], now
 
     def told(self, name: str) -> Any:
         """A figure as JSON; None if it was never told."""
