@@ -134,6 +134,16 @@ def test_what_moves_on_after_a_record_is_no_straggler_s(world: World) -> None:
     assert worked == [0, 0]
 
 
+def test_nobody_is_accused_before_the_other_worker_must_have_come_to_it(world: World) -> None:
+    world.put("s", "d")
+    world.replicator().work(world.records())
+    cut_over(world)
+    world.side.tell_lag("reverse", 20.0)
+    world.put("s", "d", data="by an old writer")
+    assert world.replicator().work(world.records()).stragglers == 1
+    assert sum(world.moments.waits) == pytest.approx(21)
+
+
 def test_who_writes_after_the_way_back_is_no_straggler_and_what_he_wrote_is_followed(
     world: World,
 ) -> None:

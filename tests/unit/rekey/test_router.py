@@ -61,6 +61,12 @@ def test_reads_and_writes_go_to_the_table_that_serves(world: Fixture) -> None:
     assert (world.read(), world.write()) == ("new", "new")
 
 
+def test_the_new_table_s_own_name_is_told_to_be_no_side_table() -> None:
+    """Else its first call would say that some key was not given a value."""
+    with pytest.raises(ValueError, match="'Orders' is no side table"):
+        Router("Orders")
+
+
 def test_one_look_serves_a_quarter_of_the_lease(world: Fixture) -> None:
     def use() -> None:
         for _ in range(75):

@@ -22,6 +22,7 @@ from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeyhopError
 from keyhop.rekey.control import Control, Side
+from keyhop.rekey.pair import SIDE_SUFFIX
 from keyhop.rekey.routing.follower import FAILURES, ControlTable, Follower, moment
 from keyhop.rekey.routing.lease import View, held_for_reads, held_for_writes
 from keyhop.rekey.routing.shadow import Difference, Shadow, same_answers
@@ -85,6 +86,10 @@ class Router:
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> None:
+        if isinstance(side, str) and not side.endswith(SIDE_SUFFIX):
+            raise ValueError(
+                f"{side!r} is no side table: that is called as the new table, and .rekey"
+            )
         self.usage = Usage()
         self.name = f"{name or 'router'}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self._clock = clock or SystemClock()

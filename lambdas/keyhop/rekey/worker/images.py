@@ -16,6 +16,7 @@ from keyhop.rekey.transform import KeyNames, Transform, Unmappable, check_key
 
 FrozenKey = tuple[tuple[str, str, str | bytes], ...]
 MARK = {"N": "1"}
+VIEW = "NEW_AND_OLD_IMAGES"
 Record = Mapping[str, Any]
 Values = Mapping[str, Any]
 """Attributes by which an item's owner is told; None for one that is not there."""
@@ -166,6 +167,8 @@ def changes_of(records: Iterable[Record], transform: Transform) -> Told:
     for record in records:
         told = record["dynamodb"]
         images = [with_bytes(told[name]) for name in ("OldImage", "NewImage") if name in told]
+        if not images and told.get("StreamViewType") == VIEW:
+            continue  # nothing was there, and nothing is: DynamoDB Local tells of such deletes
         if not images:
             raise CannotStart(
                 "The stream's records hold no images: its view type must be NEW_AND_OLD_IMAGES."

@@ -31,7 +31,7 @@ from keyhop.rekey.worker.images import (
     thawed,
 )
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
-from keyhop.rekey.worker.stragglers import stragglers_among
+from keyhop.rekey.worker.stragglers import lag_told, stragglers_among
 from keyhop.rekey.worker.sweep import MOST_CLAIMS, Sweeper
 from keyhop.rekey.worker.target import Target
 from keyhop.rekey.worker.worked import Worked
@@ -283,6 +283,7 @@ class Replicator:
                 self._transform,
                 self._origin,
                 self._target,
+                lambda: lag_told(self._side, self._now()),
             )
             if found and self._share() != "pass":
                 return self.work(records)

@@ -4,11 +4,14 @@ Its stream brings the other worker's own writes as well. One of those is told by
 agree about the item, at the latest when the other worker has come to it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from keyhop.dynamodb.items import Item, same_item
 from keyhop.dynamodb.values import Key
+from keyhop.rekey.side.figures import LAG
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import Change, FrozenKey, Image, frozen, thawed
 from keyhop.rekey.worker.target import Target
@@ -16,20 +19,39 @@ from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)
 """After the pause before. An item is a straggler's if the tables disagree at each look, and it has
-not changed itself since the first: the other worker, too, would have changed it."""
+not changed itself since the first: the other worker, too, would have changed it. The last look
+comes when that one must have come to it, by the lag that it has told."""
+
+MOST_LAG_SECONDS = 25.0
+"""Of the 45 that a batch has."""
 
 Straggler = tuple[Key, dict[str, Any]]
 
 
+def lag_told(side: SideTable, now: float) -> float:
+    """Seconds by which the other worker is behind; 0 if it has not told lately."""
+    told = side.told(f"{LAG}.reverse") or {"at": 0.0}
+    return float(told["seconds"]) if now - told["at"] <= STALE_SECONDS else 0.0
+
+
 def stragglers_among(
-    changes: Sequence[Change], transform: Transform, origin: Target, target: Target
+    changes: Sequence[Change],
+    transform: Transform,
+    origin: Target,
+    target: Target,
+    lag: Callable[[], float],
 ) -> list[Straggler]:
-    """Source keys whose item is not what the other table says; with what the side table is told."""
+    """Source keys whose item is not what the other table says; with what the side table is told.
+
+    lag: seconds by which the other worker is behind now.
+    """
     suspects = list(changes)
     before: dict[FrozenKey, Item | None] = {}
     for seconds in LOOKS_AT_SECONDS:
         if not suspects:
             break
+        if seconds == LOOKS_AT_SECONDS[-1]:
+            seconds = max(seconds, min(MOST_LAG_SECONDS, lag()))
         if seconds:
             origin.pause(seconds)
         left = []
