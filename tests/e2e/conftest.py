@@ -7,6 +7,7 @@ first: the others have all other tests meanwhile.
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -57,8 +58,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))
             item.add_marker(pytest.mark.prove)
 
