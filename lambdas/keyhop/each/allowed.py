@@ -17,7 +17,7 @@ from keyhop.jobs.request import table_name
 _FUNCTION = re.compile(
     r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[\w-]{1,64}(:[\w$-]+)?", re.ASCII
 )
-_MACHINE = re.compile(
+MACHINE = re.compile(
     r"arn:aws[a-z-]*:states:[a-z0-9-]+:[0-9]{12}:stateMachine:[\w-]{1,80}(:[\w-]+)?", re.ASCII
 )
 _QUEUE = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[\w-]{1,80}(\.fifo)?", re.ASCII)
@@ -70,9 +70,7 @@ class Allowed:
     ] = ()
     machines: Annotated[
         tuple[str, ...],
-        _arns(
-            _MACHINE, "ARNs of state machines", "arn:aws:states:REGION:ACCOUNT:stateMachine:NAME"
-        ),
+        _arns(MACHINE, "ARNs of state machines", "arn:aws:states:REGION:ACCOUNT:stateMachine:NAME"),
     ] = ()
     attributes: Annotated[
         tuple[str, ...],

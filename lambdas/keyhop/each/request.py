@@ -1,5 +1,6 @@
 """What a person gives ForEachKey: the input of an execution. Pure."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from keyhop.checks import (
     wrong_input,
 )
 from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
+from keyhop.each.allowed import MACHINE
 from keyhop.each.limits import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.each.template import template_json
 from keyhop.each.where import FORM, FORMS, Where
@@ -38,6 +40,7 @@ KINDS = ("put", "update", "delete", "invoke", "queue", "start_machine", "undo")
 _OBJECT = Must(
     Check(lambda value: isinstance(value, Mapping), {"type": "object"}), "a JSON object", dict
 )
+_QUEUE = re.compile(r"https?://[^/\s]+/[0-9]{12}/[\w-]{1,80}(\.fifo)?", re.ASCII)
 _TRUE = Must(Check(lambda value: value is True, {"const": True}), "true")
 
 
@@ -211,7 +214,7 @@ def effect_options(asked: EachInput) -> dict[str, Any]:
 
 
 def contradictions(asked: EachInput, called: Callable[[str], str]) -> list[str]:
-    """What does not go together."""
+    """What does not go together, and what can be no receiver."""
     fields = asdict(asked)
     kinds = [kind for kind in KINDS if fields[kind] is not None]
     names = [called(kind) for kind in KINDS]
@@ -236,6 +239,11 @@ def contradictions(asked: EachInput, called: Callable[[str], str]) -> list[str]:
         f"{called('batch')} is for {called('invoke')}, {called('queue')} and "
         f"{called('start_machine')}": asked.batch is not None
         and not (asked.invoke or asked.queue or asked.start_machine),
+        f"{called('queue')} must be the URL of a queue": asked.queue is not None
+        and not _QUEUE.fullmatch(asked.queue),
+        f"{called('start_machine')} must be the ARN of a state machine": (
+            asked.start_machine is not None and not MACHINE.fullmatch(asked.start_machine)
+        ),
         f"{called('undo')} takes the keys of the run that it undoes: leave {called('keys')} out": (
             asked.undo is not None and asked.keys is not None
         ),

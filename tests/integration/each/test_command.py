@@ -166,6 +166,8 @@ def test_interrupted_it_goes_on(
         (["--undo", "nowhere"], "nowhere holds no finished run"),
         (["--put", "item.json", "--resume"], "--resume needs --output"),
         (["--put", "item.json", "--batch", "5"], "--batch is for"),
+        (["--queue", "todo"], "must be the URL of a queue"),
+        (["--start-machine", "Welcome"], "must be the ARN of a state machine"),
     ],
 )
 def test_a_wrong_input_is_told_in_one_line(
