@@ -53,13 +53,17 @@ audit-log: .venv/.ready .cache/dynamodb-local/.ready
 test prove prove-long: export PYTHONDONTWRITEBYTECODE =
 test prove prove-long: export PYTHONPYCACHEPREFIX = $(CURDIR)/.cache/pycache
 
+# With nothing of the settings of somebody's own account.
+ALONE := env -u AWS_PROFILE -u AWS_DEFAULT_PROFILE -u AWS_SESSION_TOKEN -u AWS_ENDPOINT_URL \
+	-u AWS_ENDPOINT_URL_DYNAMODB -u AWS_ENDPOINT_URL_S3
+
 test: setup .cache/iam/.ready
-	$(BIN)/python -m pytest tests -m "not prove and not prove_long" --durations=10
+	$(ALONE) $(BIN)/python -m pytest tests -m "not prove and not prove_long" --durations=10
 
 # Other examples each time; `make prove SEED=...` draws the same ones again.
 PROVE = seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "The examples are those of SEED=$$seed"; \
-	$(BIN)/python -m pytest tests --hypothesis-profile=new --hypothesis-seed=$$seed --durations=10
+	$(ALONE) $(BIN)/python -m pytest tests --hypothesis-profile=new --hypothesis-seed=$$seed --durations=10
 
 prove: setup .cache/iam/.ready
 	@$(PROVE) -m "prove or (hypothesis and not prove_long)"
