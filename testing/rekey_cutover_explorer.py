@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from keyhop.rekey.control import Control, Direction, Standing
+from keyhop.rekey.control import Control, Direction, Evidence
 from keyhop.rekey.worker.protocol import Kind, Protocol
 
 from testing.worlds import Numbers, explored, with_more
@@ -169,7 +169,7 @@ class CutoverExplorer:
             yield self._swapped(world, aborted, (turns, aborts - 1, copies, crashes))
 
     def number_of(self, control: Control) -> int:
-        return self.controls(replace(control, revision=0))
+        return self.controls(replace(control, revision=0, turns=0))
 
     def closed(self, number: int) -> int:
         return self.number_of(self.controls.values[number].closed())
@@ -177,7 +177,7 @@ class CutoverExplorer:
     def following(self, number: int, seen_for: float, drained: bool, open_batches: int) -> int:
         """The next stage; -1: not yet."""
         control: Control = self.controls.values[number]
-        following = control.following(Standing(seen_for, drained, open_batches))[0]
+        following = control.following(Evidence(seen_for, drained, open_batches))[0]
         return -1 if following is None else self.number_of(following)
 
     def may_abort(self, control: Control) -> bool:

@@ -12,7 +12,7 @@ from keyhop.rekey.control import (
     Control,
     Direction,
     Share,
-    Standing,
+    Evidence,
     direction_from,
     other_side,
 )
@@ -168,7 +168,7 @@ class NoFence(Control):
 class NotesAfterTheTurn(NoFence):
     """And looked for once more before it is opened."""
 
-    def following(self, standing: Standing) -> tuple[Control | None, str]:
+    def following(self, standing: Evidence) -> tuple[Control | None, str]:
         if self.stage == "turned" and standing.open_batches:
             return None, "batches"
         return super().following(standing)

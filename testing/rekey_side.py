@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from keyhop.rekey.control import Control, Direction
-from keyhop.rekey.side.layout import Batch, Claim
+from keyhop.rekey.control import Control, Direction, Side
+from keyhop.rekey.side.layout import Batch, Claim, Straggler
 
 
 @dataclass
@@ -20,6 +20,7 @@ class SideInMemory:
     figures: dict[str, Any] = field(default_factory=dict)
     batches: list[Batch] = field(default_factory=list)
     claimed: list[Claim] = field(default_factory=list)
+    bypassed: list[Straggler] = field(default_factory=list)
     history: list[Control] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
@@ -50,6 +51,14 @@ class SideInMemory:
     def claims(self, direction: Direction, most: int | None = None) -> list[Claim]:
         self.before("claims")
         return [claim for claim in self.claimed if claim.direction == direction][:most]
+
+    def unsettled(self, most: int | None = None) -> list[Straggler]:
+        self.before("unsettled")
+        return [one for one in self.bypassed if one.settled is None][:most]
+
+    def settle(self, straggler: Straggler, serving: Side) -> None:
+        self.before("settle")
+        self.bypassed.remove(straggler)
 
     def put_marker(self, marker: str, told: Mapping[str, Any]) -> None:
         self.before("put_marker")

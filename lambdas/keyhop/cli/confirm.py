@@ -35,7 +35,7 @@ def confirm(act: str, told: Callable[[], Facts], yes: bool, stop: Event) -> None
     """
     if yes:
         return
-    if not _is_terminal():
+    if not is_terminal():
         raise CannotStart(f"There is no terminal to ask at whether to {act}: add --yes.")
     facts = list(told())
     width = max((len(name) for name, _ in facts), default=0)
@@ -57,7 +57,8 @@ def place(arn: str, endpoint: Endpoint) -> Facts:
     yield "table", resource.partition("/")[2] or "unknown"
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether a person can be asked."""
     streams = (sys.stdin, sys.stderr)
     return all(stream is not None and stream.isatty() for stream in streams)
 

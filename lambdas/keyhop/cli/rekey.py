@@ -71,6 +71,11 @@ designing = together(
         multiple=True,
     ),
 )
+accept_loss = option(
+    "--accept",
+    help="go on though something is lost, as the gates name it: items of NEW that cannot be mapped "
+    "back, and writes that bypassed the routers, which are overwritten with what serves",
+)
 working = together(
     option(
         "--functions FILE",
@@ -294,6 +299,7 @@ def shadow(**options: Any) -> None:
         help="go back if writes would wait for longer, 6 to 20 (default 10)",
         type=freeze,
     ),
+    accept_loss,
     follow,
     shared.yes,
 )
@@ -324,7 +330,7 @@ def redrive(**options: Any) -> None:
 
 @action(
     dry_run,
-    option("--accept", help="go back though items of NEW cannot be mapped back: they are lost"),
+    accept_loss,
     follow,
     shared.yes,
 )
@@ -336,7 +342,9 @@ def rollback(**options: Any) -> None:
       keyhop rekey rollback Orders --to New --dry-run   what would be lost?
       keyhop rekey rollback Orders --to New
 
-    Possible from cutover until complete.
+    Possible from cutover until complete. A write that bypassed the routers (a straggler) shuts a
+    gate: settling overwrites its item with what NEW says. Without --accept you are asked, and
+    --yes alone does not accept it.
     """
 
 

@@ -3,17 +3,20 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from keyhop.cli.confirm import Facts
+from keyhop.cli.confirm import Facts, is_terminal
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.rekey_outcomes import Stages, serves_line, serving_of
 from keyhop.cli.rekey_pair import PairCommand
+from keyhop.cli.rekey_view import MOST_SHOWN
 from keyhop.dynamodb.client import aws_client, connect
+from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, KeyhopError
+from keyhop.jobs.formats import json_text
 from keyhop.rekey.control import Side
 from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.deployed import NotDeployed
-from keyhop.rekey.cutover.gates import Gate, are_open
+from keyhop.rekey.cutover.gates import ACCEPTABLE, Gate
 from keyhop.rekey.life_cycle.expiry import follow
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.figures import TURNED
@@ -25,14 +28,13 @@ NOBODY = "no deployment is known to follow it (start --stack)"
 
 
 def cutover(command: PairCommand) -> int:
-    """NEW serves."""
-    return _change(
-        command, "destination", f"let {command.to} serve instead of {command.table.name}"
-    )
+    """Let the new table serve; return the exit status."""
+    act = f"let {command.to} serve instead of {command.table.name}"
+    return _change(command, "destination", act)
 
 
 def rollback(command: PairCommand) -> int:
-    """TABLE serves again."""
+    """Let the old table serve again; return the exit status."""
     return _change(command, "source", f"let {command.table.name} serve again")
 
 
@@ -44,26 +46,32 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
         if not options.dry_run and side.told(TURNED) is not None:
             move_expiry(command)  # which a state machine does not do
         raise CannotStart(f"The {to} serves already: see keyhop rekey status.")
-    change = _from_here(command, to)
-    looked = change.dry_run()
+    accept = bool(options.accept)
+    looked = _from_here(command, to, accept).dry_run()
+    shut = {gate.name for gate in looked.gates if not gate.is_open}
     if options.dry_run:
         command.put_out(looked.to_json(), lambda: "\n".join(_gate_lines(looked.gates)))
-        return DONE if are_open(list(looked.gates)) else GATE_SHUT
-    if control.stage == "open" and not are_open(list(looked.gates)):
+        return GATE_SHUT if shut else DONE
+    can_accept = shut <= ACCEPTABLE and not options.yes and is_terminal()
+    if control.stage == "open" and shut and not can_accept:
         command.put_out(looked.to_json(), lambda: "\n".join(_gate_lines(looked.gates)))
         return GATE_SHUT
 
     def facts() -> Facts:
         for gate in looked.gates:
             yield gate.name, gate.says
+            if gate.name == "stragglers":
+                for one in side.unsettled(MOST_SHOWN):
+                    yield "", f"{json_text(to_json(one.key))} in the {one.side}"
         yield "writes", "wait for a few seconds; reads never do"
 
-    command.confirm(act, facts)
+    command.confirm(f"accept what is lost, and {act}" if shut else act, facts)
+    accept = accept or bool(shut)
     if (deployed := command.by_deployment) is not None:
         given = {
             "rekey": command.to,
             "to": to,
-            "accept": getattr(options, "accept", False),
+            "accept": accept,
             "expect": getattr(options, "expect", None),
             "freezeLimit": getattr(options, "freeze_limit", None),
         }
@@ -77,7 +85,7 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
         if status == DONE:
             move_expiry(command)
         return status
-    found = change.run()
+    found = _from_here(command, to, accept).run()
     if found.action == "done":
         move_expiry(command)
     command.put_out(found.to_json(), lambda: "\n".join(_end_lines(pair, found)))
@@ -94,8 +102,8 @@ def move_expiry(command: PairCommand) -> None:
         command.say(f"  {says}")
 
 
-def _from_here(command: PairCommand, to: Side) -> Change:
-    """Made by this process, whatever follows the streams."""
+def _from_here(command: PairCommand, to: Side, accept: bool) -> Change:
+    """Return the change as made by this process, whatever follows the streams."""
     options, stack = command.options, command.stack
     endpoint = command.connection.endpoint
     return change_of(
@@ -106,7 +114,7 @@ def _from_here(command: PairCommand, to: Side) -> Change:
         deployed=NotDeployed(NOBODY)
         if stack is None
         else stack.deployed(command.connection, command.side().plan()),
-        accept=getattr(options, "accept", False),
+        accept=accept,
         expect=getattr(options, "expect", None),
         freeze_limit=getattr(options, "freeze_limit", None),
         told=lambda step: command.say(f"  {step}"),

@@ -37,6 +37,7 @@ def standing_json(one: Standing, show_keys: bool = False) -> dict[str, Any]:
         "shadowed": one.shadowed,
         "expected_clients": one.control.expected_clients,
         "stragglers": len(one.stragglers),
+        "unsettled_stragglers": len(one.unsettled),
         "open_batches": len(one.open_batches),
         "figures": dict(one.figures),
         "troubles": one.troubles,
@@ -73,7 +74,8 @@ def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
     if deployment := one.figure(DEPLOYMENT):
         yield f"  stack        {deployment['stack']}"
     yield f"  clients      {len(one.alive):,}{expected}"
-    yield f"  stragglers   {len(one.stragglers):,}"
+    unsettled = f", {len(one.unsettled):,} unsettled" if one.unsettled else ""
+    yield f"  stragglers   {len(one.stragglers):,}{unsettled}"
     if show_keys:
         for each in _bypassed(one):
             yield f"               {json_text(each['key'])} at {_moment(each['at'])} UTC"
@@ -93,7 +95,8 @@ def _unmapped(one: Standing) -> list[dict[str, Any]]:
 
 
 def _bypassed(one: Standing) -> list[dict[str, Any]]:
-    return [{"key": each["key"], "at": each["at"]} for each in one.stragglers[:MOST_SHOWN]]
+    some = one.unsettled[:MOST_SHOWN]
+    return [{"key": to_json(each.key), "at": each.at, "side": each.side} for each in some]
 
 
 def _moment(at: float) -> str:

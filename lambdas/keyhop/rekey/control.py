@@ -44,6 +44,16 @@ def direction_from(serving: Side) -> Direction:
     return "forward" if serving == "source" else "reverse"
 
 
+def other_direction(direction: Direction) -> Direction:
+    """Return the direction back."""
+    return "reverse" if direction == "forward" else "forward"
+
+
+def origin_of(direction: Direction) -> Side:
+    """Return the table that a direction replicates."""
+    return "source" if direction == "forward" else "destination"
+
+
 LEASE_SECONDS = 30.0
 """While nothing changes, unless the re-key was created with another one."""
 
@@ -62,20 +72,28 @@ _SETTLES: dict[Stage, float] = {
 FREEZE_LIMIT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What whoever takes a change further has found since he saw this revision.
+Wait = Literal["", "leases", "the drain", "batches", "claims", "stragglers"]
+"""What a change waits for; empty if it waits for nothing."""
 
-    seen_for: seconds since he saw it first. drained: whether each open shard of the serving table's
-    stream has shown a marker that was written after `settle` seconds, in a batch that has ended,
-    and nothing waits in the failure queue. open_batches, claims: how many of that direction there
-    are, in a strongly consistent look.
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the process that makes a change has observed since it first saw the present revision.
+
+    Attributes:
+        seen_for: Seconds since it first saw the revision.
+        drained: Whether each open shard of the serving table's stream has shown a marker that was
+            written after `Control.settle` seconds.
+        open_batches: Batches of the present direction that may be in flight (strongly read).
+        claims: Claims of the present direction (strongly read, after the batches).
+        stragglers: Unsettled stragglers of either table (strongly read).
     """
 
     seen_for: float
     drained: bool = False
     open_batches: int = 0
     claims: int = 0
+    stragglers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,8 @@ class Control:
     """Share of reads (0 to 1) that the router also makes on the table that does not serve."""
     expected_clients: int = 0
     """How many routers must have reported before a cutover; 0: not checked."""
+    turns: int = 0
+    """How many times the serving table has changed. A verify counts for the turn it was made in."""
 
     @property
     def lease(self) -> float:
@@ -137,24 +157,34 @@ class Control:
             return "pass"
         return "work" if self.direction == direction else "later"
 
-    def following(self, standing: Standing) -> "tuple[Control | None, str]":
-        """The next stage of a change that is under way; or None, and what is waited for.
+    def following(self, evidence: Evidence) -> "tuple[Control | None, Wait]":
+        """Decide whether a change in progress may enter its next stage.
 
-        It is swapped in on condition of this revision.
+        Returns:
+            The next control item, to be swapped in on condition of this revision; or None and what
+            the change waits for. A wait for "stragglers" does not end: the change must be aborted.
+
+        Raises:
+            ValueError: No change is in progress.
         """
-        if standing.seen_for < self.settle:
+        if self.stage == "open":
+            raise ValueError("no change is in progress")
+        if evidence.seen_for < self.settle:
             return None, "leases"
         if self.stage == "closing":
             return self.froze(), ""
         if self.stage == "turned":
             return self.opened(), ""
-        if standing.claims:
+        if evidence.stragglers:
+            return None, "stragglers"
+        if self.stage == "frozen" and not evidence.drained:
+            return None, "the drain"
+        # While it is frozen, batches still settle claims; once it is fenced, no batch does.
+        if evidence.open_batches:
+            return None, "batches"
+        if evidence.claims:
             return None, "claims"
-        if self.stage == "frozen":
-            return (self.fenced(), "") if standing.drained else (None, "the drain")
-        if self.stage == "fenced":
-            return (None, "batches") if standing.open_batches else (self.turned(), "")
-        raise ValueError("no change is under way")
+        return (self.fenced() if self.stage == "frozen" else self.turned()), ""
 
     def closed(self) -> "Control":
         return self._to("open", "closing")
@@ -167,8 +197,12 @@ class Control:
         return self._to("frozen", "fenced")
 
     def turned(self) -> "Control":
-        """When no batch of the old direction is under way, and no claim is left."""
-        return replace(self._to("fenced", "turned"), serving=other_side(self.serving))
+        """Return the item that makes the other table serve.
+
+        It comes when no batch of the old direction is in flight, and no claim remains.
+        """
+        turned = self._to("fenced", "turned")
+        return replace(turned, serving=other_side(self.serving), turns=self.turns + 1)
 
     def opened(self) -> "Control":
         """The end of a change."""

@@ -91,7 +91,11 @@ class CutOverInput:
         Must(one_of("source", "destination"), '"destination" or "source"'),
         "the table that is to serve: the destination by a cutover, the source by a rollback",
     ] = "destination"
-    accept: Annotated[Truth, "go back though items cannot be mapped back: they are lost"] = False
+    accept: Annotated[
+        Truth,
+        "go on though something is lost: items that cannot be mapped back, and writes that bypassed "
+        "the routers, which are overwritten with what the serving table says",
+    ] = False
     expect: Annotated[
         int | None,
         Must(number(0, 100_000), "a whole number, 0 or more"),

@@ -11,7 +11,7 @@ from keyhop.rekey.control import Control, Stage
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.figures import COPIED, ENDING, FAILED, LAG, VERIFIED
-from keyhop.rekey.side.layout import SHADOWED, Claim, Unmapped
+from keyhop.rekey.side.layout import SHADOWED, Claim, Straggler, Unmapped
 from keyhop.wording import counted, duration
 
 LAG_SECONDS = 2.0
@@ -59,7 +59,7 @@ class Standing:
     claims: Sequence[Claim] = ()
     open_batches: Sequence[float] = ()
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    stragglers: Sequence[Mapping[str, Any]] = ()
+    stragglers: Sequence[Straggler] = ()
     figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unmapped: Sequence[Unmapped] = ()
 
@@ -102,7 +102,7 @@ class Standing:
 
     @property
     def differences(self) -> int | None:
-        """Left by the last verify that read everything, as the gate counts; None without one."""
+        """The differences that the last verify of everything left; None without one."""
         last = self.figure(VERIFIED)
         if not last.get("finished") or last.get("share", 1) < 1:
             return None
@@ -110,13 +110,14 @@ class Standing:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the last verify of everything left no difference, within a day, and began after
-        the copy had ended.
-        """
-        last, copied = self.figure(VERIFIED), self.figure(BACKFILL).get("ended") or 0.0
-        at = float(last.get("at", 0))
-        is_later = float(last.get("began", at)) >= int(copied)
-        return self.differences == 0 and self.now - at < VERIFY_SECONDS and is_later
+        """Whether a cutover may rely on the last verify."""
+        verified, copied = self.figure(VERIFIED), self.figures.get(BACKFILL)
+        return not why_not_verified(verified, copied, self.control, self.unsettled, self.now)
+
+    @property
+    def unsettled(self) -> list[Straggler]:
+        """Stragglers that still have to be settled."""
+        return [one for one in self.stragglers if one.settled is None]
 
     @property
     def lag(self) -> float | None:
@@ -172,13 +173,19 @@ class Standing:
             )
         if self.lag is not None and self.lag > LAG_SECONDS:
             found.append(f"the other table is {duration(self.lag)} behind: slow the copy down")
-        if self.stragglers:
+        if self.unsettled:
             found.append(
-                f"{counted(len(self.stragglers), 'write')} went past the router: find their writers"
+                f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
+                "and make the writes that count again through a router. A verify does not touch "
+                f"these items; a {self._next_change} settles them, with --accept"
             )
         if self.shadowed["real"]:
             found.append("shadow reads have found real differences: verify")
         return found
+
+    @property
+    def _next_change(self) -> str:
+        return "cutover" if self.control.serving == "source" else "rollback"
 
     def _about_unmappables(self) -> str:
         items = counted(self.unmappable, "item")
@@ -206,6 +213,44 @@ class Standing:
         if self.phase in ("verified", "shadowing") and self.troubles:
             return "see to what is named above; then keyhop rekey cutover --dry-run"
         return act
+
+
+def why_not_verified(
+    verified: Mapping[str, Any] | None,
+    backfill: Mapping[str, Any] | None,
+    control: Control,
+    stragglers: Sequence[Straggler],
+    now: float,
+) -> str:
+    """Return why a cutover may not rely on the last verify; empty if it may.
+
+    Args:
+        verified: The figure of the last verify.
+        backfill: The figure of the copy.
+        stragglers: Those that are unsettled.
+        now: Seconds since 1970.
+    """
+    last = verified or {}
+    if not last.get("finished"):
+        return "the tables were not compared to the end yet"
+    if float(last.get("share", 1)) < 1:
+        return "only a sample was compared last"
+    copied = backfill or {"ended": 0.0}
+    if copied["ended"] is None:
+        return "items are still copied: when that has ended, the tables must be compared"
+    began = float(last.get("began", last["at"]))
+    if began < int(copied["ended"]):  # it began at a whole second
+        return "items were copied after the tables were compared"
+    if int(last.get("turns", 0)) != control.turns:
+        return "another table served after the tables were compared"
+    if any(one.at >= int(began) for one in stragglers):
+        return "a write has bypassed the routers after the tables were compared"
+    age = now - float(last.get("at", 0))
+    if differing := int(last.get("left", 0)):
+        return f"{counted(differing, 'difference')} {duration(max(0.0, age))} ago"
+    if age >= VERIFY_SECONDS:
+        return f"the tables were compared {duration(age)} ago, which is more than a day"
+    return ""
 
 
 _TO_DO_OF_A_CHANGE: Mapping[Stage, str] = {

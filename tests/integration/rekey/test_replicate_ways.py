@@ -76,7 +76,7 @@ def test_who_bypasses_the_router_after_the_cutover_is_listed(world: World) -> No
     world.delete("kept")
     worked = world.replicator().work(world.records())
     assert worked.stragglers == 2
-    assert {one["key"]["id"]["S"] for one in world.side.stragglers()} == {"s", "kept"}
+    assert {one.key["id"]["S"] for one in world.side.stragglers()} == {"s", "kept"}
     assert sum(world.moments.waits) == pytest.approx(5), "nobody is accused at first sight"
 
 

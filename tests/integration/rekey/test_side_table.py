@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control
 from keyhop.rekey.digest import key_digest
@@ -154,19 +155,58 @@ def test_a_marker_counts_when_it_was_seen(side: SideTable) -> None:
     assert side.markers() == {}
 
 
-def test_what_clients_stragglers_and_figures_tell(side: SideTable) -> None:
+def test_what_clients_and_figures_tell(side: SideTable) -> None:
     side.report_client("c1", {"revision": 3})
     side.report_client("c1", {"revision": 4})
     assert side.clients() == {"c1": {"revision": 4}}
-    side.straggler("source", OWNER, {"event": "MODIFY"})
-    (straggler,) = side.stragglers()
-    assert straggler["side"] == "source"
-    assert straggler["key"] == {"id": {"B": "AP8="}}
     assert side.told("verify") is None
     side.tell("verify", {"differences": 0})
     side.tell("lag.forward", 1.5)
     assert side.told("verify") == {"differences": 0}
     assert side.all_told()["lag.forward"] == 1.5
+
+
+def place(number: int) -> Key:
+    return {"PK": {"S": f"d{number}"}}
+
+
+def test_a_straggler_keeps_all_places_until_it_is_settled(side: SideTable) -> None:
+    side.straggler("source", OWNER, [place(1), place(2)])
+    side.straggler("source", OWNER, [place(2), place(3)])
+    (straggler,) = side.unsettled()
+    assert (straggler.side, straggler.key, straggler.settled) == ("source", OWNER, None)
+    assert straggler.places == (place(1), place(2), place(3))
+    side.settle(straggler, "destination")
+    assert side.unsettled() == []
+    assert [one.settled is None for one in side.stragglers()] == [False], "it is still listed"
+    claims = side.claims("reverse")
+    assert [(one.place, one.owner, one.at) for one in claims] == [
+        (OWNER, place(number), 0.0) for number in (1, 2, 3)
+    ], "any batch settles these at once"
+    side.straggler("source", OWNER, [place(4)])
+    (again,) = side.unsettled()
+    assert again.places == (place(4),)
+
+
+def test_a_straggler_of_the_table_that_serves_again_is_settled_in_the_other_one(
+    side: SideTable,
+) -> None:
+    side.straggler("source", OWNER, [place(1), place(2)])
+    side.settle(side.unsettled()[0], "source")
+    claims = side.claims("forward")
+    assert [(one.place, one.owner) for one in claims] == [(place(1), OWNER), (place(2), OWNER)]
+
+
+def test_a_straggler_that_is_noted_again_while_it_is_settled_stays_unsettled(
+    side: SideTable,
+) -> None:
+    side.straggler("source", OWNER, [place(1)])
+    (seen,) = side.unsettled()
+    side.straggler("source", OWNER, [place(2)])
+    side.settle(seen, "destination")
+    (straggler,) = side.unsettled()
+    assert straggler.places == (place(1), place(2))
+    assert len(side.claims("reverse")) == 1
 
 
 def test_a_lag_is_the_largest_of_the_last_seconds_and_no_older_one(

@@ -1,7 +1,7 @@
 """The control item's stages."""
 
 import pytest
-from keyhop.rekey.control import Control, Standing
+from keyhop.rekey.control import Control, Evidence
 
 OPEN = Control(replicating=True)
 FENCED = OPEN.closed().froze().fenced()
@@ -12,6 +12,7 @@ def test_there_and_back() -> None:
     assert (there.serving, there.stage, there.revision) == ("destination", "open", 5)
     back = there.closed().froze().fenced().turned().opened()
     assert (back.serving, back.stage, back.revision) == ("source", "open", 10)
+    assert (there.turns, back.turns) == (1, 2), "each change of the serving table is counted"
     assert Control.from_json(back.to_json()) == back
 
 
@@ -54,21 +55,24 @@ def test_the_leases_of_before_are_over_before_the_next_stage() -> None:
 
 def test_a_change_goes_on_when_what_it_waits_for_is_there() -> None:
     closing, long = OPEN.closed(), 60.0
-    assert closing.following(Standing(29.9)) == (None, "leases")
+    assert closing.following(Evidence(29.9)) == (None, "leases")
     frozen = closing.froze()
-    assert closing.following(Standing(30.0)) == (frozen, "")
-    assert frozen.following(Standing(1.9, drained=True)) == (None, "leases")
-    assert frozen.following(Standing(long)) == (None, "the drain")
-    assert frozen.following(Standing(long, drained=True, claims=1)) == (None, "claims")
-    assert frozen.following(Standing(long, drained=True, open_batches=1)) == (FENCED, "")
-    assert FENCED.following(Standing(0.0, open_batches=1)) == (None, "batches")
-    assert FENCED.following(Standing(0.0, claims=1)) == (None, "claims")
-    assert FENCED.following(Standing(0.0)) == (FENCED.turned(), "")
+    assert closing.following(Evidence(30.0)) == (frozen, "")
+    assert frozen.following(Evidence(1.9, drained=True)) == (None, "leases")
+    assert frozen.following(Evidence(long)) == (None, "the drain")
+    assert frozen.following(Evidence(long, drained=True, claims=1)) == (None, "claims")
+    assert frozen.following(Evidence(long, drained=True, open_batches=1)) == (None, "batches")
+    assert frozen.following(Evidence(long, drained=True)) == (FENCED, "")
+    for stage in (frozen, FENCED):
+        assert stage.following(Evidence(long, True, 1, 1, stragglers=1)) == (None, "stragglers")
+    assert FENCED.following(Evidence(0.0, open_batches=1)) == (None, "batches")
+    assert FENCED.following(Evidence(0.0, claims=1)) == (None, "claims")
+    assert FENCED.following(Evidence(0.0)) == (FENCED.turned(), "")
     turned = FENCED.turned()
-    assert turned.following(Standing(1.9)) == (None, "leases")
-    assert turned.following(Standing(2.0, open_batches=1, claims=1)) == (turned.opened(), "")
-    with pytest.raises(ValueError, match="no change is under way"):
-        OPEN.following(Standing(long))
+    assert turned.following(Evidence(1.9)) == (None, "leases")
+    assert turned.following(Evidence(2.0, open_batches=1, claims=1)) == (turned.opened(), "")
+    with pytest.raises(ValueError, match="no change is in progress"):
+        OPEN.following(Evidence(long))
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import GaveUp
 from keyhop.rekey import control
-from keyhop.rekey.control import Control
+from keyhop.rekey.control import Control, Evidence
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.gates import Gate
 from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.routing.lease import View
+from keyhop.rekey.side.layout import Claim, Straggler
 
 from testing.marks import prove
 from testing.rekey_world import Killed, World, killed_at
@@ -41,7 +43,7 @@ def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
 
     (found,) = world.run(there_and_back)
     assert [one.action for one in found] == ["done"] * 3
-    assert world.side.item == Control("destination", "open", 15, replicating=True)
+    assert world.side.item == Control("destination", "open", 15, replicating=True, turns=3)
     assert world.failed == []
     world.check()
 
@@ -217,8 +219,92 @@ def test_a_batch_that_does_not_end_calls_it_off() -> None:
     change.side.side.open_batches = lambda direction: ["one"]  # type: ignore[attr-defined]
     (found,) = world.run(after(world, 1, change.run))
     assert found.action == "called off"
-    assert "batches are under way" in found.why
+    assert "batches are in flight" in found.why
     world.check()
+
+
+@pytest.mark.parametrize("stage", ["frozen", "fenced"])
+@pytest.mark.parametrize("waits_for", ["stragglers", "claims"])
+def test_a_change_enters_the_stages_that_the_explored_rule_allows(
+    stage: str, waits_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the explorer walks through is what runs: the rule alone decides, and is obeyed."""
+    rule, asked = Control.following, []
+
+    def following(self: Control, evidence: Evidence):
+        asked.append(self.stage)
+        return (None, waits_for) if self.stage == stage else rule(self, evidence)
+
+    monkeypatch.setattr(Control, "following", following)
+    world = World()
+    (found,) = world.run(after(world, 1, world.change("destination").run))
+    assert found.action == "called off"
+    assert asked[0] == "closing"
+    assert world.side.history[-2].stage == stage
+    world.check()
+
+
+def straggler() -> Straggler:
+    return Straggler("source", {"id": {"S": "s"}}, ({"pk": {"S": "d"}},), 0.0)
+
+
+@pytest.mark.parametrize("stage", ["closing", "frozen", "fenced"])
+def test_a_straggler_that_is_noted_during_a_rollback_aborts_it(stage: str) -> None:
+    world = World()
+    world.side.item = replace(world.side.item, serving="destination", turns=1)
+    swap = world.side.swap
+
+    def swapped(old: Control, new: Control) -> bool:
+        if new.stage == stage:
+            world.side.bypassed.append(straggler())
+        return swap(old, new)
+
+    world.side.swap = swapped  # type: ignore[method-assign]
+    (found,) = world.run(after(world, 1, world.change("source").run))
+    assert (found.action, found.control.serving) == ("called off", "destination")
+    assert "bypassed the routers" in found.why
+    world.check()
+
+
+def test_what_is_not_examined_refuses_a_rollback_until_that_is_accepted() -> None:
+    for accept, action in ((False, "refused"), (True, "done")):
+        world = World()
+        world.side.item = replace(world.side.item, serving="destination", turns=1)
+        change = world.change("source")
+        change.accept = accept
+
+        def examine() -> None:
+            raise GaveUp("the other stream is 90 seconds behind")
+
+        change.examine = examine
+        (found,) = world.run(after(world, 1, change.run))
+        assert found.action == action
+        (gate,) = [one for one in found.gates if one.name == "examined"] or [None]
+        assert gate is None or "90 seconds behind" in gate.says
+
+
+def test_accepted_stragglers_are_settled_by_batches_before_a_rollback_begins() -> None:
+    world = World()
+    world.side.item = replace(world.side.item, serving="destination", turns=1)
+    world.side.bypassed.append(straggler())
+    change, rehearsals = world.change("source"), []
+    change.accept = True
+    rehearse = change.drain.prepare
+
+    def settle(one: Straggler, serving: str) -> None:
+        world.side.bypassed.remove(one)
+        world.side.claimed += [Claim("reverse", one.key, one.places[0], 0.0, "token")] * 3
+
+    def prepare() -> Rehearsal:
+        assert {one.stage for one in world.side.history} <= {"open"}, "it has not begun"
+        world.side.claimed[:1] = []
+        rehearsals.append(len(world.side.claimed))
+        return rehearse()
+
+    world.side.settle = settle  # type: ignore[method-assign]
+    change.drain.prepare = prepare  # type: ignore[method-assign]
+    (found,) = world.run(after(world, 1, change.run))
+    assert (found.action, rehearsals) == ("done", [2, 1, 0])
 
 
 def test_a_shut_gate_changes_nothing() -> None:

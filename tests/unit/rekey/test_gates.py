@@ -6,6 +6,7 @@ import pytest
 from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.deployed import why_not
 from keyhop.rekey.cutover.gates import Seen, are_open, gates_of
+from keyhop.rekey.side.layout import Straggler
 
 NOW = 1_000_000.0
 READY = Seen(
@@ -44,6 +45,8 @@ def test_all_are_open() -> None:
         ({"verified": {**(READY.verified or {}), "share": 0.1}}, "verified"),
         ({"verified": {**(READY.verified or {}), "left": 1}}, "verified"),
         ({"verified": {**(READY.verified or {}), "at": NOW - 86_401}}, "verified"),
+        ({"control": Control(replicating=True, revision=7, turns=2)}, "verified"),
+        ({"verified": {**(READY.verified or {}), "turns": 2}}, "verified"),
         ({"claims": 1}, "claims"),
         ({"unmappable": 1}, "unmappable"),
         ({"lag": {"seconds": 2.0, "at": NOW}}, "lag"),
@@ -91,6 +94,31 @@ def test_what_a_rollback_would_lose_is_always_told_and_has_to_be_accepted() -> N
     for seen in (BACK, losing):
         (told,) = [gate for gate in gates_of(seen, "source") if gate.name == "would lose"]
         assert f"lose {seen.unmappable} items" in told.says
+
+
+def bypassing(at: float = NOW - 9000) -> Straggler:
+    return Straggler("source", {"id": {"S": "s"}}, ({"pk": {"S": "d"}},), at)
+
+
+@pytest.mark.parametrize("to", ["source", "destination"])
+def test_stragglers_shut_each_change_until_what_is_lost_is_accepted(to: str) -> None:
+    seen = replace(READY if to == "destination" else BACK, stragglers=[bypassing()] * 7)
+    assert shut(seen, to) == ["stragglers"]
+    assert shut(seen, to, accept=True) == []
+    (gate,) = [one for one in gates_of(seen, to) if one.name == "stragglers"]  # type: ignore[arg-type]
+    assert "7 writes" in gate.says
+    assert "2 more" in gate.says
+    assert "overwrites each of these items" in gate.says
+    assert "seconds" in gate.says
+    assert "is lost" in gate.remedy
+    assert '"s"' not in str(gate.to_json()), "keys may be personal data"
+
+
+def test_a_straggler_after_the_last_verify_invalidates_it() -> None:
+    verified = {**(READY.verified or {}), "began": NOW - 3700}
+    seen = replace(READY, verified=verified, stragglers=[bypassing(NOW - 3650)])
+    assert shut(seen, accept=True) == ["verified"]
+    assert shut(replace(seen, stragglers=[bypassing(NOW - 3800)]), accept=True) == []
 
 
 MAPPING = {"EventSourceArn": "stream", "State": "Enabled", "ParallelizationFactor": 1}

@@ -11,13 +11,14 @@ from keyhop.rekey.compare.outcome import told_of
 from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.gates import Seen, gates_of
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import Claim, Unmapped
+from keyhop.rekey.side.layout import Claim, Straggler, Unmapped
 from keyhop.rekey.standing import MEANS, VERIFY_SECONDS, Phase, Standing
 
 NOW = 1_795_000_000.0
 CLEAN = {"at": NOW - 60, "items": 5, "missing": 0, "surplus": 0, "changed": 0, "finished": True}
 COPIED = {"run": "r", "began": NOW - 90, "ended": NOW - 80, "counts": {"copied": 5}}
 WORKING = Control(replicating=True)
+BYPASSING = Straggler("source", {"id": {"S": "s"}}, (), NOW - 1_000)
 AHEAD = {"seconds": 0.5, "at": NOW - 5}
 
 
@@ -76,7 +77,7 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
         claims=[Claim("forward", {}, {}, NOW, "t")] * 2,
         unmapped=[Unmapped("d", "it lacks day", NOW, {})] * 3,
         failures={"count": 1},
-        stragglers=[{}],
+        stragglers=[BYPASSING],
         clients={"r": {"until": NOW, "shadow_real": 1}},
     )
     assert len(one.troubles) == 6

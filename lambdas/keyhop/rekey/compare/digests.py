@@ -84,6 +84,7 @@ class DigestsTask(RekeyTask):
             **rekey.identities(),
             "drawn": [one.to_json() for one in drawn],
             "ours": [_told(self._ours_of(each)) for each in (rekey.source, rekey.destination)],
+            "turns": rekey.side.control().turns,
         }
         units = _units(source.size_bytes + other.size_bytes, segments, share, items)
         reason = "to compare both tables" if share is None else f"to compare {share:g} of both"

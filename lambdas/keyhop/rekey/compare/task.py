@@ -150,7 +150,7 @@ class VerifyTask(RekeyTask):
         digests, manifest = self._digests(ended.plan.options)
         counts = Counter(manifest.get("counts", {})) + ended.totals.counts
         examples = {**manifest["examples"], **noted_examples(ended.journal)}
-        told = told_of(ended.plan, counts, self._now())
+        told = told_of(ended.plan, counts, self._now()) | {"turns": digests.options["turns"]}
         side = self._side(stop=ended.stop)
         if told["share"] == 1.0:
             without = {"count": told[UNMAPPED], "examples": examples.get(UNMAPPED, [])[:10]}

@@ -46,22 +46,32 @@ def change_of(
     pool: Callable[[int], Executor] = ThreadPoolExecutor,
     **more: Any,
 ) -> Change:
-    """Of the re-key into that table. streams: boto3's client `dynamodbstreams`. accept: that items
-    that cannot be mapped back are lost. expect: how many routers must have reported. check: as of
-    Change. more: as of ItemCalls.
+    """Make a change of the serving table, of the re-key into `destination`.
+
+    Args:
+        streams: boto3's client `dynamodbstreams`.
+        accept: Open the gates of what would be lost (gates.ACCEPTABLE).
+        expect: How many routers must have reported.
+        told, check: As of Change.
+        more: As of ItemCalls.
     """
     clock = clock or SystemClock()
     more = {"patience": PATIENCE_SECONDS, **more}
     side = side_table(connection, destination, now=clock.time, **more)
     pair = side.plan()
     serving = other_side(to)
-    given = (connection, pair.table(serving), serving, side, streams, clock)
-    drain = Markers(*given, chance=chance, pool=pool, **more)
+
+    def markers(of: Side) -> Markers:
+        given = (connection, pair.table(of), of, side, streams, clock)
+        return Markers(*given, chance=chance, pool=pool, **more)
 
     def look(control: Control) -> list[Gate]:
         return gates_of(seen_of(side, control, to, clock, deployed, expect), to, accept)
 
-    return Change(to, side, drain, clock, look, told, freeze_limit, check)
+    examine = markers(to).prepare
+    return Change(
+        to, side, markers(serving), clock, look, told, freeze_limit, check, accept, examine
+    )
 
 
 def seen_of(
@@ -72,7 +82,7 @@ def seen_of(
     deployed: Deployed | NotDeployed,
     expect: int | None = None,
 ) -> Seen:
-    """What the gates go by, as it is now."""
+    """Read what the gates are judged by, as it is now."""
     direction = direction_from(other_side(to))
     verified = side.told(VERIFIED)
     unmappable = len(side.all_unmapped(direction, MOST_LISTED))
@@ -92,4 +102,5 @@ def seen_of(
         expected=control.expected_clients if expect is None else expect,
         way_back=deployed.way_back(other_side(to)),
         mapped=deployed.mapped(),
+        stragglers=side.unsettled(),
     )

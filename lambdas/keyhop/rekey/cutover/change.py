@@ -1,14 +1,15 @@
-"""A cutover, and a rollback: the same steps the other way. Each may be repeated at any time.
+"""A cutover, and a rollback: the same stages in the other direction. Each may be repeated at any time.
 
-    closing   leases get short                                   wait until all long ones are over
-    frozen    writes wait                                        then drain: markers (drain.py)
-    fenced    no batch writes                                    until none is under way, no claim
-    turned    the other table serves
+    closing   leases get short                                   until all long leases have ended
+    frozen    writes wait                                        until the drain (drain.py)
+    fenced    no batch writes                                    until no batch and no claim remains
+    turned    the other table serves                             until all leases have ended
     open      writes go to it
 
-What has been done is told by the control item, and each step is a swap of it: so whoever is killed
-is followed by whoever asks for the same again. A freeze that somebody has left behind is called
-off: nobody knows how long writes have waited. Until `turned` also each router calls it off.
+`Control.following` decides when a change enters its next stage; this module collects the evidence
+for it, waits, and swaps the control item. So when one process is killed, another one that asks for
+the same change goes on. A freeze that was left behind is aborted, since nobody knows how long
+writes have waited. Until `turned`, each router aborts it too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +17,19 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from keyhop.clock import Clock
-from keyhop.errors import GaveUp, KeyhopError
+from keyhop.errors import CannotStart, GaveUp, KeyhopError
 from keyhop.rekey.control import (
     SHORT_LEASE_SECONDS,
     Control,
     Direction,
+    Evidence,
     Side,
     direction_from,
     other_side,
 )
-from keyhop.rekey.cutover.gates import Gate, are_open
+from keyhop.rekey.cutover.gates import Gate, are_open, examined_gate, settling_seconds
 from keyhop.rekey.cutover.markers import Rehearsal
+from keyhop.rekey.side.layout import Straggler
 
 POLL_SECONDS = 0.2
 LOOK_SECONDS = 1.0
@@ -37,8 +40,11 @@ MARGIN_SECONDS = 1.0
 
 MOST_OVERTAKEN = 20
 
+MOST_TIMES_AS_LONG = 5.0
+"""Times the estimate for settling stragglers, after which a change is refused."""
+
 OPENED_BY_BATCHES = {"claims", "lag"}
-"""Gates that the next batches may open; in a quiet table the rehearsal's markers bring some.
+"""Gates that the next batches may open. In a quiet table the markers of the rehearsal cause some.
 """
 
 Action = Literal["wait", "done", "called off", "refused", "looked"]
@@ -65,10 +71,16 @@ class Beside(Protocol):
         """Whether the item had the revision of `old`, and is `new` now."""
 
     def open_batches(self, direction: Direction) -> Sequence[Any]:
-        """Those that may be under way."""
+        """Return the batches that may be in flight."""
 
     def claims(self, direction: Direction, most: int | None = None) -> Sequence[Any]:
-        """Work that is left to do."""
+        """Return the claims that remain, or the first `most` of them."""
+
+    def unsettled(self, most: int | None = None) -> Sequence[Straggler]:
+        """Return the stragglers that remain, or the first `most` of them."""
+
+    def settle(self, straggler: Straggler, serving: Side) -> None:
+        """Have the workers overwrite a straggler with what the serving table says."""
 
 
 class Drain(Protocol):
@@ -113,9 +125,17 @@ class Next:
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """One of a pair: that `to` serves. look: the gates as they are. told: each step, as it is made.
+    """A change of the serving table of one pair.
 
-    drain: of the table that serves now. check: raises what ends it before the turn.
+    Attributes:
+        to: The table that is to serve.
+        drain: The drain of the table that serves now.
+        look: Returns the gates as they are now.
+        told: Receives a sentence about each step.
+        check: Called often before the turn; what it raises aborts the change.
+        accept: Settle the stragglers, which loses either their writes or what they overwrote.
+        examine: Waits until the worker has examined what was written to the table that does not
+            serve, so that stragglers are known; raises GaveUp. None: there are no stragglers.
     """
 
     to: Side
@@ -126,6 +146,8 @@ class Change:
     told: Callable[[str], None] = lambda step: None
     freeze_limit: float | None = None
     check: Callable[[], None] = lambda: None
+    accept: bool = False
+    examine: Callable[[], object] | None = None
 
     def dry_run(self) -> Next:
         """The gates; nothing is changed."""
@@ -187,11 +209,14 @@ class Change:
     # --- steps ---
 
     def _close(self, control: Control) -> Next:
-        gates, rehearsal = self.look(control), None
+        examined = self._examined(control)
+        gates, rehearsal = [*self.look(control), *examined], None
         shut_ones = {one.name for one in gates if not one.is_open}
-        if shut_ones and shut_ones <= OPENED_BY_BATCHES:
-            rehearsal = self.drain.prepare()
-            gates = self.look(control)
+        if shut_ones <= OPENED_BY_BATCHES:
+            settled = self._settle_stragglers(control)
+            if shut_ones or settled:
+                rehearsal = self._rehearse_until_settled(control, settled)
+                gates = [*self.look(control), *examined]
         if not are_open(gates):
             shut = "; ".join(f"{one.name}: {one.says}" for one in gates if not one.is_open)
             return Next("refused", control, gates=gates, why=shut)
@@ -208,38 +233,114 @@ class Change:
         self.told(f"closing: leases get short within {closing.settle:g} seconds")
         return Next("wait", closing, closing.settle, [*gates, gate])
 
-    def _freeze(self, control: Control) -> Next:
-        """From `closing`, once it has settled, to the end."""
+    def _examined(self, control: Control) -> list[Gate]:
+        """Return the gate for stragglers that may not be known yet; none before the first turn."""
+        if not control.turns or self.examine is None:
+            return []
+        why_not = ""
+        try:
+            self.examine()
+        except (CannotStart, GaveUp) as error:
+            why_not = str(error)
+        return [examined_gate(why_not, self.accept)]
+
+    def _settle_stragglers(self, control: Control) -> int:
+        """Have the workers settle all stragglers, if that is accepted; return how many."""
+        stragglers = self.side.unsettled() if self.accept else ()
+        for straggler in stragglers:
+            self.side.settle(straggler, control.serving)
+        if stragglers:
+            seconds = settling_seconds(len(stragglers))
+            self.told(f"settling {len(stragglers):,} stragglers: about {seconds:.0f} seconds")
+        return len(stragglers)
+
+    def _rehearse_until_settled(self, control: Control, settled: int) -> Rehearsal:
+        """Rehearse the drain, again and again while its batches settle the claims of stragglers."""
+        direction = direction_from(control.serving)
+        ends = self.clock.monotonic() + MOST_TIMES_AS_LONG * settling_seconds(settled)
+        rehearsal = self.drain.prepare()
+        while settled and self.side.claims(direction, 1) and self.clock.monotonic() < ends:
+            self._wait(POLL_SECONDS)
+            rehearsal = self.drain.prepare()
+        return rehearsal
+
+    def _freeze(self, closing: Control) -> Next:
+        """Take a change from `closing`, whose leases have ended, to its end."""
         began = self.clock.monotonic()
-        frozen = self._swap(control, control.froze())
+        frozen, _ = closing.following(Evidence(closing.settle))
+        assert frozen is not None
+        control = self._swap(closing, frozen)
         try:
             self.told("frozen: writes wait, reads go on")
-            deadline = began + _time_to_turn(frozen.freeze_limit)
-            self._wait(frozen.settle)
-            self._drain(frozen, deadline)
-            self.told(f"drained after {self.clock.monotonic() - began:.1f} seconds")
-            fenced = self._swap(frozen, frozen.fenced())
-            self._until(deadline, lambda: self._at_work(fenced))
-            turned = self._swap(fenced, fenced.turned())
+            deadline = began + _time_to_turn(control.freeze_limit)
+            while control.stage != "turned":
+                control = self._next_stage(control, deadline)
+                self.told(f"{control.stage} after {self.clock.monotonic() - began:.1f} seconds")
         except _Overtaken:
             return self.abort(OVERTAKEN)
         except (_Overdue, KeyhopError) as error:
             return self.abort(str(error))
-        self.told(f"turned: the {turned.serving} serves reads")
-        return self._open(turned, began)
+        self.told(f"the {control.serving} serves reads")
+        return self._open(control, began)
 
-    def _drain(self, frozen: Control, deadline: float) -> None:
-        """Batches still work, and sweep: so here claims may end, and behind the fence not."""
-        markers = self.drain.mark()
-        self._until(deadline, lambda: self._unseen(markers))
-        self.drain.check_shards()
-        self._until(deadline, lambda: self._at_work(frozen))
-        self.drain.forget(markers)
+    def _next_stage(self, control: Control, deadline: float) -> Control:
+        """Swap in the next stage as soon as `Control.following` allows it.
+
+        Raises:
+            _Overdue: Writes would wait for too long, or a write has bypassed the routers.
+        """
+        seen_at, markers = self.clock.monotonic(), list[str]()
+        while True:
+            seen_for = self.clock.monotonic() - seen_at
+            evidence, remains = self._evidence(control, seen_for, markers)
+            following, waits_for = control.following(evidence)
+            if following is not None:
+                if self.clock.monotonic() >= deadline:
+                    raise _Overdue("Writes would have waited too long.")
+                self.drain.forget(markers)
+                return self._swap(control, following)
+            if waits_for == "stragglers":
+                raise _Overdue(
+                    "A write has bypassed the routers in the meantime: keyhop rekey status "
+                    "--show-keys full names it."
+                )
+            if waits_for == "leases":
+                self._wait(control.settle - seen_for)
+                continue
+            if self.clock.monotonic() + POLL_SECONDS >= deadline:
+                raise _Overdue(f"Writes would have waited too long: {remains}.")
+            self._wait(POLL_SECONDS)
+
+    def _evidence(
+        self, control: Control, seen_for: float, markers: list[str]
+    ) -> tuple[Evidence, str]:
+        """Collect the evidence for the next stage, and describe what remains to be done.
+
+        Args:
+            seen_for: Seconds since this revision was first seen.
+            markers: The markers of this freeze; they are written when its leases have ended.
+        """
+        if seen_for < control.settle:
+            return Evidence(seen_for), "leases"
+        if control.stage == "frozen":
+            if not markers:
+                markers += self.drain.mark()
+            if unseen := self.drain.unseen(markers):
+                remains = f"{unseen} of {len(markers)} shards have not shown their marker"
+                return Evidence(seen_for), remains
+            self.drain.check_shards()
+        direction = direction_from(control.serving)
+        batches = len(self.side.open_batches(direction))
+        claims = len(self.side.claims(direction, 1))
+        stragglers = len(self.side.unsettled(1)) if control.turns else 0
+        remains = f"{batches} batches are in flight" if batches else "claims remain"
+        return Evidence(seen_for, True, batches, claims, stragglers), remains
 
     def _open(self, turned: Control, began: float | None) -> Next:
-        """Not to be called off any more; a router may do it as well."""
+        """End a change that has turned: it cannot be aborted any more. A router may end it too."""
         self.clock.sleep(turned.settle)
-        opened = turned.opened()
+        opened, _ = turned.following(Evidence(turned.settle))
+        assert opened is not None
         if not self.side.swap(turned, opened):
             opened = self.side.control()
         pause = None if began is None else self.clock.monotonic() - began
@@ -255,24 +356,6 @@ class Change:
         while (left := ends - self.clock.monotonic()) > 0:
             self.clock.sleep(min(left, LOOK_SECONDS))
             self.check()
-
-    def _unseen(self, markers: Sequence[str]) -> str:
-        left = self.drain.unseen(markers)
-        return f"{left} of {len(markers)} shards have not shown their marker" if left else ""
-
-    def _at_work(self, control: Control) -> str:
-        direction = direction_from(control.serving)
-        if batches := len(self.side.open_batches(direction)):
-            return f"{batches} batches are under way"
-        return "claims are left" if self.side.claims(direction, 1) else ""
-
-    def _until(self, deadline: float, what_is_left: Callable[[], str]) -> None:
-        while left := what_is_left():
-            if self.clock.monotonic() + POLL_SECONDS >= deadline:
-                raise _Overdue(f"Writes would have waited too long: {left}.")
-            self._wait(POLL_SECONDS)
-        if self.clock.monotonic() >= deadline:
-            raise _Overdue("Writes would have waited too long.")
 
     def _swap(self, old: Control, new: Control) -> Control:
         if not self.side.swap(old, new):

@@ -1,12 +1,31 @@
 """What must be true before a cutover, or a rollback, begins. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.rekey.control import Control, Direction, Side
-from keyhop.rekey.standing import LAG_SECONDS, STALE_SECONDS, VERIFY_SECONDS
+from keyhop.rekey.control import Control, Direction, Side, other_side
+from keyhop.rekey.digest import key_digest
+from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.standing import LAG_SECONDS, STALE_SECONDS, why_not_verified
 from keyhop.wording import counted, duration
+
+ACCEPTABLE = {"would lose", "stragglers", "examined"}
+"""Gates that a person may open by accepting what is lost (--accept)."""
+
+MOST_NAMED = 5
+"""Stragglers that a gate names."""
+
+SETTLED_A_SECOND = 20.0
+"""Claims that batches settle in a second: measured on a busy laptop, as a lower end."""
+
+LEAST_SETTLING_SECONDS = 5.0
+"""For the first batch to come and to end."""
+
+
+def settling_seconds(stragglers: int) -> float:
+    """Estimate how long it takes to settle so many stragglers, in seconds."""
+    return LEAST_SETTLING_SECONDS + stragglers / SETTLED_A_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +65,22 @@ class Seen:
     expected: int = 0
     way_back: str | None = None
     mapped: Mapping[Direction, str] = field(default_factory=dict)
+    stragglers: Sequence[Straggler] = ()
+    """Those that are unsettled, of both tables."""
 
 
 def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
-    """accept: that what cannot be mapped is lost, of a rollback."""
+    """Return all gates of a change that makes `to` serve.
+
+    Args:
+        accept: Open the gates of what would be lost (ACCEPTABLE).
+    """
     gates = [
         _stage(seen, to),
         *([_verified(seen)] if to == "destination" else []),
         _claims(seen),
         _unmappable(seen) if to == "destination" else _would_lose(seen, accept),
+        _stragglers(seen, to, accept),
         _lag(seen),
         _failures(seen),
         _mapped(seen),
@@ -87,22 +113,14 @@ def _stage(seen: Seen, to: Side) -> Gate:
 
 
 def _verified(seen: Seen) -> Gate:
-    told = seen.verified or {}
-    remedy = "keyhop rekey verify"
-    if not told.get("finished"):
-        return Gate("verified", False, "the tables were not compared to the end yet", remedy)
-    if float(told.get("share", 1)) < 1:
-        return Gate("verified", False, "only a sample was compared last", remedy)
-    copied = seen.backfill or {"ended": 0.0}
-    if copied["ended"] is None:
-        return Gate("verified", False, "items are still copied", f"when that has ended, {remedy}")
-    if float(told.get("began", told["at"])) < int(copied["ended"]):  # it began at a whole second
-        return Gate("verified", False, "items were copied after the tables were compared", remedy)
-    age = seen.now - float(told.get("at", 0))
-    differing = int(told.get("left", 0))
-    says = f"{counted(differing, 'difference')} {duration(max(0.0, age))} ago"
-    is_open = differing == 0 and age < VERIFY_SECONDS
-    return _gate("verified", is_open, says, f"{remedy}, until it finds none")
+    remedy = "keyhop rekey verify, until it finds no difference"
+    why_not = why_not_verified(
+        seen.verified, seen.backfill, seen.control, seen.stragglers, seen.now
+    )
+    if why_not:
+        return Gate("verified", False, why_not, remedy)
+    age = seen.now - float((seen.verified or {})["at"])
+    return Gate("verified", True, f"0 differences {duration(max(0.0, age))} ago")
 
 
 def _claims(seen: Seen) -> Gate:
@@ -124,6 +142,37 @@ def _would_lose(seen: Seen, accept: bool) -> Gate:
     says = f"going back would lose {counted(seen.unmappable, 'item')}, which cannot be mapped back"
     remedy = "give them what the template's inverse needs, or --accept that they are lost"
     return _gate("would lose", accept or not seen.unmappable, says, remedy)
+
+
+def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
+    count = len(seen.stragglers)
+    if not count:
+        return Gate("stragglers", True, "no write has bypassed the routers and is unsettled")
+    named = ", ".join(key_digest(one.key).hex()[:12] for one in seen.stragglers[:MOST_NAMED])
+    more = f" and {count - MOST_NAMED:,} more" if count > MOST_NAMED else ""
+    serving, other = other_side(to), to
+    says = (
+        f"{counted(count, 'write')} bypassed the routers (digests of keys: {named}{more}); settling "
+        f"overwrites each of these items in the {other} with what the {serving} says, in about "
+        f"{settling_seconds(count):.0f} seconds"
+    )
+    remedy = (
+        f"keyhop rekey status --show-keys full names them: make those writes that count again in "
+        f"the {serving}; then --accept settles them, and what only the {other} has is lost. "
+        f"Without settling, what the {serving} has would be lost"
+    )
+    return _gate("stragglers", accept, says, remedy)
+
+
+def examined_gate(why_not: str, accept: bool) -> Gate:
+    """Return the gate for writes to the other table that nobody has examined yet.
+
+    Args:
+        why_not: Why they could not be examined; empty if they were.
+    """
+    says = why_not or "all writes to the table that does not serve were examined for stragglers"
+    remedy = "wait, or --accept that stragglers of this time overwrite what serves now"
+    return _gate("examined", accept or not why_not, says, remedy)
 
 
 def _lag(seen: Seen) -> Gate:

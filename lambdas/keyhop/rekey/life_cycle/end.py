@@ -154,7 +154,7 @@ class Ending:
                 f"{self.options.window_days:g} days after it (--window), as until then there is a "
                 "way back."
             )
-        late = [one for one in side.stragglers() if one["at"] > now - QUIET_SECONDS]
+        late = [one for one in side.stragglers() if one.at > now - QUIET_SECONDS]
         if late:
             raise CannotStart(
                 f"{len(late)} items of the source were written past the router in the last 24 "

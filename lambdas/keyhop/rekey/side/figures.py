@@ -8,7 +8,7 @@
     started      {"at"}
     deployment   {"stack"}: whose function follows the streams
     lag.D        {"seconds", "at"}; D is forward or reverse
-    verify       run, at, finished, share (1: of everything), items, what was found
+    verify       run, at, finished, share (1: of everything), items, turns (Control.turns), what was found
                  (compare/outcome.py), left: of that, what was not repaired
     failures     {"count"}: messages of the failure queue (seen there, and not told)
     marker keys S  keys by the shards of the stream of S, source or destination

@@ -11,7 +11,7 @@ S), on demand; `complete` deletes it. So neither of the two tables carries anyth
     unmapped#D <digest of the key>           an item without a form in the other table
     marker     <random>                      a marker, and where it was seen
     client     <id>                          a router: which revision it goes by, and until when
-    straggler  <side>|<key>                  a write that bypassed the router
+    straggler  <side>|<key>                  a write that bypassed the routers
     told       <name>                        a figure, as JSON (figures.py)
 
 D is the direction, forward or reverse. Keys stand there as JSON texts of typed values; a name that
@@ -22,7 +22,7 @@ conditions go by: `revision`, `tries` (how often a batch has begun), `stamp` (th
 from dataclasses import dataclass
 
 from keyhop.dynamodb.values import Key
-from keyhop.rekey.control import Direction
+from keyhop.rekey.control import Direction, Side
 
 KEYS = ("pk", "sk")
 CONTROL, PLAN, CLAIMS, BEGUN = "control", "plan", "claims", "begun"
@@ -66,6 +66,27 @@ class Claim:
     owner: Key
     at: float
     token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A write to the table that did not serve, which bypassed the routers.
+
+    Attributes:
+        side: The table that was written.
+        key: The primary key there.
+        places: The keys of its images in the other table, where its counterpart was or should be.
+        at: When it was last noted, in seconds since 1970.
+        settled: When it was settled; None if it was not.
+        body: The row's content, as the condition of a change of the row.
+    """
+
+    side: Side
+    key: Key
+    places: tuple[Key, ...]
+    at: float
+    settled: float | None = None
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)

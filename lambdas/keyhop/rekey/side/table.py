@@ -6,18 +6,19 @@ What it holds is laid out in layout.py.
 import json
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import CannotStart
-from keyhop.rekey.control import Control, Direction, Side
+from keyhop.rekey.control import Control, Direction, Side, direction_from
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side import layout as of
 from keyhop.rekey.side.figures import LAG, TURNED
-from keyhop.rekey.side.layout import Unmapped
+from keyhop.rekey.side.layout import Straggler, Unmapped
 from keyhop.rekey.side.rows import (
     ABSENT,
     PRESENT,
@@ -188,15 +189,55 @@ class SideTable(Batches, Claims):
         """What each has told last."""
         return {row["sk"]["S"]: body_of(row) for row in self._rows(of.CLIENT)}
 
-    def straggler(self, side: Side, key: Key, told: Mapping[str, Any]) -> None:
-        """Note a write to `side` that bypassed the router."""
-        told = {**told, "side": side, "key": to_json(key), "at": self._now()}
-        name = row_name(f"{side}|{key_text(key)}")
-        self._put(of.STRAGGLER, name, {"body": {"S": text_of(told)}})
+    def straggler(self, side: Side, key: Key, places: Sequence[Key]) -> None:
+        """Note a write to `side` that bypassed the routers.
 
-    def stragglers(self, most: int | None = None) -> list[dict[str, Any]]:
-        """Of each: side, key (as JSON), at (seconds since 1970), and what else was told."""
-        return [body_of(row) for row in self._rows(of.STRAGGLER, most)]
+        Args:
+            places: The keys of its images in the other table. Those of earlier writes to the same
+                item that are not settled yet are kept.
+        """
+        name = row_name(f"{side}|{key_text(key)}")
+        condition, values = ABSENT, None
+        known: tuple[Key, ...] = ()
+        while True:
+            both = {key_text(place): to_json(place) for place in (*known, *places)}
+            told = {"side": side, "key": to_json(key), "at": self._now()}
+            row = {"body": {"S": text_of({**told, "places": list(both.values())})}}
+            refused = self._put(of.STRAGGLER, name, row, condition, values)
+            if refused is None or refused.row.get("body") == row["body"]:
+                return
+            if not refused.row:
+                condition, values = ABSENT, None
+                continue
+            before = _straggler(refused.row)
+            known = () if before.settled is not None else before.places
+            condition, values = "body = :seen", {":seen": {"S": before.body}}
+
+    def stragglers(self, most: int | None = None) -> list[Straggler]:
+        """Return all stragglers, or the first `most`; also those that are settled."""
+        return [_straggler(row) for row in self._rows(of.STRAGGLER, most)]
+
+    def unsettled(self, most: int | None = None) -> list[Straggler]:
+        """Return the stragglers that remain to be settled, or the first `most` of them."""
+        found = (_straggler(row) for row in self._rows(of.STRAGGLER))
+        return list(islice((one for one in found if one.settled is None), most))
+
+    def settle(self, straggler: Straggler, serving: Side) -> None:
+        """Have the workers overwrite a straggler's item with what the serving table says.
+
+        Claims are noted first, then the row says that it is settled, unless it was noted again in
+        the meantime. So the item is protected by the one or the other at each moment.
+        """
+        direction = direction_from(serving)
+        for place in straggler.places:
+            here, there = straggler.key, place
+            if straggler.side == serving:
+                here, there = there, here
+            self.claim(direction, here, there, is_due=True)
+        told = {**json.loads(straggler.body), "settled": self._now()}
+        name = row_name(f"{straggler.side}|{key_text(straggler.key)}")
+        seen = {":seen": {"S": straggler.body}}
+        self._put(of.STRAGGLER, name, {"body": {"S": text_of(told)}}, "body = :seen", seen)
 
     def tell(self, name: str, told: Any) -> None:
         """Write a figure down, in place of what it was."""
@@ -231,3 +272,12 @@ class SideTable(Batches, Claims):
     def all_told(self) -> dict[str, Any]:
         """All figures, by their names."""
         return {row["sk"]["S"]: body_of(row) for row in self._rows(of.TOLD)}
+
+
+def _straggler(row: Mapping[str, Any]) -> Straggler:
+    told = body_of(row)
+    places = tuple(from_json(place) for place in told["places"])
+    body = row["body"]["S"]
+    return Straggler(
+        told["side"], from_json(told["key"]), places, told["at"], told.get("settled"), body
+    )

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from keyhop.dynamodb.values import Key, from_json, to_json
@@ -111,9 +112,14 @@ class Batches(Rows):
 class Claims(Rows):
     """Of each direction."""
 
-    def claim(self, direction: Direction, place: Key, owner: Key) -> Claim:
-        """Note that a source item is to be settled at a place; again and again is well."""
+    def claim(self, direction: Direction, place: Key, owner: Key, is_due: bool = False) -> Claim:
+        """Note that a source item must be settled at a place; repeating it is harmless.
+
+        Args:
+            is_due: Whether any batch settles it at once, and not only after SWEEP_SECONDS.
+        """
         made = self.new_claim(direction, place, owner)
+        made = replace(made, at=0.0) if is_due else made
         self._put(f"{of.CLAIMS}#{direction}", _claim_name(place, owner), _claim_row(made))
         return made
 

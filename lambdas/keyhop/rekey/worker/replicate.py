@@ -6,7 +6,7 @@ that: its note, the control item, what it tells, and the claims that it sweeps.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +14,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import GaveUp
-from keyhop.rekey.control import Direction, Share
+from keyhop.rekey.control import Direction, Share, origin_of, other_direction
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
@@ -31,7 +31,7 @@ from keyhop.rekey.worker.images import (
     thawed,
 )
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
-from keyhop.rekey.worker.stragglers import lag_told, stragglers_among
+from keyhop.rekey.worker.stragglers import lag_of, stragglers_among
 from keyhop.rekey.worker.sweep import MOST_CLAIMS, Sweeper
 from keyhop.rekey.worker.target import Target
 from keyhop.rekey.worker.worked import Worked
@@ -87,6 +87,8 @@ class Replicator:
         self._clock = clock
         self._now = now
         self._pool = pool
+        self._has_turned = False
+        """Whether the serving table has ever changed, as of the last look at the control item."""
         names = transform.source
         self._sweeper = Sweeper(direction, names, side, self._share, now)
 
@@ -201,11 +203,14 @@ class Replicator:
         worked.unmapped = self._tell_unmapped(told.changes)
         touched = {place for task in tasks for place in task.values}
         worked.swept = self._swept(touched, driver, worked)
-        for marker, record in told.markers.items():
-            self._side.see_marker(marker, {"record": record})
+        self._see_markers(told.markers)
         worked.lag = max(0.0, self._now() - newest_of(records))
         self._side.tell_lag(self.direction, worked.lag)
         return worked
+
+    def _see_markers(self, markers: Mapping[str, str]) -> None:
+        for marker, record in markers.items():
+            self._side.see_marker(marker, {"record": record})
 
     def _swept(self, touched: set[Any], driver: Driver, worked: Worked) -> int:
         try:
@@ -269,27 +274,32 @@ class Replicator:
         return left
 
     def _passed(self, records: Sequence[Record]) -> Worked:
-        """The other table serves. After a cutover, who still writes here has bypassed the router;
-        before it nobody looks, as all that is written to the destination is the worker's own.
+        """Drop records of the table that does not serve, and note the stragglers among them.
 
-        The looks take seconds. If it was turned back meanwhile, who writes here does so rightly,
-        and the other table is behind as this batch holds up those after it: then it is worked.
+        Before the first cutover there are none: all that is written to the destination is then the
+        worker's own. The looks take seconds. If this table serves again by then, its writers are
+        right, and this batch has delayed those after it: then it is worked.
         """
         self.expects_pass = True
         worked = Worked(len(records), share="pass")
-        if self.direction == "forward":
-            found = stragglers_among(
-                changes_of(records, self._transform).changes,
-                self._transform,
-                self._origin,
-                self._target,
-                lambda: lag_told(self._side, self._now()),
+        if not self._has_turned:
+            return worked
+        told = changes_of(records, self._transform)
+        found = stragglers_among(
+            told.changes,
+            self._transform,
+            self._origin,
+            self._target,
+            lambda: lag_of(self._side, other_direction(self.direction), self._now()),
+        )
+        if found and self._share() != "pass":
+            return self.work(records)
+        for one in found:
+            self._side.straggler(
+                origin_of(self.direction), thawed(one.source), [thawed(at) for at in one.places]
             )
-            if found and self._share() != "pass":
-                return self.work(records)
-            for key, told in found:
-                self._side.straggler("source", key, told)
-            worked.stragglers = len(found)
+        self._see_markers(told.markers)
+        worked.stragglers = len(found)
         return worked
 
     # --- around ---
@@ -307,7 +317,9 @@ class Replicator:
         )
 
     def _share(self) -> Share:
-        return self._side.control().share_of(self.direction)
+        control = self._side.control()
+        self._has_turned = control.turns > 0
+        return control.share_of(self.direction)
 
     def _end(self, note: tuple[str, str], tries: int, quiet_at: float) -> None:
         self._driver().wait_until(quiet_at)

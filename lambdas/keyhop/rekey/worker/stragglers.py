@@ -1,14 +1,14 @@
-"""Stragglers: writes to the table that no longer serves, by whoever bypasses the router.
+"""Find stragglers: writes to the table that does not serve, by writers that bypass the routers.
 
-Its stream brings the other worker's own writes as well. One of those is told by that the two tables
-agree about the item, at the latest when the other worker has come to it.
+The stream of that table also brings what the other worker has written there. Such a write is
+recognised because both tables agree about the item, at the latest when the other worker has come
+to it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from keyhop.dynamodb.items import Item, same_item
-from keyhop.dynamodb.values import Key
+from keyhop.rekey.control import Direction
 from keyhop.rekey.side.figures import LAG
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import STALE_SECONDS
@@ -18,19 +18,17 @@ from keyhop.rekey.worker.target import Target
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)
-"""After the pause before. An item is a straggler's if the tables disagree at each look, and it has
-not changed itself since the first: the other worker, too, would have changed it. The last look
-comes when that one must have come to it, by the lag that it has told."""
+"""Each after the one before. A write is a straggler if the tables disagree about its item at each
+look, and the item has not changed since the first: the other worker would have changed it too. The
+last look comes when that worker must have come to the item, according to its lag."""
 
 MOST_LAG_SECONDS = 25.0
-"""Of the 45 that a batch has."""
-
-Straggler = tuple[Key, dict[str, Any]]
+"""Of the 45 seconds that a batch has."""
 
 
-def lag_told(side: SideTable, now: float) -> float:
-    """Seconds by which the other worker is behind; 0 if it has not told lately."""
-    told = side.told(f"{LAG}.reverse") or {"at": 0.0}
+def lag_of(side: SideTable, direction: Direction, now: float) -> float:
+    """Return the seconds by which a direction is behind; 0 if it has not reported lately."""
+    told = side.told(f"{LAG}.{direction}") or {"at": 0.0}
     return float(told["seconds"]) if now - told["at"] <= STALE_SECONDS else 0.0
 
 
@@ -40,10 +38,11 @@ def stragglers_among(
     origin: Target,
     target: Target,
     lag: Callable[[], float],
-) -> list[Straggler]:
-    """Source keys whose item is not what the other table says; with what the side table is told.
+) -> list[Change]:
+    """Return the changes whose item is not what the other table says.
 
-    lag: seconds by which the other worker is behind now.
+    Args:
+        lag: Returns the seconds by which the other worker is behind now.
     """
     suspects = list(changes)
     before: dict[FrozenKey, Item | None] = {}
@@ -59,7 +58,7 @@ def stragglers_among(
             some = suspects[at : at + MOST_KEYS_AT_ONCE]
             left += _differing(some, before, transform, origin, target)
         suspects = left
-    return [(thawed(one.source), {"is_there": before[one.source] is not None}) for one in suspects]
+    return suspects
 
 
 def _differing(
