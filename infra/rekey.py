@@ -191,6 +191,8 @@ class Rekey(Construct):
         )
         scan, put = "ReadTheItemsOfTheSource", "PutItemsIntoTheDestination"
         allow(function, scan, "dynamodb:Scan", *_arns(function, self._sources))
+        again = "LookAgainAtTheSourceOfWhatWasPut"
+        allow(function, again, "dynamodb:BatchGetItem", *_arns(function, self._sources))
         # What stands where an item belongs is read if a refusal does not tell it.
         destinations = _arns(function, self._destinations)
         allow(function, put, "dynamodb:PutItem GetItem", *destinations)
@@ -209,7 +211,7 @@ class Rekey(Construct):
         allow(function, "ReadTheItemsOfBothTables", "dynamodb:Scan", *both)
         allow(function, "LookAtWhatDiffers", "dynamodb:GetItem BatchGetItem", *both)
         allow(function, "RepairTheDestination", "dynamodb:PutItem DeleteItem", *destinations)
-        self._allow_beside(function, "GetItem PutItem DeleteItem ConditionCheckItem")
+        self._allow_beside(function, "GetItem Query PutItem DeleteItem ConditionCheckItem")
         return function
 
     def _cut_over(self) -> lambda_.Function:

@@ -4,14 +4,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.rekey.worker.protocol import Claim, Kind, Outcome
+from keyhop.rekey.compare.look import Look
+from keyhop.rekey.compare.rows import Unmatched, row_of
+from keyhop.rekey.worker.protocol import Kind, Outcome
 
+from testing.rekey_owned import Owned
 from testing.worlds import Numbers
 
 Image = tuple[int, int]
 """Of an item: its place in the destination, and its content."""
 
-TO_DO, DONE = -2, -1
+TO_DO, DONE, UNCLEAN = -2, -1, -3
 PUT_IF_ABSENT = "backfill's write"
 NEW = 0
 """The token of a claim that nobody has taken: no fence is equal to it."""
@@ -37,11 +40,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """script: (source key, its new image or None) one after the other. crashes: how many workers
-    may be killed, or get no answer, with a request under way, or leave their work. copies: records
-    that come twice. merges: whether two records of a key may come in one batch. loses: records may
-    be lost as long as the backfill runs. destination: as it is at the beginning; default: as the
-    source is.
+    """What may happen in one exploration.
+
+    script: (source key, its new image or None) one after the other. crashes: how many workers may
+    be killed, or get no answer, with a request in flight, or leave their work. copies: records that
+    come twice. merges: whether two records of a key may come in one batch. loses: records may be
+    lost while the backfill runs. repair: whether verify settles what differs; else it says whether
+    it has found anything, and only a world that it calls clean is judged. destination: as it is at
+    the beginning; default: as the source is.
     """
 
     script: tuple[tuple[int, Image | None], ...]
@@ -55,6 +61,7 @@ class Scenario:
     backfill: bool = False
     loses: bool = False
     verify: bool = False
+    repair: bool = True
     places_first: bool = False
     destination: tuple[tuple[int, Image] | None, ...] | None = None
 
@@ -79,6 +86,7 @@ class Known:
         self.after: dict[tuple[int, Any], Any] = {}
         self.begun: dict[int, int] = {}
         self.judged: dict[Any, bool] = {}
+        self.looked: dict[Any, Any] = {}
 
 
 def is_settled(source: Any, there: Any, claims: Any) -> bool:
@@ -100,18 +108,63 @@ def is_settled(source: Any, there: Any, claims: Any) -> bool:
     return True
 
 
-def differences(seen: Any, cut: int, places_first: bool) -> tuple[Claim, ...]:
-    """What verify claims: seen are all keys and all places, the first `cut` of them at first."""
+def unmatched(seen: Any, cut: int, places_first: bool) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return the places that the digests leave as candidates, each with the owners of its rows.
+
+    Args:
+        seen: All keys and all places, as they were read, the first `cut` of them first.
+    """
     source, there = (seen[cut:], seen[:cut]) if places_first else (seen[:cut], seen[cut:])
-    found: dict[Claim, None] = {}
-    for place, held in enumerate(there):
-        wanting = [s for s, image in enumerate(source) if image and image[0] == place]
-        right = held is None and not wanting
-        if right or (len(wanting) == 1 and held == (wanting[0], source[wanting[0]])):
-            continue
-        for key in wanting or [None]:
-            found.update(dict.fromkeys(claims_of(place, key, held and held[0])))
-    return tuple(found)
+    rows = [
+        row_of(destination_item(s, image), _key("pk", image[0]), _key("id", s), 1)
+        for s, image in enumerate(source)
+        if image is not None
+    ]
+    rows += [
+        row_of(destination_item(*held), _key("pk", place), None, 1)
+        for place, held in enumerate(there)
+        if held is not None
+    ]
+    compared = Unmatched()
+    compared.take(rows)
+    compared.end()
+    found = compared.candidates(rows, 0, len(compared.places))
+    return tuple(
+        (int(one.place["pk"]["S"]), tuple(int(owner["id"]["S"]) for owner in one.owners))
+        for one in found
+    )
+
+
+def look(place: int, held: Any, owners: tuple[tuple[int, Image | None], ...]) -> Look:
+    """Return one strong look at a place.
+
+    Args:
+        held: What lies there: its owner and its image.
+        owners: Each source key that may own it, with its image.
+    """
+    wanted = tuple(sorted(one for one in owners if one[1] is not None and one[1][0] == place))
+    return Look(held, wanted, held is not None and held[0] is Outcome.FOREIGN)
+
+
+TRANSFORM = Owned()
+
+
+def source_item(key: int, image: Image) -> dict[str, Any]:
+    place, content = image
+    return {**_key("id", key), "to": {"S": str(place)}, "n": {"N": str(content)}}
+
+
+def destination_item(owner: Hashable, image: Image) -> dict[str, Any]:
+    """The item of an owner at its place; of FOREIGN, one that tells no owner."""
+    if owner is Outcome.FOREIGN:
+        return {**_key("pk", image[0]), "n": {"N": str(image[1])}}
+    made = TRANSFORM.forward(source_item(int(str(owner)), image))
+    assert made is not None
+    return dict(made)
+
+
+def _key(name: str, number: int) -> dict[str, Any]:
+    return {name: {"S": str(number)}}
 
 
 def effect(step: Any, source: Any, there: Any, claims: Any) -> tuple[Any, Any, Any]:
@@ -146,14 +199,3 @@ def claimed(claims: Any, place: int, owner: int, token: int) -> Any:
     """With this claim, by this token."""
     others = [claim for claim in claims if claim[:2] != (place, owner)]
     return tuple(sorted([*others, (place, owner, token)]))
-
-
-def claims_of(place: Hashable, wanted_by: Hashable, held_by: Hashable) -> tuple[Claim, ...]:
-    """What verify claims for a place that is not as it should be (Looks and Replicator.settle).
-
-    wanted_by: the source key whose item lies there; held_by: the owner of what is there; None for
-    none. A place that several want is claimed for each of them, by a call for each. FOREIGN is
-    nobody's: it is reported, and not repaired.
-    """
-    owners = dict.fromkeys((wanted_by, held_by))
-    return tuple(Claim(place, who) for who in owners if who not in (None, Outcome.FOREIGN))

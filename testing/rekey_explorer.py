@@ -14,23 +14,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.rekey.worker.protocol import WRITES, Claim, Kind, Protocol, Work
+from keyhop.rekey.compare.look import Look, Verdict, verdict
+from keyhop.rekey.worker.protocol import WRITES, Claim, Kind, Outcome, Protocol, Work
 
 from testing.rekey_explored import (
     DONE,
     NEW,
     PUT_IF_ABSENT,
     TO_DO,
+    UNCLEAN,
     Known,
     Record,
     Scenario,
     claimed,
-    differences,
     effect,
     is_settled,
+    look,
     place_of,
+    unmatched,
 )
 from testing.worlds import explored, with_more
+
+UNREAD = "unread"
+"""Of a place that a look has not read yet."""
 
 World = tuple[Any, ...]
 """(source, destination, script, records, slots, late, claims, copies, crashes, fill, verify)
@@ -52,6 +58,8 @@ class Explorer:
     effect: Callable[..., tuple[Any, Any, Any]] = field(default_factory=lambda: effect)
 
     known: Known = field(default_factory=Known)
+    looks_again = True
+    """Whether the backfill looks at a source item again when it has put it."""
 
     def __post_init__(self) -> None:
         known = self.known
@@ -138,7 +146,7 @@ class Explorer:
                 yield (source, now, at, records, slots, left, put, *rest)
         if any(state != DONE for state in fill):
             yield from self._filled(world)
-        elif verify != DONE:
+        elif verify not in (DONE, UNCLEAN):
             yield from self._verified(world)
 
     def _token(self, slots: Any, late: Any) -> int:
@@ -251,48 +259,144 @@ class Explorer:
         return self.records(Record(one.source, places, two.image))
 
     def _filled(self, world: World) -> Iterator[World]:
-        """The backfill: read, put if nothing is there, claim if another's is; killed, or not."""
+        """The backfill: read; put if nothing is there; look again; claim what is not right.
+
+        It is killed, or has no answer to its put, or not.
+        """
         source, there, at, records, slots, late, claims, copies, crashes, fill, verify = world
         for key, state in enumerate(fill):
             if state == DONE:
                 continue
-            now, put, then = there, claims, DONE
+            others = (fill[:key], fill[key + 1 :])
             if state == TO_DO:
-                then = DONE if source[key] is None else self.hands((PUT_IF_ABSENT, source[key]))
-            else:
-                what, image = self.hands.values[state]
-                step = (what, key, image[0], image, None, None)
-                now, put, answer = self.effect(step, source, there, claims)
-                if answer not in (None, key):
-                    then = self.hands((Kind.CLAIM, image))
-                if crashes:
-                    more = with_more(late, self.lates((DONE, step)))
-                    todo = (*fill[:key], TO_DO, *fill[key + 1 :])
-                    rest = (copies, crashes - 1, todo, verify)
+                then = DONE if source[key] is None else self._hand(PUT_IF_ABSENT, source[key])
+                now = (*others[0], then, *others[1])
+                yield (
+                    source,
+                    there,
+                    at,
+                    records,
+                    slots,
+                    late,
+                    claims,
+                    copies,
+                    crashes,
+                    now,
+                    verify,
+                )
+                continue
+            what, image, unsure = self.hands.values[state]
+            step = (what, key, image[0], image, None, None)
+            if crashes:
+                is_write = what is not Kind.LOOK
+                more = with_more(late, self.lates((DONE, step))) if is_write else late
+                todo = (*others[0], TO_DO, *others[1])
+                rest = (copies, crashes - 1, todo, verify)
+                yield (source, there, at, records, slots, more, claims, *rest)
+                if what is PUT_IF_ABSENT:
+                    again = (*others[0], self._hand(what, image, True), *others[1])
+                    rest = (copies, crashes - 1, again, verify)
                     yield (source, there, at, records, slots, more, claims, *rest)
-            done = (*fill[:key], then, *fill[key + 1 :])
+            if what is Kind.LOOK and unsure and not self.may_verify(late):
+                continue  # it waits
+            now, put, answer = self.effect(step, source, there, claims)
+            then = self._filled_next(what, key, image, unsure, answer)
+            done = (*others[0], then, *others[1])
             yield (source, now, at, records, slots, late, put, copies, crashes, done, verify)
+
+    def _hand(self, what: Any, image: Any, unsure: bool = False) -> int:
+        return self.hands((what, image, unsure))
+
+    def _filled_next(self, what: Any, key: int, image: Any, unsure: bool, answer: Any) -> int:
+        """What the backfill has in hand after an answer."""
+        if what is PUT_IF_ABSENT:
+            if answer is None or (unsure and answer == key):
+                return self._hand(Kind.LOOK, image, unsure) if self.looks_again else DONE
+            return DONE if answer == key else self._hand(Kind.CLAIM, image)
+        if what is Kind.LOOK:
+            belongs = answer is not None and place_of(answer) == image[0]
+            return DONE if belongs else self._hand(Kind.CLAIM, image)
+        return DONE
 
     def may_verify(self, late: tuple[int, ...]) -> bool:
         """Whether no write of the backfill may take effect any more."""
         return all(self.lates.values[it][0] != DONE for it in late)
 
     def _verified(self, world: World) -> Iterator[World]:
-        """Verify: a read of each key and each place, in turn; then a claim for each difference."""
+        """Verify: read each key and each place, in turn; look at each candidate twice, unless it is
+        equal the first time; then claim what still differs for each of its owners.
+        """
         source, there, at, records, slots, late, claims, copies, crashes, fill, verify = world
         if verify == TO_DO and not self.may_verify(late):
             return
-        seen = () if verify == TO_DO else self.hands.values[verify]
-        put, then = claims, DONE
-        if seen and seen[0] == "claims":
-            claim = seen[1]
-            put = claimed(claims, claim.place, claim.owner, NEW)
-            then = self.hands(("claims", *seen[2:])) if seen[2:] else DONE
+        phase, *state = ("read",) if verify == TO_DO else self.hands.values[verify]
+        put = claims
+        if phase == "read":
+            then = self._read(tuple(state), source, there)
+        elif phase == "look":
+            then = self._look(source, there, *state)
         else:
-            first, last = (there, source) if self.scenario.places_first else (source, there)
-            seen = (*seen, (*first, *last)[len(seen)])
-            if len(seen) < len(source) + len(there):
-                then = self.hands(seen)
-            elif found := differences(seen, len(first), self.scenario.places_first):
-                then = self.hands(("claims", *found))
+            (place, owner), *rest = state
+            put = claimed(claims, place, owner, NEW)
+            then = self.hands(("claims", *rest)) if rest else DONE
         yield (source, there, at, records, slots, late, put, copies, crashes, fill, then)
+
+    def _read(self, seen: Any, source: Any, there: Any) -> int:
+        """One more row of the digests; after the last one, the first candidate is looked at."""
+        places_first = self.scenario.places_first
+        first, last = (there, source) if places_first else (source, there)
+        seen = (*seen, (*first, *last)[len(seen)])
+        if len(seen) < len(source) + len(there):
+            return self.hands(("read", *seen))
+        key = (seen, len(first), places_first)
+        if key not in self.known.looked:
+            self.known.looked[key] = unmatched(*key)
+        return self._next_candidate(self.known.looked[key], (), True)
+
+    def _next_candidate(self, candidates: Any, found: Any, is_clean: bool) -> int:
+        if candidates:
+            return self.hands(("look", candidates, None, UNREAD, found, is_clean))
+        if found:
+            return self.hands(("claims", *found))
+        return DONE if is_clean else UNCLEAN
+
+    def _look(
+        self,
+        source: Any,
+        there: Any,
+        candidates: Any,
+        before: Any,
+        held: Any,
+        found: Any,
+        clean: Any,
+    ) -> int:
+        """The place is read, in another step its owners; the last two looks decide."""
+        (place, owners), *rest = candidates
+        if held == UNREAD:
+            held = there[place]
+            if held is not None and held[0] not in (*owners, Outcome.FOREIGN):
+                owners = (*owners, held[0])
+            changed = ((place, owners), *rest)
+            return self.hands(("look", changed, before, held, found, clean))
+        images = tuple((owner, source[owner]) for owner in owners)
+        key = (place, held, images)
+        if key not in self.known.looked:
+            self.known.looked[key] = self.look(*key)
+        now: Look = self.known.looked[key]
+        if now.finding == "equal":
+            return self._next_candidate(tuple(rest), found, clean)
+        if before is None:
+            return self.hands(("look", candidates, now, UNREAD, found, clean))
+        if self.counts(verdict(before, now)):
+            if self.scenario.repair:
+                found = (*found, *((place, owner) for owner in owners))
+            else:
+                clean = False
+        return self._next_candidate(tuple(rest), found, clean)
+
+    def look(self, place: int, held: Any, owners: Any) -> Look:
+        return look(place, held, owners)
+
+    def counts(self, comes_to: Verdict) -> bool:
+        """Whether a row is settled, or keeps the gate shut."""
+        return comes_to != "in flight"

@@ -8,11 +8,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from keyhop.rekey.compare.look import Look, Verdict
 from keyhop.rekey.control import (
     Control,
     Direction,
-    Share,
     Evidence,
+    Share,
     direction_from,
     other_side,
 )
@@ -132,6 +133,34 @@ class VerifiesAtOnce(Explorer):
         return True
 
 
+class PutsAndForgets(Explorer):
+    """The copy does not look again at what it has put."""
+
+    looks_again = False
+
+
+class LeavesOutChanges(Explorer):
+    """Verify takes what changes between its looks for what is in flight."""
+
+    def counts(self, comes_to: Verdict) -> bool:
+        return comes_to == "difference"
+
+
+@dataclass(frozen=True)
+class Elsewhere(Look):
+    """A look that also holds source items that lie elsewhere."""
+
+    owners: Any = ()
+
+
+class LeavesOutMoved(LeavesOutChanges):
+    """And takes a change of a source item elsewhere for a change of this place."""
+
+    def look(self, place: int, held: Any, owners: Any) -> Look:
+        seen = super().look(place, held, owners)
+        return Elsewhere(seen.there, seen.wanted, seen.is_foreign, owners)
+
+
 # --- a change of the table that serves ---
 
 
@@ -236,6 +265,17 @@ LATE = replace(TWICE, crashes=1)
 LEFT_LATE = replace(TWICE, sweepers=1, crashes=2)
 BACK = Scenario(((0, A), (0, (1, 2)), (0, AGAIN)), crashes=1)
 FILLED = Scenario(((0, B),), before=(A, None), backfill=True, loses=True, verify=True)
+MOVED = Scenario(((0, ELSEWHERE),), before=(A, None), backfill=True)
+"""Without a verify: the copy's own second look must do."""
+MOVED_ON = Scenario(
+    ((0, ELSEWHERE), (0, (1, 3))),
+    before=(A, None),
+    workers=1,
+    crashes=1,
+    backfill=True,
+    verify=True,
+)
+"""An item moves while it is copied, and goes on changing while it is verified."""
 FILLED_LATE = replace(FILLED, script=((0, None),), workers=1, crashes=1)
 
 CHANGED = cutover.Scenario((1, 2))
@@ -274,6 +314,11 @@ MUTANTS: dict[str, Wrong] = {
     "a wait before the look only": worker(LATE, WaitsForTheLook),
     "no verify": worker(replace(FILLED, verify=False)),
     "a verify too early": lambda: VerifiesAtOnce(FILLED_LATE).explore(),
+    "no second look of the copy": lambda: PutsAndForgets(MOVED).explore(),
+    "what moves on is left out": lambda: LeavesOutMoved(MOVED_ON).explore(),
+    "what moves on is called clean": lambda: LeavesOutMoved(
+        replace(MOVED_ON, repair=False)
+    ).explore(),
     "no freeze": change(CHANGED, WritesGoOn),
     "no turned": change(CHANGED, NoTurned),
     "leases do not pass": change(CHANGED, NoSettle),
@@ -292,5 +337,7 @@ RIGHT: dict[str, Wrong] = {
     **{str(n): worker(s) for n, s in enumerate((TWICE, CONTENDED, LEFT, SWEPT_TWICE))},
     **{str(n): worker(s) for n, s in enumerate((LATE, LEFT_LATE, BACK, FILLED, FILLED_LATE), 4)},
     **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED), 9)},
+    **{str(n): worker(s) for n, s in enumerate((MOVED, MOVED_ON), 13)},
+    "15": worker(replace(MOVED_ON, repair=False)),
 }
 """The same scenarios by the rules as they are."""

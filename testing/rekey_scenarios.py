@@ -71,13 +71,17 @@ def swept() -> Iterator[Scenario]:
 
 
 def filled() -> Iterator[Scenario]:
-    """A backfill, and a verify that repairs, while users write; with records, or before any."""
+    """A backfill and a verify while users write, with records or before any; and a backfill alone,
+    where nothing is killed or lost.
+    """
     for at in itertools.product((None, 0, 1), repeat=2):
         before = tuple(None if d is None else (d, 9 - s) for s, d in enumerate(at))
         whole = Scenario((), before=before, backfill=True, verify=True)
         for script in scripts(2):
             yield replace(whole, script=script, loses=True, sweepers=1)
             yield replace(whole, script=script, workers=1, crashes=1, places_first=True)
+            yield replace(whole, script=script, workers=1, crashes=1, repair=False)
+            yield replace(whole, script=script, copies=1, sweepers=1, verify=False)
 
 
 def repaired() -> Iterator[Scenario]:

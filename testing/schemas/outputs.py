@@ -122,14 +122,17 @@ class Compared(TypedDict):
     changed: Annotated[int, "with other attributes than they should have"]
     contended: Annotated[int, "places that several source items want"]
     foreign: Annotated[int, "of the surplus, those of no source item at all"]
-    in_flight: Annotated[int, "that differed, and were equal or changing at a later look"]
+    in_flight: Annotated[int, "that differed, and were equal at a later look or were settled"]
+    bypassed: Annotated[int, "of all these, items with an unsettled straggler: never repaired"]
+    unsettled: Annotated[int, "that differed and were written at each look, and were not settled"]
     equal: Annotated[int, "of a sample: those that were looked up and are equal"]
     repaired: int
     unmappable: Annotated[int, "source items without a form under the other key"]
     irreversible: Annotated[int, "source items without a way back"]
     left_out: Annotated[int, "by the template, on purpose"]
     ours: Annotated[int, "sentinels of a key index"]
-    left: Annotated[int, "differences that were not repaired"]
+    left: Annotated[int, "differences that were not repaired, and unsettled ones"]
+    turns: Annotated[int, "how often the serving table had changed when it began"]
     is_clean: Annotated[bool, "whether all was compared, and nothing is left"]
 
 

@@ -15,6 +15,7 @@ from keyhop.wording import counted, duration
 
 BECAME = {
     "copied": "put",
+    "moved": "put, but moved or deleted in the meantime: settled like live writes",
     "there": "there already, and newer: left alone",
     "claimed": "want a place that another item has",
     "left_out": "left out by the template",
@@ -27,8 +28,10 @@ FOUND = {
     "changed": "are not as {source} has them",
     "contended": "have a place that several items of {source} want",
     "foreign": "of the surplus: of no item of {source} at all; no repair deletes them",
-    "repaired": "of these were put right",
-    "in_flight": "were being written: no difference",
+    "repaired": "of these were repaired",
+    "in_flight": "were in flight: no difference",
+    "unsettled": "differed and were written at each look: a verify with repair settles them",
+    "bypassed": "of these have a straggler: not repaired; status --show-keys full names them",
     "unmappable": "have no form under the other key",
     "irreversible": "could not go back as they are",
     "left_out": "left out by the template",
@@ -67,9 +70,10 @@ def compared_lines(pair: Pair, counts: Mapping[str, int]) -> Iterator[str]:
         if counts.get(name) or name in ALWAYS_SHOWN:
             yield _line(name, counts.get(name, 0), says.format(**names))
     differing = sum(counts.get(name, 0) for name in DIFFERENCES)
-    left = differing - counts.get("repaired", 0)
-    if differing:
-        is_left = f"{counted(left, 'difference')} left" if left else "all put right"
+    unsettled = counts.get("unsettled", 0)
+    left = differing - counts.get("repaired", 0) + unsettled
+    if differing or unsettled:
+        is_left = f"{counted(left, 'difference')} left" if left else "all repaired"
         yield f"  {is_left}; keyhop rekey status says what comes next"
 
 

@@ -1,21 +1,24 @@
-"""The task `rekey_backfill`: every item of the source, put into the destination where nothing is.
+"""The task `rekey_backfill`: put every item of the source into the destination where nothing is.
 
-What stands there already was brought by the stream, which is newer, or by this backfill before it
-was killed. If it is of another owner, the item is noted as a claim before its page counts: the
-worker of the stream settles those. The backfill keeps no positions of its own and looks at nothing
-again: what a race leaves wrong, verify finds (docs/rekey-protocol.md).
+What is there already came from the stream, which is newer, or from this backfill before it was
+killed. After it has put items, the backfill looks at their source items again: one that does not
+belong to its place any more was moved or deleted between the read and the put, after the stream's
+worker had found that place empty. Such a place, and one that another owner has, is noted as a claim
+before the page counts; the worker settles claims. What a kill between put and look leaves wrong,
+verify finds (docs/rekey-protocol.md).
 """
 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
 
+from keyhop.dynamodb.capacity import blocks_of
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.items import Item, size_of
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.values import Key, from_json, has_values, to_json
@@ -25,6 +28,7 @@ from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
+from keyhop.rekey.compare.looks import Reads
 from keyhop.rekey.destination import Destination, NotTaken
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.opening import OursOf, Rekey, TransformOf
@@ -32,7 +36,7 @@ from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.task import RekeyTask
 from keyhop.rekey.transform import Unmappable
-from keyhop.rekey.valve import Valve
+from keyhop.rekey.valve import REQUEST_SECONDS, Valve
 from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.item_calls import write_units
 from keyhop.scan.page_size import Ledger
@@ -47,9 +51,10 @@ many items are in memory, or have to be put again if the worker is killed."""
 MOST_TRIES = 5
 """Of an item whose place was taken, and free again before it could be seen by what."""
 
-COPIED, THERE, CLAIMED = "copied", "there", "claimed"
+COPIED, THERE, CLAIMED, MOVED = "copied", "there", "claimed", "moved"
 LEFT_OUT, OURS, UNMAPPED = "left_out", "ours", "unmappable"
-"""What becomes of an item (Commit.counts): ours are sentinels of a key index, and markers."""
+"""What becomes of an item (Commit.counts). moved: it was put, and did not belong there any more.
+ours: sentinels of a key index, and markers."""
 
 MOST_EXAMPLES = 100
 """Of items without a form under the other key, of each worker: so many are listed in the side
@@ -114,8 +119,11 @@ class BackfillTask(RekeyTask):
         return replace(source, whole=True)
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
-        """Task.units_per_key, of an item: it is taken to enter each index of the destination."""
-        return write_units(math.ceil(source.mean_item_bytes or 1.0)) * (1 + self._indexes), 0.0
+        """Task.units_per_key, of an item: it is assumed to enter each index of the destination, and
+        is read once more, strongly, when it has been put.
+        """
+        mean_bytes = math.ceil(source.mean_item_bytes or 1.0)
+        return write_units(mean_bytes) * (1 + self._indexes), blocks_of(mean_bytes)
 
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
@@ -135,27 +143,38 @@ class BackfillTask(RekeyTask):
             check=self._valve.check,
             usage=reader.usage,
         )
+        # The second looks, and the claims that follow from them, are made also when the slice ends.
+        more: dict[str, Any] = {"patience": reader.patience, "usage": reader.usage}
+        self._source = Reads(self._connection, rekey.pair.source, **more)
+        self._beside = self._side(**more)
+        self._book = reader.book
         return TablePages.of(plan, reader, self.visit, ledger, most_items=ITEMS_AT_ONCE)
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Task.visit: settles its items one by one; what is not settled when the slice is over, the
-        next one begins with.
+        """Task.visit: put its items one by one, then look again at those that were put.
+
+        What is not put when the slice ends, the next slice begins with.
         """
         self._destination.over = self._valve.over = over
         counts: Counter[str] = Counter()
-        settled: Item | None = None
-        for item in page.items:
-            try:
-                if is_over(self._stop, over):
-                    raise Stopped
-                counts[self._settled(item)] += 1
-            except Stopped:
-                if settled is None:
-                    raise
-                page = replace(page, next=self._rekey.transform.source.of(settled))
-                break
-            settled = item
-        return replace(page, keys=(), runs=(), items=(), counts=counts)
+        puts: list[_Put] = []
+        done: Item | None = None
+        try:
+            for item in page.items:
+                try:
+                    if is_over(self._stop, over):
+                        raise Stopped
+                    counts[self._settled(item, puts)] += 1
+                except Stopped:
+                    if done is None:
+                        raise
+                    page = replace(page, next=self._rekey.transform.source.of(done))
+                    break
+                done = item
+        finally:
+            moved = self._look_again(puts)
+        counts.update({MOVED: moved, COPIED: -moved})
+        return replace(page, keys=(), runs=(), items=(), counts=+counts)
 
     def limit_writes(self, max_rate: float) -> None:
         if self.max_write_rate:
@@ -176,8 +195,36 @@ class BackfillTask(RekeyTask):
             side.tell(BACKFILL, {**told, "ended": at, "counts": dict(counts)})
         return {**ended.summary, "unmappable": examples}
 
-    def _settled(self, item: Item) -> str:
-        """What becomes of it."""
+    def _look_again(self, puts: Sequence["_Put"]) -> int:
+        """Claim the places that have been put, and to which their source items do not belong now.
+
+        Their items were moved or deleted after they had been read; the stream's worker may have
+        come to those places before the puts, when there was nothing to remove. Returns how many.
+        """
+        if not puts:
+            return 0
+        if any(put.unsure for put in puts):  # an earlier attempt may still take effect
+            self._source.pause(REQUEST_SECONDS)
+        items = self._source.items(put.owner for put in puts)
+        moved = 0
+        for put in puts:
+            item = items.get(key_text(put.owner))
+            if item is None or not self._belongs(item, put.place):
+                self._beside.claim("forward", put.place, put.owner, is_due=True)
+                moved += put.is_copied
+            self._book(blocks_of(0 if item is None else size_of(item)))
+        return moved
+
+    def _belongs(self, item: Item, place: Key) -> bool:
+        transform = self._rekey.transform
+        try:
+            there = transform.forward(item)
+        except Unmappable:
+            return False
+        return there is not None and key_text(transform.destination.of(there)) == key_text(place)
+
+    def _settled(self, item: Item, puts: list["_Put"]) -> str:
+        """Do what must be done about an item, and return what became of it."""
         transform = self._rekey.transform
         if self._ours is not None and has_values(item, self._ours):
             return OURS
@@ -187,24 +234,27 @@ class BackfillTask(RekeyTask):
             there = transform.forward(item)
             if there is None:
                 return LEFT_OUT
-            return self._put(transform.source.of(item), there)
+            return self._put(transform.source.of(item), there, puts)
         except (Unmappable, NotTaken) as error:
             self._note(transform.source.of(item), str(error))
             return UNMAPPED
 
-    def _put(self, owner: Key, item: Item) -> str:
+    def _put(self, owner: Key, item: Item, puts: list["_Put"]) -> str:
         transform = self._rekey.transform
+        place = transform.destination.of(item)
         for _ in range(MOST_TRIES):
             written = self._destination.put_if_absent(item, transform.destination.partition)
+            if written.refused is None or written.unsure:
+                puts.append(_Put(owner, place, written.refused is None, written.unsure))
             if written.refused is None:
                 return COPIED
-            old = written.old or self._destination.read(transform.destination.of(item))
+            old = written.old or self._destination.read(place)
             if old is None:
                 continue
             other = transform.owner_of(old)
             if other is not None and key_text(other) == key_text(owner):
                 return THERE
-            self._rekey.side.claim("forward", transform.destination.of(item), owner)
+            self._rekey.side.claim("forward", place, owner)
             return CLAIMED
         raise GaveUp("A place in the destination was taken and left again all the time.")
 
@@ -223,6 +273,21 @@ class BackfillTask(RekeyTask):
         rate = self.max_write_rate if self._pace.rate is None else self._pace.rate
         least = max(1.0, (math.inf if rate is None else rate) * self._share * self._pace.share)
         self._destination.limit_writes(least)
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """An item that was put, or may have been.
+
+    Attributes:
+        is_copied: Whether the put succeeded in the end.
+        unsure: Whether an answer was lost on the way: then an attempt may take effect later.
+    """
+
+    owner: Key
+    place: Key
+    is_copied: bool
+    unsure: bool
 
 
 def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:

@@ -162,7 +162,7 @@ class Control:
 
         Returns:
             The next control item, to be swapped in on condition of this revision; or None and what
-            the change waits for. A wait for "stragglers" does not end: the change must be aborted.
+            the change waits for. Stragglers go only if both tables come to agree about their items.
 
         Raises:
             ValueError: No change is in progress.

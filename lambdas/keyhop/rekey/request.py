@@ -93,8 +93,8 @@ class CutOverInput:
     ] = "destination"
     accept: Annotated[
         Truth,
-        "go on though something is lost: items that cannot be mapped back, and writes that bypassed "
-        "the routers, which are overwritten with what the serving table says",
+        "go on though something is lost: items that cannot be mapped back, and writes that "
+        "bypassed the routers, which are overwritten with what the serving table says",
     ] = False
     expect: Annotated[
         int | None,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keyhop.dynamodb.items import same_item
 from keyhop.dynamodb.values import to_json
 from keyhop.jobs.worker import CALM_SLICES
-from keyhop.rekey.compare.look import judged
+from keyhop.rekey.compare.look import DIFFERENCES, Look, look_at, verdict
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of
 from keyhop.rekey.digest import item_digest, key_digest
@@ -129,12 +129,47 @@ def test_a_look_tells_what_is_wrong() -> None:
         (other, [mine], "changed"),
     ]
     for item, sources, finding in cases:
-        assert judged(by, place, item, sources) == finding
+        assert look_at(by, place, item, sources).finding == finding
     orders = ByOrder()
     two = [{"pk": {"S": user}, "sk": {"S": "o"}} for user in ("u1", "u2")]
     there = orders.forward(two[0])
     assert there is not None
-    assert judged(orders, orders.destination.of(there), there, two) == "contended"
+    place = orders.destination.of(there)
+    assert look_at(orders, place, there, two).finding == "contended"
+
+
+def test_a_source_item_that_belongs_elsewhere_is_no_part_of_what_a_place_should_be() -> None:
+    """However often it changes, the item at its old place is surplus, and does not change."""
+    by, mine = ByTenant(), order(1)
+    there = by.forward(mine)
+    assert there is not None
+    place = by.destination.of(there)
+    moved = [{**mine, "tenant": {"S": "t9"}, "total": {"N": str(n)}} for n in range(2)]
+    before, last = (look_at(by, place, there, [one]) for one in moved)
+    assert (last.finding, verdict(before, last)) == ("surplus", "difference")
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "comes_to"),
+    [
+        (Look("a", ()), Look(None, ()), "in flight"),
+        (Look("a", ("b",)), Look("a", ("b",)), "difference"),
+        (Look("a", ("b",)), Look("a", ("c",)), "changing"),
+        (Look("a", ()), Look("b", ()), "changing"),
+        (Look("a", (), True), Look("b", (), True), "difference"),
+        (Look("a", (), True), Look("b", ("c",), True), "changing"),
+        (Look(None, ("a",)), Look("a", ("b",)), "changing"),
+    ],
+)
+def test_the_last_two_looks_decide(before: Look, last: Look, comes_to: str) -> None:
+    assert verdict(before, last) == comes_to
+
+
+def test_what_tells_no_owner_is_foreign_though_a_source_item_once_wanted_its_place() -> None:
+    orders = ByOrder()
+    there = {"pk": {"S": "o"}, "sk": {"S": "-"}, "total": {"N": "1"}}
+    once = {"pk": {"S": "u1"}, "sk": {"S": "elsewhere"}}
+    assert look_at(orders, orders.destination.of(there), there, [once]).is_foreign
 
 
 def test_the_stream_comes_before_the_copy() -> None:
@@ -190,6 +225,75 @@ class Stream:
     def settled(self) -> dict[str, int]:
         counts, _ = self.looks.settled([self.candidate], self.pause)
         return dict(counts)
+
+
+class Moving:
+    """An item whose stale copy lies at its old place, while it changes at its new one.
+
+    It changes at each look. settles: what a settle answers, and whether it clears the place.
+    """
+
+    def __init__(self, settles: bool | None, clears: bool = True, moves: bool = True) -> None:
+        self.number, self.clears, self.answer = 0, clears, bool(settles)
+        by, mine = ByTenant(), order(1)
+        stale = by.forward(mine)
+        assert stale is not None
+        self.place = by.destination.of(stale)
+        self.there: dict[str, Any] = {key_text(self.place): stale}
+        self.mine, self.moves = mine, moves
+        self.asked: list[Any] = []
+        source = SimpleNamespace(items=lambda keys: self._source(list(keys)))
+        destination = SimpleNamespace(items=lambda keys: dict(self.there))
+        self.looks = Looks(by, cast(Any, source), cast(Any, destination))
+        if settles is not None:
+            self.looks.settle = self._settle
+        self.key = by.source.of(mine)
+
+    def _source(self, keys: list[Any]) -> dict[str, Any]:
+        self.number += 1
+        tenant = {"tenant": {"S": "t9"}} if self.moves else {}
+        item = {**self.mine, "total": {"N": str(100 + self.number)}, **tenant}
+        return {key_text(self.key): item} if keys else {}
+
+    def _settle(self, owner: Any, places: Any) -> bool:
+        self.asked.append((owner, list(places)))
+        if self.clears:
+            self.there.clear()
+        return self.answer
+
+    def settled(self) -> dict[str, int]:
+        counts, found = self.looks.settled([Candidate(self.place, [])], lambda seconds: None)
+        assert sum(1 for one in found) == sum(counts.get(n, 0) for n in (*DIFFERENCES, "unsettled"))
+        return dict(counts)
+
+
+def test_a_stale_item_is_settled_though_its_source_item_changes_elsewhere() -> None:
+    world = Moving(settles=True)
+    assert world.settled() == {"surplus": 1, "repaired": 1}
+    assert world.asked == [(world.key, [world.place])]
+
+
+def test_a_stale_item_is_counted_without_repair() -> None:
+    assert Moving(settles=None).settled() == {"surplus": 1}
+
+
+def test_a_row_that_changes_at_each_look_is_settled_and_then_no_difference() -> None:
+    world = Moving(settles=True, clears=False, moves=False)
+    assert world.settled() == {"in_flight": 1}
+    assert len(world.asked) == 1
+
+
+@pytest.mark.parametrize("settles", [None, False])
+def test_a_row_that_changes_and_is_not_settled_is_not_equal(settles: bool | None) -> None:
+    assert Moving(settles, clears=False, moves=False).settled() == {"unsettled": 1}
+
+
+def test_what_a_repair_may_not_write_stays_a_difference() -> None:
+    for moves, finding in ((True, "surplus"), (False, "unsettled")):
+        world = Moving(settles=True, moves=moves)
+        world.looks.may_settle = lambda candidates: []
+        assert world.settled() == {finding: 1, "bypassed": 1}
+        assert world.asked == []
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_a_straggler_that_is_noted_during_a_rollback_aborts_it(stage: str) -> No
     world.side.swap = swapped  # type: ignore[method-assign]
     (found,) = world.run(after(world, 1, world.change("source").run))
     assert (found.action, found.control.serving) == ("called off", "destination")
-    assert "bypassed the routers" in found.why
+    assert "a write has bypassed the routers" in found.why
     world.check()
 
 

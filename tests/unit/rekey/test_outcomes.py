@@ -32,8 +32,11 @@ def test_a_comparison_names_what_must_not_be_even_if_there_is_none() -> None:
 def test_it_says_whether_what_differed_was_put_right() -> None:
     found = {"missing": 2, "surplus": 1, "in_flight": 4}
     assert "3 differences left" in [*compared_lines(PAIR, found)][-1]
+    unsettled = [*compared_lines(PAIR, {"in_flight": 4, "unsettled": 2})]
+    assert "2 differences left" in unsettled[-1]
+    assert any("verify with repair settles them" in line for line in unsettled)
     repaired = [*compared_lines(PAIR, {**found, "repaired": 3})]
-    assert "all put right" in repaired[-1]
+    assert "all repaired" in repaired[-1]
     assert any("no difference" in line for line in repaired)
 
 

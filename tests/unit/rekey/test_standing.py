@@ -85,10 +85,12 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
 
 
 @pytest.mark.parametrize("repairs", [False, True])
-@pytest.mark.parametrize("kind", DIFFERENCES)
+@pytest.mark.parametrize("kind", [*DIFFERENCES, "unsettled"])
 def test_what_verify_has_left_is_told_as_the_gate_has_it(kind: str, repairs: bool) -> None:
     plan = SimpleNamespace(id="r", options={"began": "2026-11-22T00:00:00+00:00"})
     counts = {kind: 2, "repaired": 2 if repairs else 0}
+    if kind == "unsettled":  # a repair leaves none: what it has settled is in flight
+        counts = {"in_flight" if repairs else kind: 2}
     told = told_of(cast(RunPlan, plan), counts, NOW - 1)
     one = standing(backfill=COPIED, verify=told)
     gates = gates_of(Seen(WORKING, NOW, verified=told), "destination")

@@ -145,11 +145,12 @@ class BucketPages:
 
 
 def row_of(found: Found) -> dict[str, Any]:
-    """A real difference, as it stands in the run's parts: it holds keys."""
+    """Return a difference as it is written into the run's parts, with its keys."""
     return {
         "finding": {"S": found.finding},
         "place": {"S": key_text(found.candidate.place)},
         "repaired": {"S": str(found.is_repaired).lower()},
+        **({"straggler": {"S": "true"}} if found.is_bypassed else {}),
         **{
             f"owner{number}": {"S": key_text(owner)}
             for number, owner in enumerate(found.candidate.owners)

@@ -1,26 +1,26 @@
-"""Strong looks at candidates: what differs at three looks, with pauses between them, is real.
+"""Take strong looks at candidates, and settle what still differs at the third one.
 
-But only if nothing has changed on either side from the second look to the third: an item that is
-written to all the time differs at each look, and is in flight. And the third look comes when what
-was there at the second must have come through the stream, by the lag that was told last.
+A row that differs at all three looks is a real difference if nothing has changed between the second
+and the third. If something has changed, it may be in flight, or the change may hide a stale item:
+so it is settled too, which is safe under traffic. The third look comes when what was there at the
+second must have come through the stream, according to the lag that was last reported.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
-from keyhop.rekey.compare.look import Finding, judged
+from keyhop.rekey.compare.look import Finding, Look, look_at, verdict
 from keyhop.rekey.compare.rows import Candidate
-from keyhop.rekey.digest import item_digest
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Transform
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 
-Settle = Callable[[Key, Sequence[Key]], Any]
-"""Bring these places of the destination to what a source key says now (replicate.Replicator)."""
+Settle = Callable[[Key, Sequence[Key]], bool]
+"""Bring these places of the destination to what a source key says now (replicate.Replicator), and
+return whether that is done; what is not done remains as a claim."""
 
 PAUSES = (2.0, 6.0)
 """Seconds before the second look and the third: longer than the stream is behind, of a table that
@@ -32,15 +32,19 @@ behind a longer lag it may find real what is in flight, and the lag keeps the ga
 as well."""
 
 IN_FLIGHT, EQUAL, REPAIRED, FOREIGN = "in_flight", "equal", "repaired", "foreign"
-"""What else becomes of a candidate. equal: at the first look, of a row that had no counterpart as
-only a sample was read. foreign: of the surplus, items that are of no source item at all."""
+UNSETTLED, BYPASSED = "unsettled", "bypassed"
+"""The other outcomes of a candidate. in_flight: it differed, and was equal at a later look or was
+settled. equal: at the first look, where a row had no counterpart because only a sample was read.
+foreign: of the surplus, items that belong to no source item at all. unsettled: it differed and was
+changing at each look, and was not settled; nobody knows whether it is equal. bypassed: of these and
+of the differences, items with an unsettled straggler, which no repair writes."""
 
 
 class Reads(ItemCalls):
-    """Items of one table, by their keys, strongly consistent."""
+    """Strongly consistent reads of single items of one table."""
 
     def items(self, keys: Iterable[Key]) -> dict[str, Item]:
-        """Those that are there, by key_text; keys may come twice."""
+        """Return the items that exist, by the key_text of their keys; keys may come twice."""
         wanted = list({key_text(key): key for key in keys}.values())
         found: dict[str, Item] = {}
         for first in range(0, len(wanted), MOST_KEYS_AT_ONCE):
@@ -50,9 +54,31 @@ class Reads(ItemCalls):
 
 
 @dataclass(slots=True)
+class Found:
+    """A candidate that still differs at the last look."""
+
+    candidate: Candidate
+    look: Look
+    is_changing: bool = False
+    is_repaired: bool = False
+    is_bypassed: bool = False
+
+    @property
+    def finding(self) -> Finding:
+        """How the place compared with the source at the last look."""
+        return self.look.finding
+
+
+@dataclass(slots=True)
 class Looks:
-    """sampled: whether rows without a counterpart are usual. settle: None to repair nothing.
-    lag: seconds by which the stream is behind now.
+    """Looks at candidates of one pair.
+
+    Attributes:
+        settle: None to repair nothing.
+        sampled: Whether rows without a counterpart are usual.
+        pauses: Seconds before the second look and before the third.
+        lag: Returns the seconds by which the stream is behind now.
+        may_settle: Returns the candidates that have no unsettled straggler.
     """
 
     transform: Transform
@@ -62,54 +88,80 @@ class Looks:
     sampled: bool = False
     pauses: Sequence[float] = PAUSES
     lag: Callable[[], float] = lambda: 0.0
+    may_settle: Callable[[Sequence[Candidate]], Sequence[Candidate]] = lambda candidates: candidates
 
     def settled(
         self, candidates: Sequence[Candidate], pause: Callable[[float], None]
-    ) -> tuple[Counter[str], list["Found"]]:
-        """What they come to: counts, and the real differences."""
-        found = self._look(candidates)
-        left = [one for one in found if one.finding != "equal"]
-        counts = Counter({EQUAL if self.sampled else IN_FLIGHT: len(found) - len(left)})
-        before = left
+    ) -> tuple[Counter[str], list[Found]]:
+        """Look at candidates until they are equal, or are known to differ.
+
+        Returns:
+            The counts of all outcomes, and each candidate that is a difference or unsettled.
+        """
+        counts = Counter[str]()
+        last = self._look(candidates)
+        before: Mapping[int, Look] = {}
+        differing = [one for one in candidates if last[id(one)].finding != "equal"]
+        counts[EQUAL if self.sampled else IN_FLIGHT] += len(candidates) - len(differing)
         for number, seconds in enumerate(self.pauses, 1):
-            if not left:
+            if not differing:
                 return +counts, []
-            before = left
             pause(seconds)
             if number == len(self.pauses):
                 self._await_the_stream(seconds, pause)
-            found = self._look([one.candidate for one in before])
-            left = [one for one in found if one.finding != "equal"]
-            counts[IN_FLIGHT] += len(found) - len(left)
-        seen = {id(one.candidate): one.state for one in before}
-        real = [one for one in left if one.state == seen[id(one.candidate)]]
-        counts[IN_FLIGHT] += len(left) - len(real)
-        for one in real:
-            counts[one.finding] += 1
-            counts[FOREIGN] += one.finding == "surplus" and not one.candidate.owners
-        if self.settle is not None and real:
-            counts[REPAIRED] += self._repair(real)
-        return +counts, real
+            looked, before = differing, last
+            last = self._look(looked)
+            differing = [one for one in looked if last[id(one)].finding != "equal"]
+            counts[IN_FLIGHT] += len(looked) - len(differing)
+        found = []
+        for one in differing:
+            look = last[id(one)]
+            is_changing = verdict(before[id(one)], look) == "changing"
+            found.append(Found(one, look, is_changing))
+        if self.settle is not None and found:
+            found = self._repaired(found, self.settle, counts)
+        for each in found:
+            counts[UNSETTLED if each.is_changing else each.finding] += 1
+            counts[FOREIGN] += each.finding == "surplus" and each.look.is_foreign
+        return +counts, found
 
     def _await_the_stream(self, waited: float, pause: Callable[[float], None]) -> None:
-        """Until its lag has passed, which may grow meanwhile."""
+        """Pause until the stream's lag has passed, which may grow in the meantime."""
         while (left := min(MOST_LAG_SECONDS, self.lag()) - waited) > 0:
             pause(left)
             waited += left
 
-    def _repair(self, real: Sequence["Found"]) -> int:
-        """How many were put right."""
-        assert self.settle is not None
-        for one in real:
-            for owner in one.candidate.owners:
-                self.settle(owner, [one.candidate.place])
-        again = self._look([one.candidate for one in real])
-        for before, after in zip(real, again, strict=True):
-            before.is_repaired = after.finding == "equal"
-        return sum(one.is_repaired for one in real)
+    def _repaired(
+        self, found: Sequence[Found], settle: Settle, counts: Counter[str]
+    ) -> list[Found]:
+        """Settle each for all who may own its place; return those that count as differences.
 
-    def _look(self, candidates: Sequence[Candidate]) -> list["Found"]:
-        """The destination first, as its items name more owners."""
+        A row that was changing is in flight if it was settled; one that was real is looked at
+        again, and counts as repaired if it is equal now.
+        """
+        allowed = set(map(id, self.may_settle([one.candidate for one in found])))
+        settled = set()
+        for one in found:
+            place, owners = one.candidate.place, one.candidate.owners
+            one.is_bypassed = id(one.candidate) not in allowed
+            counts[BYPASSED] += one.is_bypassed
+            if owners and not one.is_bypassed:
+                done = [settle(owner, [place]) for owner in owners]
+                settled |= {id(one)} if all(done) else set()
+        remaining = [one for one in found if not (one.is_changing and id(one) in settled)]
+        counts[IN_FLIGHT] += len(found) - len(remaining)
+        again = self._look([one.candidate for one in remaining])
+        for one in remaining:
+            is_equal = again[id(one.candidate)].finding == "equal"
+            one.is_repaired = is_equal and not one.is_changing
+            counts[REPAIRED] += one.is_repaired
+        return remaining
+
+    def _look(self, candidates: Sequence[Candidate]) -> dict[int, Look]:
+        """Look at all candidates; return the looks by the candidates' identities.
+
+        The destination is read first, as its items name more owners.
+        """
         there = self.destination.items(one.place for one in candidates)
         for one in candidates:
             item = there.get(key_text(one.place))
@@ -117,21 +169,10 @@ class Looks:
             if owner is not None:
                 one.add(owner)
         sources = self.source.items(owner for one in candidates for owner in one.owners)
-        found = []
+        looks = {}
         for one in candidates:
             here = [sources.get(key_text(owner)) for owner in one.owners]
             items = [item for item in here if item is not None]
             item = there.get(key_text(one.place))
-            finding = judged(self.transform, one.place, item, items)
-            found.append(Found(one, finding, [item_digest(each) for each in (item, *here) if each]))
-        return found
-
-
-@dataclass(slots=True)
-class Found:
-    """A candidate, and what it was at the last look. state: digests of all that was there."""
-
-    candidate: Candidate
-    finding: Finding
-    state: list[bytes]
-    is_repaired: bool = False
+            looks[id(one)] = look_at(self.transform, one.place, item, items)
+        return looks

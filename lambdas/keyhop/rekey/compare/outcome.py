@@ -6,7 +6,7 @@ from typing import Any
 
 from keyhop.jobs.model import RunPlan
 from keyhop.rekey.compare.look import DIFFERENCES
-from keyhop.rekey.compare.looks import EQUAL, FOREIGN, IN_FLIGHT, REPAIRED
+from keyhop.rekey.compare.looks import BYPASSED, EQUAL, FOREIGN, IN_FLIGHT, REPAIRED, UNSETTLED
 from keyhop.rekey.compare.sides import (
     DESTINATION_ITEMS,
     IRREVERSIBLE,
@@ -27,6 +27,8 @@ _COUNTS = (
     IN_FLIGHT,
     EQUAL,
     REPAIRED,
+    UNSETTLED,
+    BYPASSED,
     UNMAPPED,
     IRREVERSIBLE,
     LEFT_OUT,
@@ -35,16 +37,22 @@ _COUNTS = (
 
 
 def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
-    """Counts by name, those of the digests too. began (the digests), ended: seconds since 1970.
-    left: differences that were not repaired.
+    """Return the figure of a verify.
 
-    is_clean: all was compared, and nothing differs any more; items without a form under the other
-    key, or without a way back, are counted, and judged by whoever asks.
+    Args:
+        counts: Outcomes by name, those of the digests too.
+        ended: Seconds since 1970.
+
+    Returns:
+        The counts, and among others `left`: rows that differ and were not repaired, or were
+        changing and not settled. `is_clean`: all was compared, and no such row is left; items
+        without a form under the other key, or without a way back, are counted and judged by the
+        reader.
     """
     found = {name: counts.get(name, 0) for name in _COUNTS}
     found[SOURCE_ITEMS] += found[IRREVERSIBLE]
     share = plan.options.get("sample")
-    left = sum(found[kind] for kind in DIFFERENCES) - found[REPAIRED]
+    left = sum(found[kind] for kind in DIFFERENCES) - found[REPAIRED] + found[UNSETTLED]
     return {
         "run": plan.id,
         "began": datetime.fromisoformat(plan.options["began"]).timestamp(),

@@ -10,6 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -27,12 +28,16 @@ from keyhop.rekey.compare.buckets import AT_ONCE, BucketPages
 from keyhop.rekey.compare.digests import MOST_EXAMPLES, check_comparable
 from keyhop.rekey.compare.looks import PAUSES, Found, Looks, Reads, Settle
 from keyhop.rekey.compare.outcome import VERIFY, told_of
+from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.compare.sides import UNMAPPED
+from keyhop.rekey.control import Side, other_side
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.opening import Rekey, TransformOf
 from keyhop.rekey.pace import UNMAPPABLE
 from keyhop.rekey.request import digests_of, with_digests
 from keyhop.rekey.side.figures import LAG
+from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.task import RekeyTask
 from keyhop.rekey.worker.replicate import Replicator
@@ -64,6 +69,24 @@ def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
             return worker.settle(source, places)
 
     return settle
+
+
+def without_stragglers(side: SideTable, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates of which neither the place nor an owner has an unsettled straggler.
+
+    A straggler's item is in two versions, of which each may be the one that somebody relies on: so
+    only the person who settles it decides which is overwritten.
+    """
+    known: dict[Side, set[str]] = {"source": set(), "destination": set()}
+    for one in side.unsettled():
+        known[one.side].add(key_text(one.key))
+        known[other_side(one.side)] |= set(map(key_text, one.places))
+    return [
+        one
+        for one in candidates
+        if key_text(one.place) not in known["destination"]
+        and known["source"].isdisjoint(map(key_text, one.owners))
+    ]
 
 
 class VerifyTask(RekeyTask):
@@ -140,6 +163,7 @@ class VerifyTask(RekeyTask):
             sampled=plan.options.get("sample") is not None,
             pauses=self._pauses,
             lag=lambda: self._lag(rekey),
+            may_settle=partial(without_stragglers, rekey.side),
         )
         digests, _ = self._digests(plan.options)
         journal = self._journal_of(plan.options["digests"])
@@ -192,4 +216,5 @@ class VerifyTask(RekeyTask):
         with self._lock:
             named = self.examples.setdefault(found.finding, [])
             if len(named) < MOST_EXAMPLES:
-                named.append({"place": place, "repaired": found.is_repaired})
+                bypassed = {"straggler": True} if found.is_bypassed else {}
+                named.append({"place": place, "repaired": found.is_repaired, **bypassed})

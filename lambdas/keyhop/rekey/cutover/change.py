@@ -1,4 +1,4 @@
-"""A cutover, and a rollback: the same stages in the other direction. Each may be repeated at any time.
+"""A cutover, and a rollback: the same stages in the other direction. Each may be repeated.
 
     closing   leases get short                                   until all long leases have ended
     frozen    writes wait                                        until the drain (drain.py)
@@ -287,7 +287,7 @@ class Change:
         """Swap in the next stage as soon as `Control.following` allows it.
 
         Raises:
-            _Overdue: Writes would wait for too long, or a write has bypassed the routers.
+            _Overdue: Writes would wait for too long.
         """
         seen_at, markers = self.clock.monotonic(), list[str]()
         while True:
@@ -299,11 +299,6 @@ class Change:
                     raise _Overdue("Writes would have waited too long.")
                 self.drain.forget(markers)
                 return self._swap(control, following)
-            if waits_for == "stragglers":
-                raise _Overdue(
-                    "A write has bypassed the routers in the meantime: keyhop rekey status "
-                    "--show-keys full names it."
-                )
             if waits_for == "leases":
                 self._wait(control.settle - seen_for)
                 continue
@@ -334,6 +329,8 @@ class Change:
         claims = len(self.side.claims(direction, 1))
         stragglers = len(self.side.unsettled(1)) if control.turns else 0
         remains = f"{batches} batches are in flight" if batches else "claims remain"
+        if stragglers:
+            remains = "a write has bypassed the routers (keyhop rekey status --show-keys full)"
         return Evidence(seen_for, True, batches, claims, stragglers), remains
 
     def _open(self, turned: Control, began: float | None) -> Next:

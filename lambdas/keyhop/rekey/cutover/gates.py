@@ -152,9 +152,9 @@ def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
     more = f" and {count - MOST_NAMED:,} more" if count > MOST_NAMED else ""
     serving, other = other_side(to), to
     says = (
-        f"{counted(count, 'write')} bypassed the routers (digests of keys: {named}{more}); settling "
-        f"overwrites each of these items in the {other} with what the {serving} says, in about "
-        f"{settling_seconds(count):.0f} seconds"
+        f"{counted(count, 'write')} bypassed the routers (digests of keys: {named}{more}); "
+        f"settling overwrites each of these items in the {other} with what the {serving} says, in "
+        f"about {settling_seconds(count):.0f} seconds"
     )
     remedy = (
         f"keyhop rekey status --show-keys full names them: make those writes that count again in "

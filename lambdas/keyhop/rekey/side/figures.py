@@ -8,8 +8,8 @@
     started      {"at"}
     deployment   {"stack"}: whose function follows the streams
     lag.D        {"seconds", "at"}; D is forward or reverse
-    verify       run, at, finished, share (1: of everything), items, turns (Control.turns), what was found
-                 (compare/outcome.py), left: of that, what was not repaired
+    verify       run, at, finished, share (1: of everything), items, turns (Control.turns when it
+                 began), what was found (compare/outcome.py), left: of that, what was not repaired
     failures     {"count"}: messages of the failure queue (seen there, and not told)
     marker keys S  keys by the shards of the stream of S, source or destination
     turned       {"at", "serving"}: the last change of the serving table

@@ -234,6 +234,10 @@ class SideTable(Batches, Claims):
             if straggler.side == serving:
                 here, there = there, here
             self.claim(direction, here, there, is_due=True)
+        self.resolve(straggler)
+
+    def resolve(self, straggler: Straggler) -> None:
+        """Note that a straggler is settled, unless it was noted again in the meantime."""
         told = {**json.loads(straggler.body), "settled": self._now()}
         name = row_name(f"{straggler.side}|{key_text(straggler.key)}")
         seen = {":seen": {"S": straggler.body}}

@@ -31,7 +31,7 @@ from keyhop.rekey.worker.images import (
     thawed,
 )
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
-from keyhop.rekey.worker.stragglers import lag_of, stragglers_among
+from keyhop.rekey.worker.stragglers import lag_of, resolved_among, stragglers_among
 from keyhop.rekey.worker.sweep import MOST_CLAIMS, Sweeper
 from keyhop.rekey.worker.target import Target
 from keyhop.rekey.worker.worked import Worked
@@ -294,10 +294,12 @@ class Replicator:
         )
         if found and self._share() != "pass":
             return self.work(records)
+        side = origin_of(self.direction)
         for one in found:
-            self._side.straggler(
-                origin_of(self.direction), thawed(one.source), [thawed(at) for at in one.places]
-            )
+            self._side.straggler(side, thawed(one.source), [thawed(at) for at in one.places])
+        known = [one for one in self._side.unsettled(MOST_CLAIMS) if one.side == side]
+        for straggler in resolved_among(known, self._transform, self._origin, self._target):
+            self._side.resolve(straggler)
         self._see_markers(told.markers)
         worked.stragglers = len(found)
         return worked

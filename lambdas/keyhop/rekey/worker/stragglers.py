@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from keyhop.dynamodb.items import Item, same_item
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.figures import LAG
+from keyhop.rekey.side.layout import Straggler
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.transform import Transform
@@ -59,6 +60,22 @@ def stragglers_among(
             left += _differing(some, before, transform, origin, target)
         suspects = left
     return suspects
+
+
+def resolved_among(
+    stragglers: Sequence[Straggler], transform: Transform, origin: Target, target: Target
+) -> list[Straggler]:
+    """Return the stragglers of the origin about whose items both tables agree now.
+
+    A later write has replaced each of these, or it was none: the other worker was further behind
+    than it had reported.
+    """
+    found = []
+    for one in stragglers:
+        there = _there(frozen(one.key), map(frozen, one.places), transform, target)
+        if _same(origin.get(one.key), there):
+            found.append(one)
+    return found
 
 
 def _differing(
