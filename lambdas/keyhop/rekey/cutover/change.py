@@ -32,6 +32,8 @@ from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.side.layout import Straggler
 
 POLL_SECONDS = 0.2
+LEAST_WAIT_SECONDS = 0.001
+"""Rounding may leave less than a clock can show, and then no time would pass."""
 LOOK_SECONDS = 1.0
 """Between two looks at whether it is to end."""
 
@@ -300,7 +302,7 @@ class Change:
                 self.drain.forget(markers)
                 return self._swap(control, following)
             if waits_for == "leases":
-                self._wait(control.settle - seen_for)
+                self._wait(max(LEAST_WAIT_SECONDS, control.settle - seen_for))
                 continue
             if self.clock.monotonic() + POLL_SECONDS >= deadline:
                 raise _Overdue(f"Writes would have waited too long: {remains}.")

@@ -5,7 +5,8 @@ recognised because both tables agree about the item, at the latest when the othe
 to it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from keyhop.dynamodb.items import Item, same_item
 from keyhop.rekey.control import Direction
@@ -20,8 +21,9 @@ from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)
 """Each after the one before. A write is a straggler if the tables disagree about its item at each
-look, and the item has not changed since the first: the other worker would have changed it too. The
-last look comes when that worker must have come to the item, according to its lag."""
+look, and the item in one of the two tables has not changed since the first. The other worker makes
+both agree: it would have changed this table's item; and it changes it only if the other table's
+item has changed. The last look comes when that worker must have come to the item, by its lag."""
 
 MOST_LAG_SECONDS = 25.0
 """Of the 45 seconds that a batch has."""
@@ -46,7 +48,7 @@ def stragglers_among(
         lag: Returns the seconds by which the other worker is behind now.
     """
     suspects = list(changes)
-    before: dict[FrozenKey, Item | None] = {}
+    first: dict[FrozenKey, _Look] = {}
     for seconds in LOOKS_AT_SECONDS:
         if not suspects:
             break
@@ -54,11 +56,14 @@ def stragglers_among(
             seconds = max(seconds, min(MOST_LAG_SECONDS, lag()))
         if seconds:
             origin.pause(seconds)
-        left = []
+        differing = []
         for at in range(0, len(suspects), MOST_KEYS_AT_ONCE):
             some = suspects[at : at + MOST_KEYS_AT_ONCE]
-            left += _differing(some, before, transform, origin, target)
-        suspects = left
+            for change, look in _looks(some, transform, origin, target):
+                before = first.setdefault(change.source, look)
+                if look.differs and (look.is_here_as(before) or look.is_there_as(before)):
+                    differing.append(change)
+        suspects = differing
     return suspects
 
 
@@ -70,38 +75,59 @@ def resolved_among(
     A later write has replaced each of these, or it was none: the other worker was further behind
     than it had reported.
     """
-    found = []
-    for one in stragglers:
-        there = _there(frozen(one.key), map(frozen, one.places), transform, target)
-        if _same(origin.get(one.key), there):
-            found.append(one)
-    return found
+    if not stragglers:
+        return []
+    changes = [Change(frozen(one.key), {frozen(at): {} for at in one.places}) for one in stragglers]
+    looks = [look for _, look in _looks(changes, transform, origin, target)]
+    return [one for one, look in zip(stragglers, looks, strict=True) if not look.differs]
 
 
-def _differing(
-    changes: Sequence[Change],
-    before: dict[FrozenKey, Item | None],
-    transform: Transform,
-    origin: Target,
-    target: Target,
-) -> list[Change]:
-    """Those that still differ, and are as at the first look. The other table is read first, at the
-    places of the records; what has moved on since is looked for where it is now.
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """An item in both tables.
+
+    Attributes:
+        here: The item in the origin; None if there is none.
+        there: What the other table says that it should be; None for nothing.
+        place: Where the item belongs in the other table; None for nowhere.
+    """
+
+    here: Item | None
+    there: Item | None
+    place: FrozenKey | None
+
+    @property
+    def differs(self) -> bool:
+        return not _same(self.here, self.there)
+
+    def is_here_as(self, before: "_Look") -> bool:
+        return _same(self.here, before.here)
+
+    def is_there_as(self, before: "_Look") -> bool:
+        """Whether the other table's item has not changed. Where there is none, it may have moved
+        to a place that nobody looks at, unless this item belongs where it did before.
+        """
+        is_at_rest = self.there is not None or self.place == before.place
+        return is_at_rest and _same(self.there, before.there)
+
+
+def _looks(
+    changes: Sequence[Change], transform: Transform, origin: Target, target: Target
+) -> Iterator[tuple[Change, _Look]]:
+    """Look at the items of at most MOST_KEYS_AT_ONCE changes in both tables.
+
+    The other table is read first, at the places of the records; an item that has moved on since is
+    looked for where it belongs now.
     """
     there = {one.source: _there(one.source, one.places, transform, target) for one in changes}
     keys = [thawed(one.source) for one in changes]
     here = {frozen(transform.source.of(item)): item for item in origin.get_many(keys)}
-    left = []
     for one in changes:
-        item = here.get(one.source)
-        first = before.setdefault(one.source, item)
-        if not _same(first, item) or _same(item, there[one.source]):
-            continue
+        item, other = here.get(one.source), there[one.source]
         place = None if item is None else Image(item, transform).place
-        now = [] if place is None or place in one.places else [place]
-        if not now or not _same(item, _there(one.source, now, transform, target)):
-            left.append(one)
-    return left
+        if place is not None and place not in one.places and not _same(item, other):
+            other = _there(one.source, [place], transform, target) or other
+        yield one, _Look(item, other, place)
 
 
 def _there(
