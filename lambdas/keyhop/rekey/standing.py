@@ -146,6 +146,11 @@ class Standing:
         return sorted(name for name, told in self.clients.items() if told["until"] > self.now)
 
     @property
+    def unguarded(self) -> list[str]:
+        """Routers in use that guard no client."""
+        return [name for name in self.alive if not self.clients[name].get("guarded")]
+
+    @property
     def shadowed(self) -> dict[str, int]:
         """Shadow reads of all routers, by what came of them."""
         told = self.clients.values()
@@ -178,6 +183,12 @@ class Standing:
                 f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
                 "and make the writes that count again through a router. A verify does not touch "
                 f"these items; a {self._next_change} settles them, with --accept"
+            )
+        if self.unguarded:
+            found.append(
+                f"{counted(len(self.unguarded), 'router')} without a guard: a write that is paused "
+                "before it is sent may reach the table that does not serve any more; give Router "
+                "its clients"
             )
         if self.shadowed["real"]:
             found.append("shadow reads have found real differences: verify")

@@ -4,7 +4,9 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
+import boto3
 import pytest
 from keyhop.errors import Unreachable
 from keyhop.rekey import Router
@@ -20,6 +22,7 @@ class Fixture:
     def __init__(self, **more) -> None:
         self.clock = VirtualClock()
         self.side = SideInMemory()
+        more = {"clients": (), **more}
         self.router = Router(self.side, clock=self.clock, chance=random.Random(1), **more)
         self.calls: list[tuple[str, str]] = []
 
@@ -64,7 +67,7 @@ def test_reads_and_writes_go_to_the_table_that_serves(world: Fixture) -> None:
 def test_the_new_table_s_own_name_is_told_to_be_no_side_table() -> None:
     """Else its first call would say that some key was not given a value."""
     with pytest.raises(ValueError, match="'Orders' is no side table"):
-        Router("Orders")
+        Router("Orders", clients=())
 
 
 def test_one_look_serves_a_quarter_of_the_lease(world: Fixture) -> None:
@@ -136,7 +139,7 @@ def test_a_freeze_that_nobody_ends_is_called_off_by_the_router(world: Fixture) -
 
 
 def test_routers_that_call_off_together_do_it_once(world: Fixture) -> None:
-    others = [Router(world.side, clock=world.clock) for _ in range(5)]
+    others = [Router(world.side, clients=(), clock=world.clock) for _ in range(5)]
     world.set(stage="frozen")
     revision = world.side.item.revision
     writes = [
@@ -268,11 +271,17 @@ def test_each_router_reports_itself_once_a_revision_and_again_in_time(world: Fix
     assert next(iter(world.side.reports.values()))["revision"] == 1
 
 
+LOCAL = {
+    "region_name": "us-east-1",
+    **{f"aws_{n}": "x" for n in ("access_key_id", "secret_access_key")},
+}
+
+
 class Events:
     def __init__(self) -> None:
         self.hooks: dict[str, object] = {}
 
-    def register(self, name, hook) -> None:
+    def register(self, name, hook, unique_id) -> None:
         self.hooks[name] = hook
 
 
@@ -281,6 +290,8 @@ class Boto:
 
     def __init__(self) -> None:
         self.meta = self
+        self.client = self
+        self.service_model = SimpleNamespace(service_name="dynamodb")
         self.events = Events()
         self.sent = 0
 
@@ -289,9 +300,9 @@ class Boto:
         self.sent += 1
 
 
-def test_a_guarded_client_sends_nothing_by_a_view_that_has_ended(world: Fixture) -> None:
+def test_a_guarded_client_sends_nothing_by_a_view_that_has_ended() -> None:
     """As a function that is frozen between the choice of the way and its request."""
-    boto = world.router.guard(Boto())
+    world = Fixture(clients=[boto := Boto()])
 
     def old() -> str:
         world.clock.sleep(60)
@@ -309,8 +320,8 @@ def test_a_guarded_client_sends_nothing_by_a_view_that_has_ended(world: Fixture)
     assert boto.sent == 0
 
 
-def test_a_guarded_client_goes_on_in_a_long_write_while_nothing_changes(world: Fixture) -> None:
-    boto = world.router.guard(Boto())
+def test_a_guarded_client_goes_on_in_a_long_write_while_nothing_changes() -> None:
+    world = Fixture(clients=[boto := Boto()])
 
     def old() -> None:
         for _ in range(10):
@@ -321,8 +332,26 @@ def test_a_guarded_client_goes_on_in_a_long_write_while_nothing_changes(world: F
     assert boto.sent == 10
 
 
-def test_half_a_write_that_a_cutover_interrupts_is_uncertain(world: Fixture) -> None:
-    boto = world.router.guard(Boto())
+@pytest.mark.parametrize("given", [None, "Orders", object(), boto3.client("s3", **LOCAL)])
+def test_what_is_no_client_of_dynamodb_is_refused(given: object) -> None:
+    with pytest.raises(TypeError, match="takes DynamoDB clients, resources and tables of boto3"):
+        Fixture(clients=[given])
+
+
+def test_the_clients_have_to_be_named() -> None:
+    with pytest.raises(TypeError, match="clients"):
+        Router("New.rekey")  # type: ignore[call-arg]
+
+
+def test_a_router_reports_whether_it_guards_a_client() -> None:
+    for clients in ((), [Boto()]):
+        world = Fixture(clients=clients)
+        world.write()
+        assert [one["guarded"] for one in world.side.reports.values()] == [bool(clients)]
+
+
+def test_half_a_write_that_a_cutover_interrupts_is_uncertain() -> None:
+    world = Fixture(clients=[boto := Boto()])
 
     def old() -> None:
         boto.put_item()

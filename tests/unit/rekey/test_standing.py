@@ -78,9 +78,10 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
         unmapped=[Unmapped("d", "it lacks day", NOW, {})] * 3,
         failures={"count": 1},
         stragglers=[BYPASSING],
-        clients={"r": {"until": NOW, "shadow_real": 1}},
+        clients={"r": {"until": NOW + 1, "shadow_real": 1}},
     )
-    assert len(one.troubles) == 6
+    assert len(one.troubles) == 7
+    assert "1 router without a guard" in " ".join(one.troubles)
     assert "see to what is named above" in one.todo
 
 

@@ -62,7 +62,7 @@ class Pair:
         world.schedule.run()
 
     def router(self) -> Router:
-        return Router(self.world.side(), clock=self.world, chance=self.world.chance)
+        return Router(self.world.side(), clients=(), clock=self.world, chance=self.world.chance)
 
     def change(self, to: Side, accept: bool = False) -> Next:
         def look(control: Control) -> Any:

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.clock import Clock
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeyhopError
-from keyhop.rekey.control import LEASE_SECONDS, Control
+from keyhop.rekey.control import LEASE_SECONDS, Control, Evidence
 from keyhop.rekey.routing.lease import Moment, View, freeze_of
 from keyhop.rekey.side.layout import SHADOWED
 
@@ -55,6 +55,8 @@ class Follower:
     clock: Clock
     usage: Usage = field(default_factory=Usage)
     on_change: Callable[[Control], None] = lambda control: None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What the router reports of itself beside what it goes by."""
     _lock: Lock = field(default_factory=Lock)
     _view: View | None = None
     _tries: int = 0
@@ -114,9 +116,9 @@ class Follower:
         return self._view
 
     def _mend(self, control: Control) -> Control:
-        """End a change whose maker seems to be gone: call it off, or open what has turned.
+        """End a change whose process seems to be gone: abort it, or open what has turned.
 
-        A swap that fails was somebody else's; the next look shows it.
+        When a swap fails, another process has made it; the next look shows it.
         """
         now = self.clock.monotonic()
         freeze = freeze_of(control)
@@ -126,9 +128,11 @@ class Follower:
         limit = control.freeze_limit + GRACE_SECONDS
         if self._frozen is not None and now - self._frozen[1] >= limit:
             return self._swap(control, control.aborted(), "called_off")
-        settled = control.settle + GRACE_SECONDS
-        if self._turned is not None and now - self._turned[1] >= settled:
-            return self._swap(control, control.opened(), "opened")
+        if self._turned is not None:
+            seen_for = now - self._turned[1] - GRACE_SECONDS
+            opened, _ = control.following(Evidence(seen_for))
+            if opened is not None:
+                return self._swap(control, opened, "opened")
         return control
 
     def _swap(self, old: Control, new: Control, counted: str) -> Control:
@@ -153,7 +157,7 @@ class Follower:
         try:
             counts = self.usage.counters
             shadowed = {name: int(counts[name]) for name in SHADOWED if counts[name]}
-            told = {"revision": control.revision, "until": until, **shadowed}
+            told = {"revision": control.revision, "until": until, **self.more, **shadowed}
             self.side.report_client(self.name, told)
             self._reported = (control.revision, now)
         except FAILURES:

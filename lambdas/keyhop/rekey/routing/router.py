@@ -1,6 +1,6 @@
 """The application's way to a table that is re-keyed: each read and write goes where it counts now.
 
-    router = Router("OrdersByTenant.rekey")
+    router = Router("OrdersByTenant.rekey", clients=[dynamodb])
     item = router.read(old=lambda: orders.get_item(...), new=lambda: by_tenant.get_item(...))
     router.write(old=lambda: orders.put_item(...), new=lambda: by_tenant.put_item(...))
 
@@ -12,7 +12,7 @@ import os
 import random
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -65,19 +65,34 @@ class _Writing:
 
 
 class Router:
-    """For any number of threads; make one for a process, after a fork. Nothing is requested before
-    the first call, and no thread is started.
+    """Sends each read and write of the application to the table where it counts now.
 
-    side: the name of the side table, which is the destination's with .rekey at the end. name: of
-    the application, for `keyhop rekey status`. patience: seconds for which a write waits while
-    writes are frozen; at least 3 more than the freeze limit. on_change: called with the control
-    item when another one is seen; on_difference: with each real difference of shadow reads.
+    It serves any number of threads. Make one for a process, after a fork. It requests nothing
+    before the first call, and starts no thread.
+
+    Args:
+        side: The name of the side table: the new table's name with `.rekey` at the end.
+        clients: The boto3 clients, resources or tables with which `write` is made. The router
+            guards them: they send no request for a write by a view of the control item that has
+            ended, as when a function was frozen between the choice of a table and the request. An
+            empty sequence says that no client is guarded; then such a write is made, in the table
+            that does not serve any more, and is reported as a straggler.
+        name: The application's name, for `keyhop rekey status`.
+        patience: Seconds for which a write waits while writes are frozen; at least 3 more than
+            the freeze limit.
+        on_change: Called with the control item when another one is seen.
+        on_difference: Called with each real difference of shadow reads.
+
+    Raises:
+        TypeError: One of the clients is no DynamoDB client, resource or table of boto3.
+        ValueError: `side` is not the name of a side table.
     """
 
     def __init__(
         self,
         side: str | ControlTable,
         *,
+        clients: Sequence[Any],
         name: str = "",
         patience: float = PATIENCE_SECONDS,
         endpoint: Endpoint | None = None,
@@ -98,9 +113,12 @@ class Router:
         if isinstance(side, str):
             connection = connect(endpoint or Endpoint(), patience=REQUEST_SECONDS)
             side = SideTable(connection, side, patience=LOOK_PATIENCE_SECONDS)
-        self._follower = Follower(side, self.name, self._clock, self.usage, on_change)
+        told = {"guarded": bool(clients)}
+        self._follower = Follower(side, self.name, self._clock, self.usage, on_change, told)
         self._shadow = Shadow(self._clock, self.usage, on_difference, self._chance)
         self._here = threading.local()
+        for client in clients:
+            self._guard(client)
 
     def read(
         self,
@@ -186,21 +204,21 @@ class Router:
         """The table that reads go to now."""
         return self._sendable(self._clock.monotonic()).control.serving
 
-    def guard(self, client: T) -> T:
-        """Have a client of boto3's (or a resource, or a table of one) send nothing for `write` by a
-        view that has ended, as after a function was frozen. Returns it.
-
-        Without it such a write is not acknowledged (WriteUncertain), but it may be made.
-        """
-        events = getattr(client, "meta", None)
-        events = getattr(getattr(events, "client", None), "meta", events)
-        if events is None or not hasattr(events, "events"):
-            raise TypeError("guard takes a client or a resource of boto3's")
-        events.events.register("before-send.dynamodb", self._before_send)
-        return client
+    def _guard(self, client: Any) -> None:
+        """Look at the lease before each attempt of a boto3 client to send a request."""
+        client = getattr(getattr(client, "meta", None), "client", client)  # of a resource or table
+        meta: Any = getattr(client, "meta", None)
+        model = getattr(meta, "service_model", None)
+        if not hasattr(meta, "events") or getattr(model, "service_name", "") != "dynamodb":
+            raise TypeError(
+                f"clients takes DynamoDB clients, resources and tables of boto3, and not "
+                f"{type(client).__name__}"
+            )
+        name = f"keyhop-rekey-{id(self)}"
+        meta.events.register("before-send.dynamodb", self._before_send, unique_id=name)
 
     def _before_send(self, **_: Any) -> None:
-        """A hook of botocore: called before each attempt."""
+        """Serve as botocore's hook, which is called before each attempt to send."""
         about: _Writing | None = getattr(self._here, "writing", None)
         if about is None:
             return
