@@ -4,6 +4,7 @@ import pytest
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.filters import filter_of
 from keyhop.rekey.template.load import load
+from keyhop.rekey.template.syntax import parsed
 from keyhop.rekey.transform import Unmappable
 
 from tests.unit.rekey.templates import ORDER, ORDERS, keys
@@ -162,3 +163,32 @@ def test_a_number_in_a_text_is_one_in_its_only_form():
 )
 def test_a_number_is_of_the_second_that_it_is_in(number: str, filtered: str, date: str) -> None:
     assert filter_of(*filtered.split(":", 1)).apply({"N": number}) == {"S": date}
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ("{region ? none}", "{region?none}"),
+        ("{ region ?none }", "{region?none}"),
+        ("{ region | upper ? none at all }", "{region|upper?none at all}"),
+        ("{n : N | pad : 5 ? 0}", "{n:N|pad:5?0}"),
+        ("{ address.city }", "{address.city}"),
+    ],
+)
+def test_spaces_around_the_parts_of_a_field_mean_nothing(written: str, means: str) -> None:
+    assert parsed(written) == parsed(means)
+
+
+def test_a_space_before_the_default_leaves_an_item_its_own_value() -> None:
+    """As the grammar of the documentation writes it."""
+    rule = {"set": {"PK": "T#{region ? none}", "SK": "{PK}#{SK}"}, "keep": {"PK": "p", "SK": "s"}}
+    transform = load({"items": [rule]}, keys(), keys())
+    item = {"PK": {"S": "p"}, "SK": {"S": "s"}}
+    regions = [transform.forward({**item, **more}) for more in ({"region": {"S": "eu"}}, {})]
+    assert [one["PK"]["S"] for one in regions] == ["T#eu", "T#none"]
+
+
+@pytest.mark.parametrize("written", ["{address .city}", "{address. city}", "{lines [0]}", "{ }"])
+def test_a_field_with_spaces_that_would_name_another_attribute_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match=r"space beside|does not begin with the name"):
+        parsed(written)

@@ -3,7 +3,8 @@
     template = { literal | "{" path [":" S|N|B] { "|" filter [":" argument] } [ "?" default ] "}" }
 
 `{{` and `}}` stand for one brace each; a field may also begin with `${`. A path is the name of an
-attribute or of a variable, and steps into maps and lists: `address.city`, `lines[0].sku`.
+attribute or of a variable, and steps into maps and lists: `address.city`, `lines[0].sku`. Spaces
+around a path, a type, a filter and a default mean nothing.
 """
 
 import re
@@ -13,7 +14,7 @@ from keyhop.dynamodb.values import KeyType
 
 _PATH = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[[0-9]+\])*")
 _STEP = re.compile(r"\[([0-9]+)\]|[^.\[\]]+")
-_TYPED = re.compile(r"(.+):([A-Z]\w*)", re.DOTALL)
+_TYPED = re.compile(r"(.+?)\s*:\s*([A-Z]\w*)", re.DOTALL)
 _TYPES: dict[str, KeyType] = {"S": "S", "N": "N", "B": "B"}
 
 
@@ -66,7 +67,7 @@ def parsed(text: str) -> list[str | Field]:
 
 def _field(inside: str) -> Field:
     rest, asks, default = inside.partition("?")
-    path, *filters = rest.split("|")
+    path, *filters = (part.strip() for part in rest.split("|"))
     typed = _TYPED.fullmatch(path)
     if typed:
         path = typed[1]
@@ -75,9 +76,11 @@ def _field(inside: str) -> Field:
     if not _PATH.fullmatch(path):
         raise ValueError(f"{{{inside}}} does not begin with the name of an attribute")
     steps = [int(s[1]) if s[1] else s[0] for s in _STEP.finditer(path)]
+    if any(isinstance(step, str) and step != step.strip() for step in steps):
+        raise ValueError(f"{{{inside}}} has a space beside a '.' or a '[': write it without")
     return Field(
         tuple(steps),
         _TYPES[typed[2]] if typed else None,
-        tuple((name, argument) for name, _, argument in (f.partition(":") for f in filters)),
-        default if asks else None,
+        tuple((n.strip(), a.strip()) for n, _, a in (f.partition(":") for f in filters)),
+        default.strip() if asks else None,
     )

@@ -185,7 +185,9 @@ def _field(whole: str, text: str) -> Field:
             kind = "date"
         elif name == "shard":
             kind, shards = "shard", int(given)
-    return Field(form["path"].strip(), kind, tuple(steps), form["default"], shards)
+    default = form["default"]
+    default = None if default is None else default.strip()
+    return Field(form["path"].strip(), kind, tuple(steps), default, shards)
 
 
 def _list(words: Iterable[str]) -> str:
