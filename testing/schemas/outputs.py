@@ -122,14 +122,15 @@ class Compared(TypedDict):
     changed: Annotated[int, "with other attributes than they should have"]
     contended: Annotated[int, "places that several source items want"]
     foreign: Annotated[int, "of the surplus, those of no source item at all"]
-    in_flight: Annotated[int, "that differed, and were equal or changing at a later look"]
+    unsettled: Annotated[int, "places that were changing at every look, and were not settled"]
+    in_flight: Annotated[int, "that differed, and were equal at a later look, or were settled"]
     equal: Annotated[int, "of a sample: those that were looked up and are equal"]
     repaired: int
     unmappable: Annotated[int, "source items without a form under the other key"]
     irreversible: Annotated[int, "source items without a way back"]
     left_out: Annotated[int, "by the template, on purpose"]
     ours: Annotated[int, "sentinels of a key index"]
-    left: Annotated[int, "differences that were not repaired"]
+    left: Annotated[int, "differences that were not repaired, and places that were not settled"]
     is_clean: Annotated[bool, "whether all was compared, and nothing is left"]
 
 

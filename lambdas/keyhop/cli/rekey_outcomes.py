@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhop.cli.fleet_view import dollars_text
 from keyhop.dynamodb.prices import Prices
-from keyhop.rekey.compare.look import DIFFERENCES
+from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Control, Stage
 from keyhop.rekey.pair import Pair
 from keyhop.wording import counted, duration
@@ -28,6 +28,7 @@ FOUND = {
     "contended": "have a place that several items of {source} want",
     "foreign": "of the surplus: of no item of {source} at all; no repair deletes them",
     "repaired": "of these were put right",
+    "unsettled": "were written at every look, and are not settled: verify with repair settles them",
     "in_flight": "were being written: no difference",
     "unmappable": "have no form under the other key",
     "irreversible": "could not go back as they are",
@@ -66,7 +67,7 @@ def compared_lines(pair: Pair, counts: Mapping[str, int]) -> Iterator[str]:
     for name, says in FOUND.items():
         if counts.get(name) or name in ALWAYS_SHOWN:
             yield _line(name, counts.get(name, 0), says.format(**names))
-    differing = sum(counts.get(name, 0) for name in DIFFERENCES)
+    differing = sum(counts.get(name, 0) for name in NOT_EQUAL)
     left = differing - counts.get("repaired", 0)
     if differing:
         is_left = f"{counted(left, 'difference')} left" if left else "all put right"

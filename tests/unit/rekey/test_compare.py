@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keyhop.dynamodb.items import same_item
 from keyhop.dynamodb.values import to_json
 from keyhop.jobs.worker import CALM_SLICES
-from keyhop.rekey.compare.look import judged
+from keyhop.rekey.compare.look import Look, Verdict, look_at, verdict
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of
 from keyhop.rekey.digest import item_digest, key_digest
@@ -129,12 +129,49 @@ def test_a_look_tells_what_is_wrong() -> None:
         (other, [mine], "changed"),
     ]
     for item, sources, finding in cases:
-        assert judged(by, place, item, sources) == finding
+        assert look_at(by, place, item, sources).finding == finding
     orders = ByOrder()
     two = [{"pk": {"S": user}, "sk": {"S": "o"}} for user in ("u1", "u2")]
     there = orders.forward(two[0])
     assert there is not None
-    assert judged(orders, orders.destination.of(there), there, two) == "contended"
+    assert look_at(orders, orders.destination.of(there), there, two).finding == "contended"
+
+
+def test_a_source_item_that_lies_elsewhere_is_no_part_of_a_look() -> None:
+    """So that its changes do not make a stale item look like one that is being written."""
+    by = ByTenant()
+    there = by.forward(order(1))
+    assert there is not None
+    elsewhere = {**order(1), "tenant": {"S": "t9"}}
+    looks = [
+        look_at(by, by.destination.of(there), there, [{**elsewhere, "visits": {"N": visits}}])
+        for visits in "12"
+    ]
+    assert looks[0] == looks[1]
+
+
+def test_an_item_that_names_no_owner_is_foreign() -> None:
+    orders = ByOrder()
+    there = {"pk": {"S": "x"}, "sk": {"S": "-"}}
+    assert look_at(orders, there, there, []) == Look(item_digest(there), (), is_foreign=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "expected"),
+    [
+        (Look("x", ()), Look("x", ()), "difference"),
+        (Look("x", ()), Look("y", ()), "changing"),
+        (Look("x", ("y",)), Look("x", ("z",)), "changing"),
+        (Look("x", ("y",)), Look("x", ()), "changing"),
+        (Look(None, ("y",)), Look(None, ("y",)), "difference"),
+        (Look("x", ()), Look("x", ("x",)), "in flight"),
+        (Look("x", ()), Look(None, ()), "in flight"),
+        (Look("x", (), is_foreign=True), Look("y", (), is_foreign=True), "difference"),
+        (Look("x", ("y",), is_foreign=True), Look("z", ("y",), is_foreign=True), "changing"),
+    ],
+)
+def test_the_last_two_looks_decide(before: Look, last: Look, expected: Verdict) -> None:
+    assert verdict(before, last) == expected
 
 
 def test_the_stream_comes_before_the_copy() -> None:
@@ -160,6 +197,80 @@ def test_only_the_backfill_that_is_under_way_writes() -> None:
 def test_a_row_is_plain_json() -> None:
     (row,) = rows_of(("p", "c", "o"))
     assert json.loads(json.dumps(to_json(row))) == row
+
+
+class Changing:
+    """A destination place whose item, or whose source item, has changed at every look.
+
+    Attributes:
+        settles: Whether a repair succeeds; None for a verify without repair.
+        is_foreign: Whether the item at the place names no owner.
+    """
+
+    def __init__(self, settles: bool | None, is_foreign: bool = False) -> None:
+        self.now, self.settled_keys = 0.0, list[Any]()
+        self._is_foreign = is_foreign
+        by = ByOrder()
+        self._mine: dict[str, Any] = {"pk": {"S": "user"}, "sk": {"S": "o"}}
+        there = by.forward(self._mine)
+        assert there is not None
+        place = by.destination.of(there)
+
+        def settle(owner: Any, places: Any) -> bool:
+            self.settled_keys.append((owner, list(places)))
+            return bool(settles)
+
+        def source(keys: Any) -> dict[str, Any]:
+            wanted = {"pk": {"S": "user"}, "sk": {"S": "o"}}
+            return {} if is_foreign else {key_text(wanted): self._at(self._mine)}
+
+        def destination(keys: Any) -> dict[str, Any]:
+            names = place if is_foreign else there
+            return {key_text(place): {**self._at(names), "side": {"S": "destination"}}}
+
+        self.expected = ({"pk": {"S": "user"}, "sk": {"S": "o"}}, [place])
+        self.looks = Looks(
+            by,
+            cast(Any, SimpleNamespace(items=source)),
+            cast(Any, SimpleNamespace(items=destination)),
+            settle=None if settles is None else settle,
+        )
+        self.candidate = Candidate(place, [])
+
+    def _at(self, item: dict[str, Any]) -> dict[str, Any]:
+        return {**item, "at": {"N": str(self.now)}}
+
+    def settled(self) -> tuple[dict[str, int], list[str]]:
+        def pause(seconds: float) -> None:
+            self.now += seconds
+
+        counts, reported = self.looks.settled([self.candidate], pause)
+        return dict(counts), [one.finding for one in reported]
+
+
+def test_a_changing_place_that_was_settled_is_no_difference() -> None:
+    changing = Changing(settles=True)
+    assert changing.settled() == ({"in_flight": 1}, [])
+    assert changing.settled_keys == [changing.expected]
+
+
+@pytest.mark.parametrize("settles", [False, None])
+def test_a_changing_place_that_was_not_settled_is_counted_and_named(settles: bool | None) -> None:
+    changing = Changing(settles)
+    assert changing.settled() == ({"unsettled": 1}, ["unsettled"])
+    assert changing.settled_keys == ([] if settles is None else [changing.expected])
+
+
+@pytest.mark.parametrize("settles", [True, None])
+def test_a_foreign_item_that_changes_is_a_difference(settles: bool | None) -> None:
+    changing = Changing(settles, is_foreign=True)
+    assert changing.settled() == ({"surplus": 1, "foreign": 1}, ["surplus"])
+
+
+def test_a_foreign_item_is_not_settled_by_the_owners_that_wanted_its_place() -> None:
+    changing = Changing(True, is_foreign=True)
+    changing.candidate.add({"pk": {"S": "user"}, "sk": {"S": "o"}})
+    assert changing.settled() == ({"surplus": 1, "foreign": 1}, ["surplus"])
 
 
 class Stream:

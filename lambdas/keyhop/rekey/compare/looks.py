@@ -1,26 +1,28 @@
-"""Strong looks at candidates: what differs at three looks, with pauses between them, is real.
+"""Look at candidates three times, strongly consistent, with pauses; settle what still differs.
 
-But only if nothing has changed on either side from the second look to the third: an item that is
-written to all the time differs at each look, and is in flight. And the third look comes when what
-was there at the second must have come through the stream, by the lag that was told last.
+The third look comes when what was there at the second must have come through the stream, by the lag
+that was told last. What differs then is settled for each of its owners, whether or not it has
+changed since the second look: settling is safe under traffic, and a place that changes may still
+hold an item that no record of the stream leads to. A changing place that was settled is no
+difference; without repair, it is counted as unsettled, and keeps a verify from being clean.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
-from keyhop.rekey.compare.look import Finding, judged
+from keyhop.rekey.compare.look import DIFFERENCES, Finding, Look, look_at, verdict
 from keyhop.rekey.compare.rows import Candidate
-from keyhop.rekey.digest import item_digest
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Transform
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 
-Settle = Callable[[Key, Sequence[Key]], Any]
-"""Bring these places of the destination to what a source key says now (replicate.Replicator)."""
+Settle = Callable[[Key, Sequence[Key]], bool]
+"""Bring these places of the destination to what a source key says now (replicate.Replicator), and
+return whether that succeeded; what did not succeed stays a claim."""
 
 PAUSES = (2.0, 6.0)
 """Seconds before the second look and the third: longer than the stream is behind, of a table that
@@ -32,8 +34,14 @@ behind a longer lag it may find real what is in flight, and the lag keeps the ga
 as well."""
 
 IN_FLIGHT, EQUAL, REPAIRED, FOREIGN = "in_flight", "equal", "repaired", "foreign"
-"""What else becomes of a candidate. equal: at the first look, of a row that had no counterpart as
-only a sample was read. foreign: of the surplus, items that are of no source item at all."""
+UNSETTLED: Literal["unsettled"] = "unsettled"
+"""The other counts of candidates. in_flight: they differed, and were equal at a later look, or were
+changing and have been settled. equal: they were equal at the first look, and had no counterpart as
+only a sample was read. foreign: of the surplus, items of no source item at all. unsettled: they
+differed at every look, were changing, and were not settled."""
+
+NOT_EQUAL = (*DIFFERENCES, UNSETTLED)
+"""The counts that keep a verify from being clean, unless they were repaired."""
 
 
 class Reads(ItemCalls):
@@ -51,8 +59,13 @@ class Reads(ItemCalls):
 
 @dataclass(slots=True)
 class Looks:
-    """sampled: whether rows without a counterpart are usual. settle: None to repair nothing.
-    lag: seconds by which the stream is behind now.
+    """The looks at candidates of one verify.
+
+    Attributes:
+        settle: Repairs a place; None to repair nothing.
+        sampled: Whether rows without a counterpart are usual, as only a share was read.
+        pauses: Seconds before each look but the first.
+        lag: Returns the seconds by which the stream is behind now.
     """
 
     transform: Transform
@@ -66,50 +79,66 @@ class Looks:
     def settled(
         self, candidates: Sequence[Candidate], pause: Callable[[float], None]
     ) -> tuple[Counter[str], list["Found"]]:
-        """What they come to: counts, and the real differences."""
-        found = self._look(candidates)
-        left = [one for one in found if one.finding != "equal"]
-        counts = Counter({EQUAL if self.sampled else IN_FLIGHT: len(found) - len(left)})
-        before = left
-        for number, seconds in enumerate(self.pauses, 1):
+        """Look at candidates until they are equal or really differ, and settle what differs.
+
+        Args:
+            candidates: Places where the two tables seem to differ.
+            pause: Waits for so many seconds.
+
+        Returns:
+            The counts of all candidates, and those that are a difference or are unsettled.
+        """
+        left = self._look(candidates)
+        counts: Counter[str] = Counter()
+        before: dict[int, Look] = {}
+        for number, seconds in enumerate((None, *self.pauses)):
+            if seconds is not None:
+                before = {id(one.candidate): one.look for one in left}
+                pause(seconds)
+                if number == len(self.pauses):
+                    self._await_the_stream(seconds, pause)
+                left = self._look([one.candidate for one in left])
+            looked_at, left = len(left), [one for one in left if one.look.finding != "equal"]
+            is_first = seconds is None
+            counts[EQUAL if self.sampled and is_first else IN_FLIGHT] += looked_at - len(left)
             if not left:
                 return +counts, []
-            before = left
-            pause(seconds)
-            if number == len(self.pauses):
-                self._await_the_stream(seconds, pause)
-            found = self._look([one.candidate for one in before])
-            left = [one for one in found if one.finding != "equal"]
-            counts[IN_FLIGHT] += len(found) - len(left)
-        seen = {id(one.candidate): one.state for one in before}
-        real = [one for one in left if one.state == seen[id(one.candidate)]]
-        counts[IN_FLIGHT] += len(left) - len(real)
-        for one in real:
+        for one in left:
+            one.is_changing = verdict(before[id(one.candidate)], one.look) == "changing"
+        if self.settle is not None:
+            self._repair(left)
+        differing = [one for one in left if not (one.is_changing and one.is_repaired)]
+        counts[IN_FLIGHT] += len(left) - len(differing)
+        for one in differing:
             counts[one.finding] += 1
-            counts[FOREIGN] += one.finding == "surplus" and not one.candidate.owners
-        if self.settle is not None and real:
-            counts[REPAIRED] += self._repair(real)
-        return +counts, real
+            counts[FOREIGN] += one.finding == "surplus" and one.look.is_foreign
+            counts[REPAIRED] += one.is_repaired
+        return +counts, differing
 
     def _await_the_stream(self, waited: float, pause: Callable[[float], None]) -> None:
-        """Until its lag has passed, which may grow meanwhile."""
+        """Wait until the stream's lag has passed, which may grow meanwhile."""
         while (left := min(MOST_LAG_SECONDS, self.lag()) - waited) > 0:
             pause(left)
             waited += left
 
-    def _repair(self, real: Sequence["Found"]) -> int:
-        """How many were put right."""
+    def _repair(self, found: Sequence["Found"]) -> None:
+        """Settle each place for all of its owners.
+
+        A place that was not changing is repaired if it is equal afterwards. A changing one need not
+        be equal at any moment: it is repaired if all of its claims were settled.
+        """
         assert self.settle is not None
-        for one in real:
-            for owner in one.candidate.owners:
-                self.settle(owner, [one.candidate.place])
-        again = self._look([one.candidate for one in real])
-        for before, after in zip(real, again, strict=True):
-            before.is_repaired = after.finding == "equal"
-        return sum(one.is_repaired for one in real)
+        for one in found:
+            place = [one.candidate.place]
+            succeeded = [self.settle(owner, place) for owner in one.candidate.owners]
+            one.is_repaired = all(succeeded)
+        quiet = [one for one in found if not one.is_changing]
+        again = self._look([one.candidate for one in quiet])
+        for one, after in zip(quiet, again, strict=True):
+            one.is_repaired = after.look.finding == "equal"
 
     def _look(self, candidates: Sequence[Candidate]) -> list["Found"]:
-        """The destination first, as its items name more owners."""
+        """Read the destination first, as its items name more owners, and then the source."""
         there = self.destination.items(one.place for one in candidates)
         for one in candidates:
             item = there.get(key_text(one.place))
@@ -121,17 +150,26 @@ class Looks:
         for one in candidates:
             here = [sources.get(key_text(owner)) for owner in one.owners]
             items = [item for item in here if item is not None]
-            item = there.get(key_text(one.place))
-            finding = judged(self.transform, one.place, item, items)
-            found.append(Found(one, finding, [item_digest(each) for each in (item, *here) if each]))
+            look = look_at(self.transform, one.place, there.get(key_text(one.place)), items)
+            found.append(Found(one, look))
         return found
 
 
 @dataclass(slots=True)
 class Found:
-    """A candidate, and what it was at the last look. state: digests of all that was there."""
+    """A candidate, with the last look at it.
+
+    Attributes:
+        is_changing: Whether it had changed between the last two looks.
+        is_repaired: Whether it was settled.
+    """
 
     candidate: Candidate
-    finding: Finding
-    state: list[bytes]
+    look: Look
+    is_changing: bool = False
     is_repaired: bool = False
+
+    @property
+    def finding(self) -> Finding | Literal["unsettled"]:
+        """The name under which it is counted."""
+        return UNSETTLED if self.is_changing else self.look.finding

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from keyhop.jobs.model import RunPlan
-from keyhop.rekey.compare.look import DIFFERENCES
-from keyhop.rekey.compare.looks import EQUAL, FOREIGN, IN_FLIGHT, REPAIRED
+from keyhop.rekey.compare.looks import EQUAL, FOREIGN, IN_FLIGHT, NOT_EQUAL, REPAIRED
 from keyhop.rekey.compare.sides import (
     DESTINATION_ITEMS,
     IRREVERSIBLE,
@@ -22,7 +21,7 @@ VERIFY = "verify"
 _COUNTS = (
     SOURCE_ITEMS,
     DESTINATION_ITEMS,
-    *DIFFERENCES,
+    *NOT_EQUAL,
     FOREIGN,
     IN_FLIGHT,
     EQUAL,
@@ -35,16 +34,23 @@ _COUNTS = (
 
 
 def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
-    """Counts by name, those of the digests too. began (the digests), ended: seconds since 1970.
-    left: differences that were not repaired.
+    """Return what the side table is told of a verify that has ended.
 
-    is_clean: all was compared, and nothing differs any more; items without a form under the other
-    key, or without a way back, are counted, and judged by whoever asks.
+    Args:
+        plan: The plan of the comparison.
+        counts: The counts of both of its runs, by name.
+        ended: Seconds since 1970.
+
+    Returns:
+        All counts by name, and beside them `left`: differences that were not repaired, and
+        changing places that were not settled; `began` (of the digests), `ended`: seconds since 1970;
+        `is_clean`: whether everything was compared and nothing is left. Items without a form under
+        the other key, or without a way back, are counted, and make no verify unclean.
     """
     found = {name: counts.get(name, 0) for name in _COUNTS}
     found[SOURCE_ITEMS] += found[IRREVERSIBLE]
     share = plan.options.get("sample")
-    left = sum(found[kind] for kind in DIFFERENCES) - found[REPAIRED]
+    left = sum(found[kind] for kind in NOT_EQUAL) - found[REPAIRED]
     return {
         "run": plan.id,
         "began": datetime.fromisoformat(plan.options["began"]).timestamp(),
