@@ -74,16 +74,16 @@ def test_a_run_that_is_stopped_goes_on_at_the_next_item(
     rekey = create(dynamodb, connection, table_name)
     rekey.put(order(number) for number in range(400))
     job = backfill(rekey)
-    put = job.task._settled
+    put = job.task._copier._copied
     left = [150]
 
-    def stopping(item: Any) -> str:
+    def stopping(item: Any, puts: Any) -> str:
         left[0] -= 1
         if not left[0]:
             job.stop.set()
-        return put(item)
+        return str(put(item, puts))
 
-    job.task._settled = stopping
+    job.task._copier._copied = stopping
     assert not job.work()
     assert 0 < len(rekey.copied()) < 400
     again = backfill(rekey, resume=True)

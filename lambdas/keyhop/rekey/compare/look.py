@@ -16,8 +16,8 @@ other attributes than should be. contended: several source items want it; one of
 DIFFERENCES: tuple[Finding, ...] = ("missing", "surplus", "changed", "contended")
 
 Verdict = Literal["in flight", "difference", "changing"]
-"""in flight: the place was equal at the last look. difference: it differed at the last two looks, and
-nothing had changed between them. changing: it differed at the last look, and had changed."""
+"""in flight: the place was equal at the last look. difference: it differed at the last two looks,
+and nothing had changed between them. changing: it differed at the last look, and had changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,9 @@ def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str,
 
     Returns:
         All counts by name, and beside them `left`: differences that were not repaired, and
-        changing places that were not settled; `began` (of the digests), `ended`: seconds since 1970;
-        `is_clean`: whether everything was compared and nothing is left. Items without a form under
-        the other key, or without a way back, are counted, and make no verify unclean.
+        changing places that were not settled; `began` (of the digests) and `ended`: seconds since
+        1970; `is_clean`: whether everything was compared and nothing is left. Items without a form
+        under the other key, or without a way back, are counted, and make no verify unclean.
     """
     found = {name: counts.get(name, 0) for name in _COUNTS}
     found[SOURCE_ITEMS] += found[IRREVERSIBLE]
