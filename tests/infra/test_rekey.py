@@ -191,7 +191,7 @@ def items(template: Deployed, owner: str, table: str) -> set[str]:
 def test_the_worker_of_a_backfill_reads_the_source_and_puts_and_never_deletes(
     template: Deployed,
 ) -> None:
-    assert items(template, "BackfillItems", "Orders") == {"Scan"}
+    assert items(template, "BackfillItems", "Orders") == {"Scan", "BatchGetItem"}
     assert items(template, "BackfillItems", "OrdersByTenant") == {"PutItem", "GetItem"}
     assert items(template, "BackfillItems", "Listed") == set()
 
