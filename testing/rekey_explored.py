@@ -1,17 +1,22 @@
 """Two tables as they are explored: what is done to them, what requests do, when they are right."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.rekey.worker.protocol import Claim, Kind, Outcome
+from keyhop.rekey.compare.look import Look
+from keyhop.rekey.worker.protocol import Kind, Outcome
 
 from testing.worlds import Numbers
 
 Image = tuple[int, int]
 """Of an item: its place in the destination, and its content."""
 
+Candidate = tuple[int, tuple[int, ...]]
+"""A place that verify looks at, and the source keys that may want it."""
+
 TO_DO, DONE = -2, -1
+NOT_CLEAN = -3
+"""A verify without repair that has found something: nobody goes by what it has seen."""
 PUT_IF_ABSENT = "backfill's write"
 NEW = 0
 """The token of a claim that nobody has taken: no fence is equal to it."""
@@ -40,8 +45,9 @@ class Scenario:
     """script: (source key, its new image or None) one after the other. crashes: how many workers
     may be killed, or get no answer, with a request under way, or leave their work. copies: records
     that come twice. merges: whether two records of a key may come in one batch. loses: records may
-    be lost as long as the backfill runs. destination: as it is at the beginning; default: as the
-    source is.
+    be lost as long as the backfill runs. copy_dies: whether the backfill may be killed; else it
+    only misses answers. repairs: whether verify settles what differs, or only says so. destination:
+    as it is at the beginning; default: as the source is.
     """
 
     script: tuple[tuple[int, Image | None], ...]
@@ -54,7 +60,9 @@ class Scenario:
     merges: bool = False
     backfill: bool = False
     loses: bool = False
+    copy_dies: bool = True
     verify: bool = False
+    repairs: bool = True
     places_first: bool = False
     destination: tuple[tuple[int, Image] | None, ...] | None = None
 
@@ -100,18 +108,34 @@ def is_settled(source: Any, there: Any, claims: Any) -> bool:
     return True
 
 
-def differences(seen: Any, cut: int, places_first: bool) -> tuple[Claim, ...]:
-    """What verify claims: seen are all keys and all places, the first `cut` of them at first."""
+def differences(seen: Any, cut: int, places_first: bool) -> tuple[Candidate, ...]:
+    """Return the places where the digests differ, with the owners that are known by them.
+
+    Args:
+        seen: All source keys and all places, as they were read.
+        cut: How many of them were read first.
+        places_first: Whether those are the places.
+    """
     source, there = (seen[cut:], seen[:cut]) if places_first else (seen[:cut], seen[cut:])
-    found: dict[Claim, None] = {}
+    found = []
     for place, held in enumerate(there):
-        wanting = [s for s, image in enumerate(source) if image and image[0] == place]
+        wanting = tuple(s for s, image in enumerate(source) if image and image[0] == place)
         right = held is None and not wanting
-        if right or (len(wanting) == 1 and held == (wanting[0], source[wanting[0]])):
-            continue
-        for key in wanting or [None]:
-            found.update(dict.fromkeys(claims_of(place, key, held and held[0])))
+        if not right and not (len(wanting) == 1 and held == (wanting[0], source[wanting[0]])):
+            found.append((place, wanting))
     return tuple(found)
+
+
+def with_owner(owners: tuple[int, ...], held: Any) -> tuple[int, ...]:
+    """Return the owners, with that of the item at their place if it can be told."""
+    owner = None if held is None else held[0]
+    return owners if owner in (None, Outcome.FOREIGN, *owners) else (*owners, owner)
+
+
+def look_of(place: int, held: Any, images: tuple[tuple[int, Image | None], ...]) -> Look:
+    """Return the look at a place that holds `held`, and whose owners have these images."""
+    wanted = tuple(sorted((s, image) for s, image in images if image and image[0] == place))
+    return Look(held, wanted, held is not None and held[0] == Outcome.FOREIGN)
 
 
 def effect(step: Any, source: Any, there: Any, claims: Any) -> tuple[Any, Any, Any]:
@@ -146,14 +170,3 @@ def claimed(claims: Any, place: int, owner: int, token: int) -> Any:
     """With this claim, by this token."""
     others = [claim for claim in claims if claim[:2] != (place, owner)]
     return tuple(sorted([*others, (place, owner, token)]))
-
-
-def claims_of(place: Hashable, wanted_by: Hashable, held_by: Hashable) -> tuple[Claim, ...]:
-    """What verify claims for a place that is not as it should be (Looks and Replicator.settle).
-
-    wanted_by: the source key whose item lies there; held_by: the owner of what is there; None for
-    none. A place that several want is claimed for each of them, by a call for each. FOREIGN is
-    nobody's: it is reported, and not repaired.
-    """
-    owners = dict.fromkeys((wanted_by, held_by))
-    return tuple(Claim(place, who) for who in owners if who not in (None, Outcome.FOREIGN))
