@@ -86,8 +86,9 @@ def filled() -> Iterator[Scenario]:
             yield replace(alone, merges=True, copies=1)
             yield replace(alone, workers=1, crashes=1)
         for script in moving_on():
-            yield replace(whole, script=script, workers=1, crashes=1)
-            yield replace(whole, script=script, loses=True, merges=True, repairs=False)
+            lost = replace(whole, script=script, workers=1, loses=True, merges=True)
+            yield lost
+            yield replace(lost, repairs=False)
 
 
 def moving_on() -> Iterator[Script]:
