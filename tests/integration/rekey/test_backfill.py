@@ -10,6 +10,7 @@ from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPP
 from keyhop.rekey.pace import BACKFILL
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.valve import Valve
+from keyhop.scan.reader import PageReader
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order
@@ -91,6 +92,30 @@ def test_a_run_that_is_stopped_goes_on_at_the_next_item(
     _, summary = again.finish()
     assert summary["counts"] == {COPIED: 400}, "no write was made twice"
     assert len(rekey.copied()) == 400
+
+
+def test_second_looks_are_counted_and_held_under_the_read_rate(
+    dynamodb: Database,
+    connection: Connection,
+    table_name: str,
+    backfill: Begin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(300))
+    booked: list[float] = []
+    book = PageReader.book
+
+    def booking(reader: PageReader, units: float) -> None:
+        booked.append(units)
+        book(reader, units)
+
+    monkeypatch.setattr(PageReader, "book", booking)
+    job = backfill(rekey, maxReadRate=1e6)
+    assert job.work()
+    _, summary = job.finish()
+    assert sum(booked) == 300, "one read unit for each item that was put"
+    assert summary["read_units"] > 300
 
 
 def test_who_is_late_writes_nothing_after_the_end(
