@@ -13,6 +13,7 @@ from keyhop.dynamodb.values import to_json
 from keyhop.jobs.worker import CALM_SLICES
 from keyhop.rekey.compare.look import Look, Verdict, look_at, verdict
 from keyhop.rekey.compare.looks import Looks
+from keyhop.rekey.compare.outcome import told_of
 from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of
 from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.pace import Pace, pace_of, why_not_mine
@@ -271,6 +272,21 @@ def test_a_foreign_item_is_not_settled_by_the_owners_that_wanted_its_place() -> 
     changing = Changing(True, is_foreign=True)
     changing.candidate.add({"pk": {"S": "user"}, "sk": {"S": "o"}})
     assert changing.settled() == ({"surplus": 1, "foreign": 1}, ["surplus"])
+
+
+@pytest.mark.parametrize(
+    ("counts", "left"),
+    [
+        ({"in_flight": 3}, 0),
+        ({"surplus": 2, "repaired": 2}, 0),
+        ({"surplus": 2, "repaired": 1}, 1),
+        ({"unsettled": 1}, 1),
+    ],
+)
+def test_what_is_left_keeps_a_verify_from_being_clean(counts: dict[str, int], left: int) -> None:
+    plan = SimpleNamespace(id="run", options={"began": "2026-11-23T00:00:00+00:00"})
+    told = told_of(cast(Any, plan), counts, 1.0)
+    assert (told["left"], told["is_clean"]) == (left, left == 0)
 
 
 class Stream:
