@@ -190,9 +190,10 @@ class Rekey(Construct):
             **self._make.of_a_worker,
         )
         scan, put = "ReadTheItemsOfTheSource", "PutItemsIntoTheDestination"
-        allow(function, scan, "dynamodb:Scan", *_arns(function, self._sources))
-        again = "LookAgainAtTheSourceOfWhatWasPut"
-        allow(function, again, "dynamodb:BatchGetItem", *_arns(function, self._sources))
+        sources = _arns(function, self._sources)
+        allow(function, scan, "dynamodb:Scan", *sources)
+        # An item that has moved since it was read is claimed at the place where it was put.
+        allow(function, "LookAgainAtWhatWasPut", "dynamodb:BatchGetItem", *sources)
         # What stands where an item belongs is read if a refusal does not tell it.
         destinations = _arns(function, self._destinations)
         allow(function, put, "dynamodb:PutItem GetItem", *destinations)

@@ -1,20 +1,22 @@
 """Two tables as they are explored: what is done to them, what requests do, when they are right."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 from keyhop.rekey.compare.look import Look
-from keyhop.rekey.compare.rows import Unmatched, row_of
 from keyhop.rekey.worker.protocol import Kind, Outcome
 
-from testing.rekey_owned import Owned
 from testing.worlds import Numbers
 
 Image = tuple[int, int]
 """Of an item: its place in the destination, and its content."""
 
-TO_DO, DONE, UNCLEAN = -2, -1, -3
+Candidate = tuple[int, tuple[int, ...]]
+"""A place that verify looks at, and the source keys that may want it."""
+
+TO_DO, DONE = -2, -1
+NOT_CLEAN = -3
+"""A verify without repair that has found something: nobody goes by what it has seen."""
 PUT_IF_ABSENT = "backfill's write"
 NEW = 0
 """The token of a claim that nobody has taken: no fence is equal to it."""
@@ -40,14 +42,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What may happen in one exploration.
-
-    script: (source key, its new image or None) one after the other. crashes: how many workers may
-    be killed, or get no answer, with a request in flight, or leave their work. copies: records that
-    come twice. merges: whether two records of a key may come in one batch. loses: records may be
-    lost while the backfill runs. repair: whether verify settles what differs; else it says whether
-    it has found anything, and only a world that it calls clean is judged. destination: as it is at
-    the beginning; default: as the source is.
+    """script: (source key, its new image or None) one after the other. crashes: how many workers
+    may be killed, or get no answer, with a request under way, or leave their work. copies: records
+    that come twice. merges: whether two records of a key may come in one batch. loses: records may
+    be lost as long as the backfill runs. copy_dies: whether the backfill may be killed; else it
+    only misses answers. repairs: whether verify settles what differs, or only says so. destination:
+    as it is at the beginning; default: as the source is.
     """
 
     script: tuple[tuple[int, Image | None], ...]
@@ -60,8 +60,9 @@ class Scenario:
     merges: bool = False
     backfill: bool = False
     loses: bool = False
+    copy_dies: bool = True
     verify: bool = False
-    repair: bool = True
+    repairs: bool = True
     places_first: bool = False
     destination: tuple[tuple[int, Image] | None, ...] | None = None
 
@@ -86,7 +87,6 @@ class Known:
         self.after: dict[tuple[int, Any], Any] = {}
         self.begun: dict[int, int] = {}
         self.judged: dict[Any, bool] = {}
-        self.looked: dict[Any, Any] = {}
 
 
 def is_settled(source: Any, there: Any, claims: Any) -> bool:
@@ -108,63 +108,34 @@ def is_settled(source: Any, there: Any, claims: Any) -> bool:
     return True
 
 
-def unmatched(seen: Any, cut: int, places_first: bool) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Return the places that the digests leave as candidates, each with the owners of its rows.
+def differences(seen: Any, cut: int, places_first: bool) -> tuple[Candidate, ...]:
+    """Return the places where the digests differ, with the owners that are known by them.
 
     Args:
-        seen: All keys and all places, as they were read, the first `cut` of them first.
+        seen: All source keys and all places, as they were read.
+        cut: How many of them were read first.
+        places_first: Whether those are the places.
     """
     source, there = (seen[cut:], seen[:cut]) if places_first else (seen[:cut], seen[cut:])
-    rows = [
-        row_of(destination_item(s, image), _key("pk", image[0]), _key("id", s), 1)
-        for s, image in enumerate(source)
-        if image is not None
-    ]
-    rows += [
-        row_of(destination_item(*held), _key("pk", place), None, 1)
-        for place, held in enumerate(there)
-        if held is not None
-    ]
-    compared = Unmatched()
-    compared.take(rows)
-    compared.end()
-    found = compared.candidates(rows, 0, len(compared.places))
-    return tuple(
-        (int(one.place["pk"]["S"]), tuple(int(owner["id"]["S"]) for owner in one.owners))
-        for one in found
-    )
+    found = []
+    for place, held in enumerate(there):
+        wanting = tuple(s for s, image in enumerate(source) if image and image[0] == place)
+        right = held is None and not wanting
+        if not right and not (len(wanting) == 1 and held == (wanting[0], source[wanting[0]])):
+            found.append((place, wanting))
+    return tuple(found)
 
 
-def look(place: int, held: Any, owners: tuple[tuple[int, Image | None], ...]) -> Look:
-    """Return one strong look at a place.
-
-    Args:
-        held: What lies there: its owner and its image.
-        owners: Each source key that may own it, with its image.
-    """
-    wanted = tuple(sorted(one for one in owners if one[1] is not None and one[1][0] == place))
-    return Look(held, wanted, held is not None and held[0] is Outcome.FOREIGN)
+def with_owner(owners: tuple[int, ...], held: Any) -> tuple[int, ...]:
+    """Return the owners, with that of the item at their place if it can be told."""
+    owner = None if held is None else held[0]
+    return owners if owner in (None, Outcome.FOREIGN, *owners) else (*owners, owner)
 
 
-TRANSFORM = Owned()
-
-
-def source_item(key: int, image: Image) -> dict[str, Any]:
-    place, content = image
-    return {**_key("id", key), "to": {"S": str(place)}, "n": {"N": str(content)}}
-
-
-def destination_item(owner: Hashable, image: Image) -> dict[str, Any]:
-    """The item of an owner at its place; of FOREIGN, one that tells no owner."""
-    if owner is Outcome.FOREIGN:
-        return {**_key("pk", image[0]), "n": {"N": str(image[1])}}
-    made = TRANSFORM.forward(source_item(int(str(owner)), image))
-    assert made is not None
-    return dict(made)
-
-
-def _key(name: str, number: int) -> dict[str, Any]:
-    return {name: {"S": str(number)}}
+def look_of(place: int, held: Any, images: tuple[tuple[int, Image | None], ...]) -> Look:
+    """Return the look at a place that holds `held`, and whose owners have these images."""
+    wanted = tuple(sorted((s, image) for s, image in images if image and image[0] == place))
+    return Look(held, wanted, held is not None and held[0] == Outcome.FOREIGN)
 
 
 def effect(step: Any, source: Any, there: Any, claims: Any) -> tuple[Any, Any, Any]:

@@ -1,6 +1,7 @@
 """Every interleaving of users, workers, sweeps, a backfill and a verify, over a few keys.
 
-What is explored is `keyhop.rekey.worker.protocol.Protocol` itself. A world is a tuple; whatever is
+What is explored is `keyhop.rekey.worker.protocol.Protocol` itself, and the decision of verify,
+`keyhop.rekey.compare.look.verdict`. A world is a tuple; whatever is
 not a number in it stands there by its number (`Numbers`), so that worlds are small and equal
 quickly, and each step of a work is computed once. Worlds that differ only in which of two alike
 workers does what are one world: workers have no names, and share nothing but what lies in the
@@ -15,28 +16,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.rekey.compare.look import Look, Verdict, verdict
-from keyhop.rekey.worker.protocol import WRITES, Claim, Kind, Outcome, Protocol, Work
+from keyhop.rekey.worker.protocol import WRITES, Claim, Kind, Protocol, Work
 
 from testing.rekey_explored import (
     DONE,
     NEW,
+    NOT_CLEAN,
     PUT_IF_ABSENT,
     TO_DO,
-    UNCLEAN,
+    Image,
     Known,
     Record,
     Scenario,
     claimed,
+    differences,
     effect,
     is_settled,
-    look,
+    look_of,
     place_of,
-    unmatched,
+    with_owner,
 )
 from testing.worlds import explored, with_more
-
-UNREAD = "unread"
-"""Of a place that a look has not read yet."""
 
 World = tuple[Any, ...]
 """(source, destination, script, records, slots, late, claims, copies, crashes, fill, verify)
@@ -58,8 +58,6 @@ class Explorer:
     effect: Callable[..., tuple[Any, Any, Any]] = field(default_factory=lambda: effect)
 
     known: Known = field(default_factory=Known)
-    looks_again = True
-    """Whether the backfill looks at a source item again when it has put it."""
 
     def __post_init__(self) -> None:
         known = self.known
@@ -146,7 +144,7 @@ class Explorer:
                 yield (source, now, at, records, slots, left, put, *rest)
         if any(state != DONE for state in fill):
             yield from self._filled(world)
-        elif verify not in (DONE, UNCLEAN):
+        elif verify != DONE:
             yield from self._verified(world)
 
     def _token(self, slots: Any, late: Any) -> int:
@@ -259,144 +257,134 @@ class Explorer:
         return self.records(Record(one.source, places, two.image))
 
     def _filled(self, world: World) -> Iterator[World]:
-        """The backfill: read; put if nothing is there; look again; claim what is not right.
+        """Take one step of the backfill for any of its source keys.
 
-        It is killed, or has no answer to its put, or not.
+        It reads, puts if nothing is there, and looks again at what it may have put; it claims a
+        place that another item has, and one that its own item has left. It may be killed, or get no
+        answer to its put, which it repeats.
         """
         source, there, at, records, slots, late, claims, copies, crashes, fill, verify = world
+
+        def at_hand(key: int, state: int) -> tuple[int, ...]:
+            return (*fill[:key], state, *fill[key + 1 :])
+
         for key, state in enumerate(fill):
             if state == DONE:
                 continue
-            others = (fill[:key], fill[key + 1 :])
+            now, put = there, claims
             if state == TO_DO:
-                then = DONE if source[key] is None else self._hand(PUT_IF_ABSENT, source[key])
-                now = (*others[0], then, *others[1])
-                yield (
-                    source,
-                    there,
-                    at,
-                    records,
-                    slots,
-                    late,
-                    claims,
-                    copies,
-                    crashes,
-                    now,
-                    verify,
-                )
+                image = source[key]
+                then = DONE if image is None else self.hands((PUT_IF_ABSENT, image, False))
+                done = at_hand(key, then)
+                rest = (copies, crashes, done, verify)
+                yield (source, there, at, records, slots, late, claims, *rest)
                 continue
-            what, image, unsure = self.hands.values[state]
+            what, image, is_unsure = self.hands.values[state]
             step = (what, key, image[0], image, None, None)
-            if crashes:
-                is_write = what is not Kind.LOOK
-                more = with_more(late, self.lates((DONE, step))) if is_write else late
-                todo = (*others[0], TO_DO, *others[1])
-                rest = (copies, crashes - 1, todo, verify)
-                yield (source, there, at, records, slots, more, claims, *rest)
-                if what is PUT_IF_ABSENT:
-                    again = (*others[0], self._hand(what, image, True), *others[1])
-                    rest = (copies, crashes - 1, again, verify)
-                    yield (source, there, at, records, slots, more, claims, *rest)
-            if what is Kind.LOOK and unsure and not self.may_verify(late):
-                continue  # it waits
-            now, put, answer = self.effect(step, source, there, claims)
-            then = self._filled_next(what, key, image, unsure, answer)
-            done = (*others[0], then, *others[1])
-            yield (source, now, at, records, slots, late, put, copies, crashes, done, verify)
+            if what is not Kind.WAIT or not self.is_copy_late(late, key):
+                now, put, answer = self.effect(step, source, there, claims)
+                then = self._copied(key, what, image, is_unsure, answer)
+                done = at_hand(key, then)
+                yield (source, now, at, records, slots, late, put, copies, crashes, done, verify)
+            if not crashes:
+                continue
+            under_way = what in (PUT_IF_ABSENT, Kind.CLAIM)
+            more = with_more(late, self.lates((DONE, step))) if under_way else late
+            rest = (copies, crashes - 1)
+            if self.scenario.copy_dies:
+                todo = at_hand(key, TO_DO)
+                yield (source, there, at, records, slots, more, claims, *rest, todo, verify)
+            if what is PUT_IF_ABSENT:
+                again = at_hand(key, self.hands((PUT_IF_ABSENT, image, True)))
+                yield (source, there, at, records, slots, more, claims, *rest, again, verify)
 
-    def _hand(self, what: Any, image: Any, unsure: bool = False) -> int:
-        return self.hands((what, image, unsure))
-
-    def _filled_next(self, what: Any, key: int, image: Any, unsure: bool, answer: Any) -> int:
-        """What the backfill has in hand after an answer."""
+    def _copied(self, key: int, what: Any, image: Image, is_unsure: bool, answer: Any) -> int:
+        """Return what the backfill has in hand after a request for a source key was answered."""
+        look = self.hands((Kind.WAIT if is_unsure else Kind.LOOK, image, False))
         if what is PUT_IF_ABSENT:
-            if answer is None or (unsure and answer == key):
-                return self._hand(Kind.LOOK, image, unsure) if self.looks_again else DONE
-            return DONE if answer == key else self._hand(Kind.CLAIM, image)
-        if what is Kind.LOOK:
-            belongs = answer is not None and place_of(answer) == image[0]
-            return DONE if belongs else self._hand(Kind.CLAIM, image)
-        return DONE
+            if answer not in (None, key):
+                return self.hands((Kind.CLAIM, image, is_unsure))
+            return look if self.looks_again and (answer is None or is_unsure) else DONE
+        if what is Kind.WAIT:
+            return self.hands((Kind.LOOK, image, False))
+        if what is Kind.LOOK and not (answer and answer[0] == image[0]):
+            return self.hands((Kind.CLAIM, image, False))
+        return look if what is Kind.CLAIM and is_unsure else DONE
+
+    looks_again = True
+    """Whether the backfill looks at what it has put."""
+
+    def is_copy_late(self, late: tuple[int, ...], key: int) -> bool:
+        """Whether a put of the backfill for this source key may still take effect."""
+        requests = (self.lates.values[it] for it in late)
+        return any(origin == DONE and step[1] == key for origin, step in requests)
 
     def may_verify(self, late: tuple[int, ...]) -> bool:
         """Whether no write of the backfill may take effect any more."""
         return all(self.lates.values[it][0] != DONE for it in late)
 
     def _verified(self, world: World) -> Iterator[World]:
-        """Verify: read each key and each place, in turn; look at each candidate twice, unless it is
-        equal the first time; then claim what still differs for each of its owners.
+        """Take one step of verify: a read for the digests, a read of a look, or a claim.
+
+        A world is left out once a verify without repair has said that it is not clean.
         """
         source, there, at, records, slots, late, claims, copies, crashes, fill, verify = world
         if verify == TO_DO and not self.may_verify(late):
             return
-        phase, *state = ("read",) if verify == TO_DO else self.hands.values[verify]
+        seen = () if verify == TO_DO else self.hands.values[verify]
         put = claims
-        if phase == "read":
-            then = self._read(tuple(state), source, there)
-        elif phase == "look":
-            then = self._look(source, there, *state)
-        else:
-            (place, owner), *rest = state
+        if seen and seen[0] == "claims":
+            place, owner = seen[1]
             put = claimed(claims, place, owner, NEW)
-            then = self.hands(("claims", *rest)) if rest else DONE
-        yield (source, there, at, records, slots, late, put, copies, crashes, fill, then)
-
-    def _read(self, seen: Any, source: Any, there: Any) -> int:
-        """One more row of the digests; after the last one, the first candidate is looked at."""
-        places_first = self.scenario.places_first
-        first, last = (there, source) if places_first else (source, there)
-        seen = (*seen, (*first, *last)[len(seen)])
-        if len(seen) < len(source) + len(there):
-            return self.hands(("read", *seen))
-        key = (seen, len(first), places_first)
-        if key not in self.known.looked:
-            self.known.looked[key] = unmatched(*key)
-        return self._next_candidate(self.known.looked[key], (), True)
-
-    def _next_candidate(self, candidates: Any, found: Any, is_clean: bool) -> int:
-        if candidates:
-            return self.hands(("look", candidates, None, UNREAD, found, is_clean))
-        if found:
-            return self.hands(("claims", *found))
-        return DONE if is_clean else UNCLEAN
-
-    def _look(
-        self,
-        source: Any,
-        there: Any,
-        candidates: Any,
-        before: Any,
-        held: Any,
-        found: Any,
-        clean: Any,
-    ) -> int:
-        """The place is read, in another step its owners; the last two looks decide."""
-        (place, owners), *rest = candidates
-        if held == UNREAD:
-            held = there[place]
-            if held is not None and held[0] not in (*owners, Outcome.FOREIGN):
-                owners = (*owners, held[0])
-            changed = ((place, owners), *rest)
-            return self.hands(("look", changed, before, held, found, clean))
-        images = tuple((owner, source[owner]) for owner in owners)
-        key = (place, held, images)
-        if key not in self.known.looked:
-            self.known.looked[key] = self.look(*key)
-        now: Look = self.known.looked[key]
-        if now.finding == "equal":
-            return self._next_candidate(tuple(rest), found, clean)
-        if before is None:
-            return self.hands(("look", candidates, now, UNREAD, found, clean))
-        if self.counts(verdict(before, now)):
-            if self.scenario.repair:
-                found = (*found, *((place, owner) for owner in owners))
+            then = self.hands(("claims", *seen[2:])) if seen[2:] else DONE
+        elif seen and seen[0] == "look":
+            then = self._looked(seen, source, there)
+        else:
+            first, last = (there, source) if self.scenario.places_first else (source, there)
+            seen = (*seen, (*first, *last)[len(seen)])
+            if len(seen) < len(source) + len(there):
+                then = self.hands(seen)
             else:
-                clean = False
-        return self._next_candidate(tuple(rest), found, clean)
+                then = self._looks(differences(seen, len(first), self.scenario.places_first), ())
+        if then != NOT_CLEAN:
+            yield (source, there, at, records, slots, late, put, copies, crashes, fill, then)
 
-    def look(self, place: int, held: Any, owners: Any) -> Look:
-        return look(place, held, owners)
+    def _looks(self, candidates: Any, to_claim: Any) -> int:
+        """Begin the second look at the first candidate; without one, begin the claims.
 
-    def counts(self, comes_to: Verdict) -> bool:
-        """Whether a row is settled, or keeps the gate shut."""
-        return comes_to != "in flight"
+        The first look is left out: it could only find that a candidate is equal, as the second may.
+        """
+        if candidates:
+            return self.hands(("look", candidates, to_claim, None, ()))
+        return self.hands(("claims", *to_claim)) if to_claim else DONE
+
+    def _looked(self, seen: Any, source: Any, there: Any) -> int:
+        """Read the place of a candidate, or one of its owners; decide after the last read."""
+        _, ((place, owners), *others), to_claim, before, reads = seen
+        if not reads:
+            owners = with_owner(owners, there[place])
+            reads = (there[place],)
+        else:
+            reads = (*reads, source[owners[len(reads) - 1]])
+        candidates = ((place, owners), *others)
+        if len(reads) <= len(owners):
+            return self.hands(("look", candidates, to_claim, before, reads))
+        look = self.look_of(place, reads[0], tuple(zip(owners, reads[1:], strict=True)))
+        if before is None:
+            if look.finding == "equal":
+                return self._looks(tuple(others), to_claim)
+            return self.hands(("look", candidates, to_claim, look, ()))
+        if self.verdict(before, look) == "in flight":
+            return self._looks(tuple(others), to_claim)
+        if not self.scenario.repairs:
+            return NOT_CLEAN
+        more = tuple((place, owner) for owner in owners)
+        return self._looks(tuple(others), (*to_claim, *more))
+
+    def look_of(self, place: int, held: Any, images: Any) -> Look:
+        """Return what a look at a place comes to."""
+        return look_of(place, held, images)
+
+    def verdict(self, before: Look, last: Look) -> Verdict:
+        """Return what the last two looks at a place come to."""
+        return verdict(before, last)

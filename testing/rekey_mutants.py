@@ -133,32 +133,42 @@ class VerifiesAtOnce(Explorer):
         return True
 
 
-class PutsAndForgets(Explorer):
-    """The copy does not look again at what it has put."""
+class CopiesOnce(Explorer):
+    """The backfill does not look again at what it has put."""
 
     looks_again = False
 
 
-class LeavesOutChanges(Explorer):
-    """Verify takes what changes between its looks for what is in flight."""
+class LooksWithoutAWait(Explorer):
+    """The backfill looks while a put of its own may still take effect."""
 
-    def counts(self, comes_to: Verdict) -> bool:
-        return comes_to == "difference"
+    def is_copy_late(self, late: tuple[int, ...], key: int) -> bool:
+        return False
+
+
+class LeavesOutWhatChanges(Explorer):
+    """Verify takes a place that changes for one that somebody is writing."""
+
+    def verdict(self, before: Look, last: Look) -> Verdict:
+        found = super().verdict(before, last)
+        return "in flight" if found == "changing" else found
 
 
 @dataclass(frozen=True)
-class Elsewhere(Look):
+class WiderLook(Look):
     """A look that also holds source items that lie elsewhere."""
 
-    owners: Any = ()
+    elsewhere: Any = ()
 
 
-class LeavesOutMoved(LeavesOutChanges):
-    """And takes a change of a source item elsewhere for a change of this place."""
+class LooksElsewhere(Explorer):
+    def look_of(self, place: int, held: Any, images: Any) -> Look:
+        look = super().look_of(place, held, images)
+        return WiderLook(look.there, look.wanted, look.is_foreign, images)
 
-    def look(self, place: int, held: Any, owners: Any) -> Look:
-        seen = super().look(place, held, owners)
-        return Elsewhere(seen.there, seen.wanted, seen.is_foreign, owners)
+
+class LeavesOutWhatChangesElsewhere(LooksElsewhere, LeavesOutWhatChanges):
+    pass
 
 
 # --- a change of the table that serves ---
@@ -265,18 +275,16 @@ LATE = replace(TWICE, crashes=1)
 LEFT_LATE = replace(TWICE, sweepers=1, crashes=2)
 BACK = Scenario(((0, A), (0, (1, 2)), (0, AGAIN)), crashes=1)
 FILLED = Scenario(((0, B),), before=(A, None), backfill=True, loses=True, verify=True)
-MOVED = Scenario(((0, ELSEWHERE),), before=(A, None), backfill=True)
-"""Without a verify: the copy's own second look must do."""
-MOVED_ON = Scenario(
-    ((0, ELSEWHERE), (0, (1, 3))),
-    before=(A, None),
-    workers=1,
-    crashes=1,
-    backfill=True,
-    verify=True,
-)
-"""An item moves while it is copied, and goes on changing while it is verified."""
 FILLED_LATE = replace(FILLED, script=((0, None),), workers=1, crashes=1)
+MOVED = Scenario(((0, ELSEWHERE),), before=(A, None), backfill=True, copy_dies=False)
+"""An item moves while it is copied; nothing is lost, and there is no verify."""
+MOVED_LATE = replace(MOVED, crashes=1)
+STALE = Scenario((), before=(ELSEWHERE, None), destination=((0, A), (0, ELSEWHERE)), verify=True)
+"""An item was copied to a place that it had left."""
+MOVED_ON = replace(STALE, script=((0, (1, 2)), (0, (1, 3))))
+"""It goes on changing where it is."""
+VISITED = replace(STALE, script=((1, B), (1, None)), merges=True)
+"""Another item comes to the stale item's place, and leaves it."""
 
 CHANGED = cutover.Scenario((1, 2))
 COPIED = replace(CHANGED, copies=1)
@@ -287,6 +295,10 @@ BYPASSED = replace(CHANGED, clients=0, aborts=1, bypassed=True)
 
 def worker(scenario: Scenario, protocol: type[Protocol] = Protocol, of: Any = effect) -> Wrong:
     return lambda: Explorer(scenario, protocol(place_of), of).explore()
+
+
+def copy(scenario: Scenario, explorer: type[Explorer]) -> Wrong:
+    return lambda: explorer(scenario).explore()
 
 
 def change(
@@ -313,12 +325,16 @@ MUTANTS: dict[str, Wrong] = {
     "no wait after no answer": worker(LATE, NoWaitUnanswered),
     "a wait before the look only": worker(LATE, WaitsForTheLook),
     "no verify": worker(replace(FILLED, verify=False)),
-    "a verify too early": lambda: VerifiesAtOnce(FILLED_LATE).explore(),
-    "no second look of the copy": lambda: PutsAndForgets(MOVED).explore(),
-    "what moves on is left out": lambda: LeavesOutMoved(MOVED_ON).explore(),
-    "what moves on is called clean": lambda: LeavesOutMoved(
-        replace(MOVED_ON, repair=False)
-    ).explore(),
+    "a verify too early": copy(FILLED_LATE, VerifiesAtOnce),
+    "a copy that does not look again": copy(MOVED, CopiesOnce),
+    "a copy that looks without a wait": copy(MOVED_LATE, LooksWithoutAWait),
+    "a verify that leaves out what changes": copy(VISITED, LeavesOutWhatChanges),
+    "a verify that leaves out what changes elsewhere": copy(
+        MOVED_ON, LeavesOutWhatChangesElsewhere
+    ),
+    "a verify without repair that calls what changes clean": copy(
+        replace(VISITED, repairs=False), LeavesOutWhatChanges
+    ),
     "no freeze": change(CHANGED, WritesGoOn),
     "no turned": change(CHANGED, NoTurned),
     "leases do not pass": change(CHANGED, NoSettle),
@@ -337,7 +353,12 @@ RIGHT: dict[str, Wrong] = {
     **{str(n): worker(s) for n, s in enumerate((TWICE, CONTENDED, LEFT, SWEPT_TWICE))},
     **{str(n): worker(s) for n, s in enumerate((LATE, LEFT_LATE, BACK, FILLED, FILLED_LATE), 4)},
     **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED), 9)},
-    **{str(n): worker(s) for n, s in enumerate((MOVED, MOVED_ON), 13)},
-    "15": worker(replace(MOVED_ON, repair=False)),
+    **{str(n): worker(s) for n, s in enumerate((MOVED, MOVED_LATE, MOVED_ON, VISITED), 13)},
+    "without repair": worker(replace(VISITED, repairs=False)),
+    "a look elsewhere is harmless": copy(MOVED_ON, LooksElsewhere),
+    "a look elsewhere without repair is harmless": copy(
+        replace(MOVED_ON, repairs=False), LooksElsewhere
+    ),
 }
-"""The same scenarios by the rules as they are."""
+"""The same scenarios by the rules as they are; and by looks that also hold source items elsewhere,
+as everything that differs at the last look is settled, or keeps a verify from being clean."""

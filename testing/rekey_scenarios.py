@@ -71,8 +71,10 @@ def swept() -> Iterator[Scenario]:
 
 
 def filled() -> Iterator[Scenario]:
-    """A backfill and a verify while users write, with records or before any; and a backfill alone,
-    where nothing is killed or lost.
+    """A backfill, and a verify, while users write; with records, or before any.
+
+    A verify repairs, or only says whether all is well. Without one, and if the backfill is not
+    killed and no record is lost, all is well by the second look of the backfill alone.
     """
     for at in itertools.product((None, 0, 1), repeat=2):
         before = tuple(None if d is None else (d, 9 - s) for s, d in enumerate(at))
@@ -80,18 +82,31 @@ def filled() -> Iterator[Scenario]:
         for script in scripts(2):
             yield replace(whole, script=script, loses=True, sweepers=1)
             yield replace(whole, script=script, workers=1, crashes=1, places_first=True)
-            yield replace(whole, script=script, workers=1, crashes=1, repair=False)
-            yield replace(whole, script=script, copies=1, sweepers=1, verify=False)
+            alone = replace(whole, script=script, verify=False, copy_dies=False)
+            yield replace(alone, merges=True, copies=1)
+            yield replace(alone, workers=1, crashes=1)
+        for script in moving_on():
+            lost = replace(whole, script=script, workers=1, loses=True, merges=True)
+            yield lost
+            yield replace(lost, repairs=False)
+
+
+def moving_on() -> Iterator[Script]:
+    """One item moves and then goes on changing; or another comes to its place, and leaves it."""
+    for key, place in itertools.product((0, 1), repeat=2):
+        moved = (key, (place, 1))
+        yield (moved, (key, (place, 2)), (key, (place, 3)))
+        yield (moved, (1 - key, (1 - place, 2)), (1 - key, None))
 
 
 def repaired() -> Iterator[Scenario]:
     """A destination that is wrong in some way, and verify, while users write."""
     planted = (None, (0, (0, 5)), (1, (0, 5)), (0, (0, 9)))
     for one, two in itertools.product(planted, (None, (0, (1, 5)), (1, (1, 8)))):
+        whole = Scenario((), before=BOTH, destination=(one, two), verify=True)
         for script in scripts(1):
-            yield Scenario(
-                script, before=BOTH, destination=(one, two), verify=True, sweepers=1, crashes=1
-            )
+            yield replace(whole, script=script, sweepers=1, crashes=1)
+            yield replace(whole, script=script, repairs=False, crashes=1)
 
 
 def turned() -> Iterator[cutover.Scenario]:

@@ -8,14 +8,13 @@ from typing import Any
 
 from keyhop.cli.fleet_view import dollars_text
 from keyhop.dynamodb.prices import Prices
-from keyhop.rekey.compare.look import DIFFERENCES
+from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Control, Stage
 from keyhop.rekey.pair import Pair
 from keyhop.wording import counted, duration
 
 BECAME = {
     "copied": "put",
-    "moved": "put, but moved or deleted in the meantime: settled like live writes",
     "there": "there already, and newer: left alone",
     "claimed": "want a place that another item has",
     "left_out": "left out by the template",
@@ -29,8 +28,8 @@ FOUND = {
     "contended": "have a place that several items of {source} want",
     "foreign": "of the surplus: of no item of {source} at all; no repair deletes them",
     "repaired": "of these were repaired",
+    "unsettled": "were written at every look, and are not settled: verify with repair settles them",
     "in_flight": "were in flight: no difference",
-    "unsettled": "differed and were written at each look: a verify with repair settles them",
     "bypassed": "of these have a straggler: not repaired; status --show-keys full names them",
     "unmappable": "have no form under the other key",
     "irreversible": "could not go back as they are",
@@ -69,10 +68,9 @@ def compared_lines(pair: Pair, counts: Mapping[str, int]) -> Iterator[str]:
     for name, says in FOUND.items():
         if counts.get(name) or name in ALWAYS_SHOWN:
             yield _line(name, counts.get(name, 0), says.format(**names))
-    differing = sum(counts.get(name, 0) for name in DIFFERENCES)
-    unsettled = counts.get("unsettled", 0)
-    left = differing - counts.get("repaired", 0) + unsettled
-    if differing or unsettled:
+    differing = sum(counts.get(name, 0) for name in NOT_EQUAL)
+    left = differing - counts.get("repaired", 0)
+    if differing:
         is_left = f"{counted(left, 'difference')} left" if left else "all repaired"
         yield f"  {is_left}; keyhop rekey status says what comes next"
 

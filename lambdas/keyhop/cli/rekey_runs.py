@@ -20,8 +20,7 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import Request
 from keyhop.rekey.backfill import check_unsharded
-from keyhop.rekey.compare.look import DIFFERENCES
-from keyhop.rekey.compare.looks import UNSETTLED
+from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.pace import THROTTLE, pace_of
 from keyhop.rekey.pair import Pair
@@ -118,7 +117,7 @@ def _pace(side: SideTable) -> list[str]:
 
 
 def _status_of(counts: Mapping[str, int]) -> int:
-    return DRIFT_FOUND if any(counts.get(name) for name in (*DIFFERENCES, UNSETTLED)) else DONE
+    return DRIFT_FOUND if any(counts.get(name) for name in NOT_EQUAL) else DONE
 
 
 def _copied_there(pair: Pair, output: Mapping[str, Any]) -> tuple[int, list[str]]:

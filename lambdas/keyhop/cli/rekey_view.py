@@ -121,6 +121,8 @@ def _verified(one: Standing) -> str:
     part = "" if share >= 1 else f" of {share * 100:g} %"
     if last.get("contended"):
         told += f", contended {last['contended']:,}"
+    if last.get("unsettled"):
+        told += f", unsettled {last['unsettled']:,}"
     repaired = f", repaired {last['repaired']:,}" if last.get("repaired") else ""
     return f"{at} UTC, {counted(last.get('items', 0), 'item')}{part}: {told}{repaired}"
 

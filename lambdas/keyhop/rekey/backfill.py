@@ -1,26 +1,31 @@
 """The task `rekey_backfill`: put every item of the source into the destination where nothing is.
 
-What is there already came from the stream, which is newer, or from this backfill before it was
-killed. After it has put items, the backfill looks at their source items again: one that does not
-belong to its place any more was moved or deleted between the read and the put, after the stream's
-worker had found that place empty. Such a place, and one that another owner has, is noted as a claim
-before the page counts; the worker settles claims. What a kill between put and look leaves wrong,
-verify finds (docs/rekey-protocol.md).
+What stands there already was brought by the stream, which is newer, or by this backfill before it
+was killed. If it is of another owner, the item is noted as a claim before its page counts: the
+worker of the stream settles those.
+
+An item may move to another place, or be deleted, between the moment when the backfill reads it and
+the moment when it puts it. The stream's worker may have cleared the old place by then, and nothing
+would clear it again. So after the puts of a page the backfill looks at their source items once
+more, and claims each place that its item has left. A backfill that is killed between a put and its
+look leaves that place to verify (docs/rekey-protocol.md).
 """
 
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 from typing import Any
 
 from keyhop.dynamodb.capacity import blocks_of
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.items import Item, size_of
+from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Source, Table
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, from_json, has_values, to_json
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.journal import Journal
@@ -28,16 +33,19 @@ from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
+from keyhop.rekey.compare.look import item_at
 from keyhop.rekey.compare.looks import Reads
 from keyhop.rekey.destination import Destination, NotTaken
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.opening import OursOf, Rekey, TransformOf
 from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
 from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.task import RekeyTask
-from keyhop.rekey.transform import Unmappable
-from keyhop.rekey.valve import REQUEST_SECONDS, Valve
+from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.valve import Valve
 from keyhop.rekey.worker.images import is_marker
+from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.scan.item_calls import write_units
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.rate_limit import Budget
@@ -51,10 +59,9 @@ many items are in memory, or have to be put again if the worker is killed."""
 MOST_TRIES = 5
 """Of an item whose place was taken, and free again before it could be seen by what."""
 
-COPIED, THERE, CLAIMED, MOVED = "copied", "there", "claimed", "moved"
+COPIED, THERE, CLAIMED = "copied", "there", "claimed"
 LEFT_OUT, OURS, UNMAPPED = "left_out", "ours", "unmappable"
-"""What becomes of an item (Commit.counts). moved: it was put, and did not belong there any more.
-ours: sentinels of a key index, and markers."""
+"""What becomes of an item (Commit.counts): ours are sentinels of a key index, and markers."""
 
 MOST_EXAMPLES = 100
 """Of items without a form under the other key, of each worker: so many are listed in the side
@@ -119,11 +126,11 @@ class BackfillTask(RekeyTask):
         return replace(source, whole=True)
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
-        """Task.units_per_key, of an item: it is assumed to enter each index of the destination, and
-        is read once more, strongly, when it has been put.
+        """Task.units_per_key: the put of an item, which is taken to enter each index of the
+        destination, and the second look at it.
         """
-        mean_bytes = math.ceil(source.mean_item_bytes or 1.0)
-        return write_units(mean_bytes) * (1 + self._indexes), blocks_of(mean_bytes)
+        item_bytes = math.ceil(source.mean_item_bytes or 1.0)
+        return write_units(item_bytes) * (1 + self._indexes), float(blocks_of(item_bytes))
 
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
@@ -133,7 +140,6 @@ class BackfillTask(RekeyTask):
         self._valve = Valve(rekey.side, plan.id, self._change_pace, reader.stop, now=self._now)
         self._stop = reader.stop
         ours = plan.options.get("ours")
-        self._ours = None if ours is None else from_json(ours)
         self._destination = Destination(
             self._connection,
             rekey.pair.destination,
@@ -143,38 +149,29 @@ class BackfillTask(RekeyTask):
             check=self._valve.check,
             usage=reader.usage,
         )
-        # The second looks, and the claims that follow from them, are made also when the slice ends.
-        more: dict[str, Any] = {"patience": reader.patience, "usage": reader.usage}
-        self._source = Reads(self._connection, rekey.pair.source, **more)
-        self._beside = self._side(**more)
-        self._book = reader.book
+        calls: dict[str, Any] = {"patience": reader.patience, "stop": reader.stop}
+        self._copier = Copier(
+            rekey.transform,
+            self._destination,
+            Reads(self._connection, rekey.pair.source, finishes=True, **calls),
+            self._side(finishes=True, usage=reader.usage, **calls),
+            ours=None if ours is None else from_json(ours),
+            note=self._note,
+            spent=partial(_book, reader),
+        )
         return TablePages.of(plan, reader, self.visit, ledger, most_items=ITEMS_AT_ONCE)
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Task.visit: put its items one by one, then look again at those that were put.
-
-        What is not put when the slice ends, the next slice begins with.
+        """Task.visit: copy the items of a page one by one; the next slice begins with the first
+        item that was not dealt with when this one was over.
         """
         self._destination.over = self._valve.over = over
-        counts: Counter[str] = Counter()
-        puts: list[_Put] = []
-        done: Item | None = None
-        try:
-            for item in page.items:
-                try:
-                    if is_over(self._stop, over):
-                        raise Stopped
-                    counts[self._settled(item, puts)] += 1
-                except Stopped:
-                    if done is None:
-                        raise
-                    page = replace(page, next=self._rekey.transform.source.of(done))
-                    break
-                done = item
-        finally:
-            moved = self._look_again(puts)
-        counts.update({MOVED: moved, COPIED: -moved})
-        return replace(page, keys=(), runs=(), items=(), counts=+counts)
+        counts, done = self._copier.copy(page.items, lambda: is_over(self._stop, over))
+        if done < len(page.items):
+            if not done:
+                raise Stopped
+            page = replace(page, next=self._rekey.transform.source.of(page.items[done - 1]))
+        return replace(page, keys=(), runs=(), items=(), counts=counts)
 
     def limit_writes(self, max_rate: float) -> None:
         if self.max_write_rate:
@@ -195,69 +192,6 @@ class BackfillTask(RekeyTask):
             side.tell(BACKFILL, {**told, "ended": at, "counts": dict(counts)})
         return {**ended.summary, "unmappable": examples}
 
-    def _look_again(self, puts: Sequence["_Put"]) -> int:
-        """Claim the places that have been put, and to which their source items do not belong now.
-
-        Their items were moved or deleted after they had been read; the stream's worker may have
-        come to those places before the puts, when there was nothing to remove. Returns how many.
-        """
-        if not puts:
-            return 0
-        if any(put.unsure for put in puts):  # an earlier attempt may still take effect
-            self._source.pause(REQUEST_SECONDS)
-        items = self._source.items(put.owner for put in puts)
-        moved = 0
-        for put in puts:
-            item = items.get(key_text(put.owner))
-            if item is None or not self._belongs(item, put.place):
-                self._beside.claim("forward", put.place, put.owner, is_due=True)
-                moved += put.is_copied
-            self._book(blocks_of(0 if item is None else size_of(item)))
-        return moved
-
-    def _belongs(self, item: Item, place: Key) -> bool:
-        transform = self._rekey.transform
-        try:
-            there = transform.forward(item)
-        except Unmappable:
-            return False
-        return there is not None and key_text(transform.destination.of(there)) == key_text(place)
-
-    def _settled(self, item: Item, puts: list["_Put"]) -> str:
-        """Do what must be done about an item, and return what became of it."""
-        transform = self._rekey.transform
-        if self._ours is not None and has_values(item, self._ours):
-            return OURS
-        if is_marker(item, transform.source):
-            return OURS
-        try:
-            there = transform.forward(item)
-            if there is None:
-                return LEFT_OUT
-            return self._put(transform.source.of(item), there, puts)
-        except (Unmappable, NotTaken) as error:
-            self._note(transform.source.of(item), str(error))
-            return UNMAPPED
-
-    def _put(self, owner: Key, item: Item, puts: list["_Put"]) -> str:
-        transform = self._rekey.transform
-        place = transform.destination.of(item)
-        for _ in range(MOST_TRIES):
-            written = self._destination.put_if_absent(item, transform.destination.partition)
-            if written.refused is None or written.unsure:
-                puts.append(_Put(owner, place, written.refused is None, written.unsure))
-            if written.refused is None:
-                return COPIED
-            old = written.old or self._destination.read(place)
-            if old is None:
-                continue
-            other = transform.owner_of(old)
-            if other is not None and key_text(other) == key_text(owner):
-                return THERE
-            self._rekey.side.claim("forward", place, owner)
-            return CLAIMED
-        raise GaveUp("A place in the destination was taken and left again all the time.")
-
     def _note(self, key: Key, why: str) -> None:
         """The side table's list is what the cutover's gate goes by, and the stream keeps true."""
         named = self.examples.setdefault(UNMAPPED, [])
@@ -275,19 +209,128 @@ class BackfillTask(RekeyTask):
         self._destination.limit_writes(least)
 
 
-@dataclass(frozen=True, slots=True)
-class _Put:
-    """An item that was put, or may have been.
+@dataclass(slots=True)
+class _Puts:
+    """The puts of one page that may have taken effect.
 
     Attributes:
-        is_copied: Whether the put succeeded in the end.
-        unsure: Whether an answer was lost on the way: then an attempt may take effect later.
+        places: Each place, with the owner of the item that was put there.
+        is_unsure: Whether an answer was lost, so that a put may take effect later than the others.
     """
 
-    owner: Key
-    place: Key
-    is_copied: bool
-    unsure: bool
+    places: list[tuple[Key, Key]] = field(default_factory=list)
+    is_unsure: bool = False
+
+
+class Copier:
+    """Copies pages of source items; for any number of threads at once.
+
+    Args:
+        transform: Maps source items to their destination items.
+        destination: Puts items.
+        source: Looks at source items once more; a look must not be refused when a slice is over.
+        side: Notes claims; it must not refuse them when a slice is over.
+        ours: The attributes that tell sentinels of a key index.
+        note: Is told the key of an item without a form under the other key, and the reason.
+        spent: Is told what the looks have used.
+    """
+
+    def __init__(
+        self,
+        transform: Transform,
+        destination: Destination,
+        source: Reads,
+        side: SideTable,
+        *,
+        ours: Key | None = None,
+        note: Callable[[Key, str], None] = lambda key, why: None,
+        spent: Callable[[Usage], None] = lambda usage: None,
+    ) -> None:
+        self._transform = transform
+        self._destination = destination
+        self._source = source
+        self._side = side
+        self._ours = ours
+        self._note = note
+        self._spent = spent
+
+    def copy(
+        self, items: Sequence[Item], is_over: Callable[[], bool] = lambda: False
+    ) -> tuple[Counter[str], int]:
+        """Put the items where nothing is, and look once more at those that were put.
+
+        Args:
+            items: Whole items of the source, as they were read.
+            is_over: Whether to begin no further item.
+
+        Returns:
+            What became of the items, by name, and how many of them were dealt with.
+
+        Raises:
+            Stopped: The looks would have had to wait, and the run is to stop.
+        """
+        counts: Counter[str] = Counter()
+        puts = _Puts()
+        done = 0
+        for item in items:
+            if is_over():
+                break
+            try:
+                counts[self._copied(item, puts)] += 1
+            except Stopped:
+                break
+            done += 1
+        self._look_again(puts)
+        return counts, done
+
+    def _copied(self, item: Item, puts: _Puts) -> str:
+        """Copy an item, and return what became of it."""
+        transform = self._transform
+        if is_marker(item, transform.source):
+            return OURS
+        if self._ours is not None and has_values(item, self._ours):
+            return OURS
+        try:
+            there = transform.forward(item)
+            if there is None:
+                return LEFT_OUT
+            return self._put(transform.source.of(item), there, puts)
+        except (Unmappable, NotTaken) as error:
+            self._note(transform.source.of(item), str(error))
+            return UNMAPPED
+
+    def _put(self, owner: Key, item: Item, puts: _Puts) -> str:
+        transform = self._transform
+        place = transform.destination.of(item)
+        for _ in range(MOST_TRIES):
+            written = self._destination.put_if_absent(item, transform.destination.partition)
+            if written.refused is None or written.unsure:
+                puts.places.append((place, owner))
+                puts.is_unsure = puts.is_unsure or written.unsure
+            if written.refused is None:
+                return COPIED
+            old = written.old or self._destination.read(place)
+            if old is None:
+                continue
+            other = transform.owner_of(old)
+            if other is not None and key_text(other) == key_text(owner):
+                return THERE
+            self._side.claim("forward", place, owner)
+            return CLAIMED
+        raise GaveUp("A place in the destination was taken and left again all the time.")
+
+    def _look_again(self, puts: _Puts) -> None:
+        """Claim each place that the item that was put there has left, or may have left."""
+        if puts.is_unsure:
+            self._source.pause(WAIT_SECONDS)
+        try:
+            sources = self._source.items(owner for _, owner in puts.places)
+        finally:
+            self._spent(self._source.usage.take())
+        for place, owner in puts.places:
+            source = sources.get(key_text(owner))
+            if source is None or item_at(self._transform, place, source) is None:
+                self._side.claim("forward", place, owner, is_due=True)
 
 
 def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
@@ -308,6 +351,12 @@ def _note_begun(rekey: Rekey, plan: RunPlan, now: float) -> None:
         rekey.side.tell(
             BACKFILL, {"run": plan.id, "started": plan.started, "began": now, "ended": None}
         )
+
+
+def _book(reader: PageReader, used: Usage) -> None:
+    """Count what the looks have used, and hold the pages back for it if there is a read rate."""
+    reader.usage.add(used)
+    reader.book(used.read_units)
 
 
 def _finite(rate: float | None) -> float | None:

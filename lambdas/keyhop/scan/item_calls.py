@@ -66,6 +66,7 @@ class ItemCalls:
     no call is begun (GaveUp). over: set when the slice that the calls belong to is over; then no
     call is begun (Stopped). check: called before each call; what it raises ends it.
     slows: whether a throttle slows all writes down, and not only the one.
+    finishes: begin calls even if the run is to stop, and raise Stopped only where one has to wait.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class ItemCalls:
         check: Callable[[], None] = lambda: None,
         slows: bool = True,
         usage: Usage | None = None,
+        finishes: bool = False,
     ) -> None:
+        self._finishes = finishes
         self.usage = usage or Usage()
         self.stop = stop or Event()
         self.over: Event | None = None
@@ -121,7 +124,8 @@ class ItemCalls:
         """
         if self._ends_at is not None and self._clock() + seconds >= self._ends_at:
             raise GaveUp("There was no time left.")
-        pause(self.stop, self.over, seconds)
+        if seconds > 0 or not self._finishes:
+            pause(self.stop, self.over, seconds)
         self._check()
 
     def _read(self, operation: str, **parameters: Any) -> dict[str, Any]:

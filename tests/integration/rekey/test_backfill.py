@@ -1,19 +1,16 @@
 """The backfill on a local database: all is copied, once, and nothing is written over."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 from threading import Event
 from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
-from keyhop.errors import CannotStart, GaveUp, RunConflict
-from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, MOVED, OURS, THERE, UNMAPPED
-from keyhop.rekey.compare.looks import Reads
-from keyhop.rekey.destination import Destination
+from keyhop.errors import CannotStart, RunConflict
+from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED
 from keyhop.rekey.pace import BACKFILL
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.valve import Valve
+from keyhop.scan.reader import PageReader
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order
@@ -72,128 +69,22 @@ def test_a_place_that_another_owner_has_is_claimed_before_the_page_counts(
     assert {claim.owner["pk"]["S"] for claim in claims} == {"u0", "u1", "u2"} - {has_it}
 
 
-def between_read_and_put(
-    monkeypatch: pytest.MonkeyPatch, acts: Mapping[str, Callable[[], object]]
-) -> None:
-    """Call what belongs to an item's sort key in the source before it is put."""
-    put = Destination.put_if_absent
-
-    def putting(self: Destination, item: Any, partition: str) -> Any:
-        acts.get(item["sk"]["S"].partition("#")[2], lambda: None)()
-        return put(self, item, partition)
-
-    monkeypatch.setattr(Destination, "put_if_absent", putting)
-
-
-def test_what_moves_or_goes_between_its_read_and_its_put_is_claimed(
-    dynamodb: Database,
-    connection: Connection,
-    table_name: str,
-    backfill: Begin,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
-    orders = [order(number) for number in range(12)]
-    rekey.put(orders)
-    source, client = rekey.pair.source, dynamodb.client
-
-    def change(number: int, **more: Any) -> None:
-        client.put_item(TableName=source, Item={**orders[number], **more})
-
-    def delete(number: int) -> None:
-        client.delete_item(TableName=source, Key={k: orders[number][k] for k in ("pk", "sk")})
-
-    between_read_and_put(
-        monkeypatch,
-        {
-            "order3": lambda: change(3, tenant={"S": "moved"}),
-            "order5": lambda: delete(5),
-            "order7": lambda: change(7, total={"N": "7"}),
-            "order9": lambda: change(9, tenant={"S": "skip"}),
-        },
-    )
-    job = backfill(rekey)
-    assert job.work()
-    _, summary = job.finish()
-    assert summary["counts"] == {COPIED: 9, MOVED: 3}
-    claims = {one.owner["sk"]["S"]: one.place["sk"]["S"] for one in rekey.side.claims("forward")}
-    assert claims == {f"order{n}": f"user{n // 3}#order{n}" for n in (3, 5, 9)}
-    assert summary["read_units"] >= 12, "each second look is in what was read"
-
-
-@pytest.mark.parametrize("ends", ["stop", "over", "error"])
-def test_what_was_put_is_looked_at_again_however_its_page_ends(
-    ends: str,
-    dynamodb: Database,
-    connection: Connection,
-    table_name: str,
-    backfill: Begin,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
-    orders = [order(number) for number in range(12)]
-    rekey.put(orders)
-    job, moved = backfill(rekey), list[str]()
-
-    def delete_the_first_one() -> None:
-        """Delete the source item of the first one that was put, and end the page."""
-        there = list(rekey.copied())
-        if moved or not there:
-            return
-        user, _, sort = there[0][1].partition("#")
-        moved.append(sort)
-        key = {"pk": {"S": user}, "sk": {"S": sort}}
-        dynamodb.client.delete_item(TableName=rekey.pair.source, Key=key)
-        if ends == "error":
-            raise GaveUp("no answer")
-        (job.stop if ends == "stop" else job.task._destination.over).set()
-
-    between_read_and_put(monkeypatch, {f"order{n}": delete_the_first_one for n in range(12)})
-    if ends == "error":
-        with pytest.raises(GaveUp):
-            job.work()
-    else:
-        assert job.work() == (ends == "over")
-    (claim,) = rekey.side.claims("forward")
-    assert claim.owner["sk"]["S"] == moved[0]
-
-
-def test_a_put_without_an_answer_is_waited_for_before_the_second_look(
-    dynamodb: Database,
-    connection: Connection,
-    table_name: str,
-    backfill: Begin,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
-    rekey.put([order(1)])
-    put, waits = Destination.put_if_absent, list[float]()
-
-    def putting(self: Destination, item: Any, partition: str) -> Any:
-        return replace(put(self, item, partition), unsure=True)
-
-    monkeypatch.setattr(Destination, "put_if_absent", putting)
-    monkeypatch.setattr(Reads, "pause", lambda self, seconds: waits.append(seconds))
-    assert backfill(rekey).work()
-    assert [one for one in waits if one] == [5.0]
-
-
 def test_a_run_that_is_stopped_goes_on_at_the_next_item(
     dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
 ) -> None:
     rekey = create(dynamodb, connection, table_name)
     rekey.put(order(number) for number in range(400))
     job = backfill(rekey)
-    put = job.task._settled
+    put = job.task._copier._copied
     left = [150]
 
     def stopping(item: Any, puts: Any) -> str:
         left[0] -= 1
         if not left[0]:
             job.stop.set()
-        return put(item, puts)
+        return str(put(item, puts))
 
-    job.task._settled = stopping
+    job.task._copier._copied = stopping
     assert not job.work()
     assert 0 < len(rekey.copied()) < 400
     again = backfill(rekey, resume=True)
@@ -201,6 +92,30 @@ def test_a_run_that_is_stopped_goes_on_at_the_next_item(
     _, summary = again.finish()
     assert summary["counts"] == {COPIED: 400}, "no write was made twice"
     assert len(rekey.copied()) == 400
+
+
+def test_second_looks_are_counted_and_held_under_the_read_rate(
+    dynamodb: Database,
+    connection: Connection,
+    table_name: str,
+    backfill: Begin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(300))
+    booked: list[float] = []
+    book = PageReader.book
+
+    def booking(reader: PageReader, units: float) -> None:
+        booked.append(units)
+        book(reader, units)
+
+    monkeypatch.setattr(PageReader, "book", booking)
+    job = backfill(rekey, maxReadRate=1e6)
+    assert job.work()
+    _, summary = job.finish()
+    assert sum(booked) == 300, "one read unit for each item that was put"
+    assert summary["read_units"] > 300
 
 
 def test_who_is_late_writes_nothing_after_the_end(

@@ -196,7 +196,7 @@ def test_an_estimate_tells_writes_and_what_is_too_dear_is_refused(
     assert told["each"]["keys"] == ITEMS
     assert told["each"]["write_units"] == ITEMS
     assert told["each"]["seconds"] == ITEMS / 100
-    assert told["each"]["read_units"] == ITEMS, "each is looked at again when it has been put"
+    assert told["each"]["read_units"] == ITEMS, "the second look at each"
     assert told["each"]["dollars"] == pytest.approx(ITEMS * (0.625e-6 + 0.125e-6), abs=1e-6)
     assert rekey.copied() == {}
     machine.name = "RekeyVerify"

@@ -18,6 +18,7 @@ from keyhop.rekey.routing.router import Router, WriteUncertain
 
 from testing.simulation.network import Fate, drawn
 from testing.simulation.schedule import Process
+from tests.unit.rekey.chaos_copy import ChaosCopy
 from tests.unit.rekey.chaos_world import ChaosWorld
 
 Item = dict[str, Any]
@@ -44,7 +45,8 @@ APPLICATIONS_FATES = {"answered late": 0.003}
 
 class Chaos:
     """keys: how many there may be. operations: that writers make. changes: of the serving table.
-    in_peace: nobody is killed or stalled, and no request fails.
+    in_peace: nobody is killed or stalled, and no request fails. copies: whether the first items are
+    in no record, and are copied and verified under the traffic, before the first change.
 
     wrong: what a reader must not have seen. pauses: seconds that each write took.
     """
@@ -57,8 +59,11 @@ class Chaos:
         changes: int,
         *,
         in_peace: bool = False,
+        copies: bool = False,
     ) -> None:
         self.world = world
+        self.is_copied = not copies
+        self.copies = copies
         self.chance = world.chance
         self.in_peace = in_peace
         self.application = world.connection(self._fate(APPLICATIONS_FATES), timeout=float("inf"))
@@ -82,6 +87,8 @@ class Chaos:
         first = {key: _item(key, f"at {key}", 0) for key in self.keys[::2]}
         self.past |= {key: [item] for key, item in first.items()}
         world.put_first(list(first.values()))
+        if self.copies:
+            world.forget_records()
         world.begin()
         ways: tuple[Direction, ...] = ("forward", "reverse")
         actors: list[Callable[[], None]] = [
@@ -91,6 +98,7 @@ class Chaos:
             self._redrive,
             self._change,
             self._watch,
+            *([self._copy] if self.copies else []),
             *([] if self.in_peace else [self._kill]),
         ]
         for actor in actors:
@@ -306,10 +314,42 @@ class Chaos:
             if at < len(self.workers):
                 self.workers[at].is_alive = False
 
+    # --- the copy ---
+
+    def _copy(self) -> None:
+        """Copy, and then verify; each goes on, or begins again, if it was killed or has failed."""
+        copying = ChaosCopy(self.world, self.counts)
+        give_up = partial(self._give_up, "forward")
+        self._until_done("copy", copying.copy)
+        self._until_done("verify", lambda connection: copying.verify(connection, give_up))
+        self.is_copied = True
+
+    def _until_done(self, what: str, work: Callable[[Any], None]) -> None:
+        world, outcome = self.world, list[str]()
+        while "done" not in outcome:
+            process = Process(what)
+            connection = world.connection(self._fate(WORKERS_FATES))
+
+            def attempt(connection: Any = connection) -> None:
+                try:
+                    work(connection)
+                    outcome.append("done")
+                except KeyhopError:
+                    outcome.append("failed")
+
+            outcome.clear()
+            self.workers.append(process)
+            world.schedule.spawn(attempt, process)
+            world.schedule.sleep_while(partial(_is_at_work, process, outcome), POLL_SECONDS)
+            self.workers.remove(process)
+            self.counts[f"{what}: {outcome[0] if outcome else 'killed'}"] += 1
+
     # --- changes ---
 
     def _change(self) -> None:
         """Cutovers and rollbacks; some are killed, some called off by somebody else."""
+        while not self.is_copied:
+            self.world.sleep(POLL_SECONDS)
         schedule = self.world.schedule
         side = self.world.side()
         made = 0

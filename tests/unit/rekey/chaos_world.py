@@ -76,6 +76,11 @@ class ChaosWorld:
         for item in items:
             self.tables[self.pair.source].put(item)
 
+    def forget_records(self) -> None:
+        """Make what is in the source one that no record of its stream tells of."""
+        for shard in self.tables[self.pair.source].shards:
+            shard.clear()
+
     def records(self, table: str, shard: int, at: int, most: int) -> list[dict[str, Any]]:
         """Of a table's stream, from one on."""
         return records(self.tables[table], table, shard, at, most)

@@ -22,7 +22,7 @@ from tests.unit.rekey.chaos_world import ChaosWorld
 )
 def test_nothing_is_lost(seed: int, keys: int, operations: int, changes: int) -> None:
     random.seed(seed)  # the waits between attempts
-    chaos = Chaos(ChaosWorld(random.Random(seed)), keys, operations, changes)
+    chaos = Chaos(ChaosWorld(random.Random(seed)), keys, operations, changes, copies=True)
     chaos.run()
     print(dict(chaos.counts), f"{chaos.world.monotonic():.0f} s")
     waited = [pause for pause in chaos.pauses if pause > 1]
@@ -39,3 +39,5 @@ def test_nothing_is_lost(seed: int, keys: int, operations: int, changes: int) ->
     assert chaos.differ() == set()
     assert chaos.counts["operations"] == operations
     assert chaos.counts["changes: done"] >= 2
+    assert chaos.counts["copied"] > 0
+    assert chaos.counts["verify: left"] == 0

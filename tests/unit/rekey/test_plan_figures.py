@@ -112,7 +112,7 @@ def test_a_key_is_hot_by_its_share_and_not_in_a_handful_of_items() -> None:
 
 @pytest.mark.parametrize(("size", "dollars"), [(250, 3_077), (1_000, 781), (4_000, 676)])
 def test_dollars_of_a_terabyte_are_those_of_the_formulas(size: int, dollars: float) -> None:
-    """Of 10**12 bytes: scan, put and second look; Lambda, a fortieth at most, is not in them."""
+    """Of 10**12 bytes: scan, put and second look, without Lambda, which is a fortieth at most."""
     overhead = 24  # names, keys and the place
     trial = tried([item(n % 10, n % 10, f"{n:05}", size - overhead) for n in range(50)])
     assert trial.bytes_before / 50 == pytest.approx(size, abs=3)

@@ -1,18 +1,20 @@
-"""Take strong looks at candidates, and settle what still differs at the third one.
+"""Look at candidates three times, strongly consistent, with pauses; settle what still differs.
 
-A row that differs at all three looks is a real difference if nothing has changed between the second
-and the third. If something has changed, it may be in flight, or the change may hide a stale item:
-so it is settled too, which is safe under traffic. The third look comes when what was there at the
-second must have come through the stream, according to the lag that was last reported.
+The third look comes when what was there at the second must have come through the stream, by the lag
+that was told last. What differs then is settled for each of its owners, whether or not it has
+changed since the second look: settling is safe under traffic, and a place that changes may still
+hold an item that no record of the stream leads to. A changing place that was settled is no
+difference; without repair, it is counted as unsettled, and keeps a verify from being clean.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
-from keyhop.rekey.compare.look import Finding, Look, look_at, verdict
+from keyhop.rekey.compare.look import DIFFERENCES, Finding, Look, look_at, verdict
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Transform
@@ -20,7 +22,7 @@ from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 
 Settle = Callable[[Key, Sequence[Key]], bool]
 """Bring these places of the destination to what a source key says now (replicate.Replicator), and
-return whether that is done; what is not done remains as a claim."""
+return whether that succeeded; what did not succeed stays a claim."""
 
 PAUSES = (2.0, 6.0)
 """Seconds before the second look and the third: longer than the stream is behind, of a table that
@@ -32,19 +34,23 @@ behind a longer lag it may find real what is in flight, and the lag keeps the ga
 as well."""
 
 IN_FLIGHT, EQUAL, REPAIRED, FOREIGN = "in_flight", "equal", "repaired", "foreign"
-UNSETTLED, BYPASSED = "unsettled", "bypassed"
-"""The other outcomes of a candidate. in_flight: it differed, and was equal at a later look or was
-settled. equal: at the first look, where a row had no counterpart because only a sample was read.
-foreign: of the surplus, items that belong to no source item at all. unsettled: it differed and was
-changing at each look, and was not settled; nobody knows whether it is equal. bypassed: of these and
-of the differences, items with an unsettled straggler, which no repair writes."""
+UNSETTLED: Literal["unsettled"] = "unsettled"
+BYPASSED = "bypassed"
+"""The other counts of candidates. in_flight: they differed, and were equal at a later look, or were
+changing and have been settled. equal: they were equal at the first look, and had no counterpart as
+only a sample was read. foreign: of the surplus, items of no source item at all. unsettled: they
+differed at every look, were changing, and were not settled. bypassed: of all that differed, items
+with an unsettled straggler, which no repair writes."""
+
+NOT_EQUAL = (*DIFFERENCES, UNSETTLED)
+"""The counts that keep a verify from being clean, unless they were repaired."""
 
 
 class Reads(ItemCalls):
-    """Strongly consistent reads of single items of one table."""
+    """Items of one table, by their keys, strongly consistent."""
 
     def items(self, keys: Iterable[Key]) -> dict[str, Item]:
-        """Return the items that exist, by the key_text of their keys; keys may come twice."""
+        """Those that are there, by key_text; keys may come twice."""
         wanted = list({key_text(key): key for key in keys}.values())
         found: dict[str, Item] = {}
         for first in range(0, len(wanted), MOST_KEYS_AT_ONCE):
@@ -54,29 +60,13 @@ class Reads(ItemCalls):
 
 
 @dataclass(slots=True)
-class Found:
-    """A candidate that still differs at the last look."""
-
-    candidate: Candidate
-    look: Look
-    is_changing: bool = False
-    is_repaired: bool = False
-    is_bypassed: bool = False
-
-    @property
-    def finding(self) -> Finding:
-        """How the place compared with the source at the last look."""
-        return self.look.finding
-
-
-@dataclass(slots=True)
 class Looks:
-    """Looks at candidates of one pair.
+    """The looks at candidates of one verify.
 
     Attributes:
-        settle: None to repair nothing.
-        sampled: Whether rows without a counterpart are usual.
-        pauses: Seconds before the second look and before the third.
+        settle: Repairs a place; None to repair nothing.
+        sampled: Whether rows without a counterpart are usual, as only a share was read.
+        pauses: Seconds before each look but the first.
         lag: Returns the seconds by which the stream is behind now.
         may_settle: Returns the candidates that have no unsettled straggler.
     """
@@ -92,76 +82,72 @@ class Looks:
 
     def settled(
         self, candidates: Sequence[Candidate], pause: Callable[[float], None]
-    ) -> tuple[Counter[str], list[Found]]:
-        """Look at candidates until they are equal, or are known to differ.
+    ) -> tuple[Counter[str], list["Found"]]:
+        """Look at candidates until they are equal or really differ, and settle what differs.
+
+        Args:
+            candidates: Places where the two tables seem to differ.
+            pause: Waits for so many seconds.
 
         Returns:
-            The counts of all outcomes, and each candidate that is a difference or unsettled.
+            The counts of all candidates, and those that are a difference or are unsettled.
         """
-        counts = Counter[str]()
-        last = self._look(candidates)
-        before: Mapping[int, Look] = {}
-        differing = [one for one in candidates if last[id(one)].finding != "equal"]
-        counts[EQUAL if self.sampled else IN_FLIGHT] += len(candidates) - len(differing)
-        for number, seconds in enumerate(self.pauses, 1):
-            if not differing:
+        left = self._look(candidates)
+        counts: Counter[str] = Counter()
+        before: dict[int, Look] = {}
+        for number, seconds in enumerate((None, *self.pauses)):
+            if seconds is not None:
+                before = {id(one.candidate): one.look for one in left}
+                pause(seconds)
+                if number == len(self.pauses):
+                    self._await_the_stream(seconds, pause)
+                left = self._look([one.candidate for one in left])
+            looked_at, left = len(left), [one for one in left if one.look.finding != "equal"]
+            is_first = seconds is None
+            counts[EQUAL if self.sampled and is_first else IN_FLIGHT] += looked_at - len(left)
+            if not left:
                 return +counts, []
-            pause(seconds)
-            if number == len(self.pauses):
-                self._await_the_stream(seconds, pause)
-            looked, before = differing, last
-            last = self._look(looked)
-            differing = [one for one in looked if last[id(one)].finding != "equal"]
-            counts[IN_FLIGHT] += len(looked) - len(differing)
-        found = []
+        for one in left:
+            one.is_changing = verdict(before[id(one.candidate)], one.look) == "changing"
+        if self.settle is not None:
+            self._repair(left)
+        differing = [one for one in left if not (one.is_changing and one.is_repaired)]
+        counts[IN_FLIGHT] += len(left) - len(differing)
         for one in differing:
-            look = last[id(one)]
-            is_changing = verdict(before[id(one)], look) == "changing"
-            found.append(Found(one, look, is_changing))
-        if self.settle is not None and found:
-            found = self._repaired(found, self.settle, counts)
-        for each in found:
-            counts[UNSETTLED if each.is_changing else each.finding] += 1
-            counts[FOREIGN] += each.finding == "surplus" and each.look.is_foreign
-        return +counts, found
+            counts[one.finding] += 1
+            counts[FOREIGN] += one.finding == "surplus" and one.look.is_foreign
+            counts[REPAIRED] += one.is_repaired
+            counts[BYPASSED] += one.is_bypassed
+        return +counts, differing
 
     def _await_the_stream(self, waited: float, pause: Callable[[float], None]) -> None:
-        """Pause until the stream's lag has passed, which may grow in the meantime."""
+        """Wait until the stream's lag has passed, which may grow meanwhile."""
         while (left := min(MOST_LAG_SECONDS, self.lag()) - waited) > 0:
             pause(left)
             waited += left
 
-    def _repaired(
-        self, found: Sequence[Found], settle: Settle, counts: Counter[str]
-    ) -> list[Found]:
-        """Settle each for all who may own its place; return those that count as differences.
+    def _repair(self, found: Sequence["Found"]) -> None:
+        """Settle each place for all of its owners.
 
-        A row that was changing is in flight if it was settled; one that was real is looked at
-        again, and counts as repaired if it is equal now.
+        A place that was not changing is repaired if it is equal afterwards. A changing one need not
+        be equal at any moment: it is repaired if all of its claims were settled.
         """
+        assert self.settle is not None
         allowed = set(map(id, self.may_settle([one.candidate for one in found])))
-        settled = set()
         for one in found:
-            place, owners = one.candidate.place, one.candidate.owners
             one.is_bypassed = id(one.candidate) not in allowed
-            counts[BYPASSED] += one.is_bypassed
-            if owners and not one.is_bypassed:
-                done = [settle(owner, [place]) for owner in owners]
-                settled |= {id(one)} if all(done) else set()
-        remaining = [one for one in found if not (one.is_changing and id(one) in settled)]
-        counts[IN_FLIGHT] += len(found) - len(remaining)
-        again = self._look([one.candidate for one in remaining])
-        for one in remaining:
-            is_equal = again[id(one.candidate)].finding == "equal"
-            one.is_repaired = is_equal and not one.is_changing
-            counts[REPAIRED] += one.is_repaired
-        return remaining
+            if one.is_bypassed:
+                continue
+            place = [one.candidate.place]
+            succeeded = [self.settle(owner, place) for owner in one.candidate.owners]
+            one.is_repaired = all(succeeded)
+        quiet = [one for one in found if not (one.is_changing or one.is_bypassed)]
+        again = self._look([one.candidate for one in quiet])
+        for one, after in zip(quiet, again, strict=True):
+            one.is_repaired = after.look.finding == "equal"
 
-    def _look(self, candidates: Sequence[Candidate]) -> dict[int, Look]:
-        """Look at all candidates; return the looks by the candidates' identities.
-
-        The destination is read first, as its items name more owners.
-        """
+    def _look(self, candidates: Sequence[Candidate]) -> list["Found"]:
+        """Read the destination first, as its items name more owners, and then the source."""
         there = self.destination.items(one.place for one in candidates)
         for one in candidates:
             item = there.get(key_text(one.place))
@@ -169,10 +155,32 @@ class Looks:
             if owner is not None:
                 one.add(owner)
         sources = self.source.items(owner for one in candidates for owner in one.owners)
-        looks = {}
+        found = []
         for one in candidates:
             here = [sources.get(key_text(owner)) for owner in one.owners]
             items = [item for item in here if item is not None]
-            item = there.get(key_text(one.place))
-            looks[id(one)] = look_at(self.transform, one.place, item, items)
-        return looks
+            look = look_at(self.transform, one.place, there.get(key_text(one.place)), items)
+            found.append(Found(one, look))
+        return found
+
+
+@dataclass(slots=True)
+class Found:
+    """A candidate, with the last look at it.
+
+    Attributes:
+        is_changing: Whether it had changed between the last two looks.
+        is_repaired: Whether it was settled.
+        is_bypassed: Whether it has an unsettled straggler, and was left alone.
+    """
+
+    candidate: Candidate
+    look: Look
+    is_changing: bool = False
+    is_repaired: bool = False
+    is_bypassed: bool = False
+
+    @property
+    def finding(self) -> Finding | Literal["unsettled"]:
+        """The name under which it is counted."""
+        return UNSETTLED if self.is_changing else self.look.finding

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from keyhop.jobs.model import RunPlan
-from keyhop.rekey.compare.look import DIFFERENCES
-from keyhop.rekey.compare.looks import BYPASSED, EQUAL, FOREIGN, IN_FLIGHT, REPAIRED, UNSETTLED
+from keyhop.rekey.compare.looks import BYPASSED, EQUAL, FOREIGN, IN_FLIGHT, NOT_EQUAL, REPAIRED
 from keyhop.rekey.compare.sides import (
     DESTINATION_ITEMS,
     IRREVERSIBLE,
@@ -22,12 +21,11 @@ VERIFY = "verify"
 _COUNTS = (
     SOURCE_ITEMS,
     DESTINATION_ITEMS,
-    *DIFFERENCES,
+    *NOT_EQUAL,
     FOREIGN,
     IN_FLIGHT,
     EQUAL,
     REPAIRED,
-    UNSETTLED,
     BYPASSED,
     UNMAPPED,
     IRREVERSIBLE,
@@ -37,22 +35,23 @@ _COUNTS = (
 
 
 def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
-    """Return the figure of a verify.
+    """Return what the side table is told of a verify that has ended.
 
     Args:
-        counts: Outcomes by name, those of the digests too.
+        plan: The plan of the comparison.
+        counts: The counts of both of its runs, by name.
         ended: Seconds since 1970.
 
     Returns:
-        The counts, and among others `left`: rows that differ and were not repaired, or were
-        changing and not settled. `is_clean`: all was compared, and no such row is left; items
-        without a form under the other key, or without a way back, are counted and judged by the
-        reader.
+        All counts by name, and beside them `left`: differences that were not repaired, and
+        changing places that were not settled; `began` (of the digests) and `ended`: seconds since
+        1970; `is_clean`: whether everything was compared and nothing is left. Items without a form
+        under the other key, or without a way back, are counted, and make no verify unclean.
     """
     found = {name: counts.get(name, 0) for name in _COUNTS}
     found[SOURCE_ITEMS] += found[IRREVERSIBLE]
     share = plan.options.get("sample")
-    left = sum(found[kind] for kind in DIFFERENCES) - found[REPAIRED] + found[UNSETTLED]
+    left = sum(found[kind] for kind in NOT_EQUAL) - found[REPAIRED]
     return {
         "run": plan.id,
         "began": datetime.fromisoformat(plan.options["began"]).timestamp(),

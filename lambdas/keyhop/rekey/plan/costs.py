@@ -4,15 +4,9 @@ Of what else a run on AWS costs (Lambda, Step Functions, S3) the runs' own estim
 few hundredths of this.
 """
 
-import math
 from typing import Any
 
-from keyhop.dynamodb.capacity import (
-    BLOCK_BYTES,
-    DEFAULT_WRITE_RATE,
-    DOLLARS_PER_GB_MONTH,
-    blocks_of,
-)
+from keyhop.dynamodb.capacity import BLOCK_BYTES, DEFAULT_WRITE_RATE, DOLLARS_PER_GB_MONTH
 from keyhop.dynamodb.prices import Prices
 from keyhop.rekey.plan.trial import Trial
 
@@ -43,9 +37,9 @@ def costs(
     mapped = trial.mapped / trial.items if trial.items else 1.0
     put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0
     growth = trial.bytes_after / trial.bytes_before if trial.bytes_before else 1.0
+    looks = trial.look_units / trial.mapped if trial.mapped else 1.0
     puts = items * mapped * put
-    looks = items * mapped * blocks_of(math.ceil(table_bytes / items)) if items else 0.0
-    reads = 0.5 * table_bytes / BLOCK_BYTES + looks
+    reads = 0.5 * table_bytes / BLOCK_BYTES + items * mapped * looks
     there = table_bytes * growth
     compared = (table_bytes + there) / BLOCK_BYTES
     million = prices.dollars(MILLION, MILLION * put)

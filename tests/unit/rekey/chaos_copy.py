@@ -1,0 +1,103 @@
+"""The copy and the verify of a re-key in the simulated service, under the traffic of a chaos.
+
+Each page is read at one moment. Everything else, from the puts to the repairs, is what is deployed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.values import Key
+from keyhop.rekey.backfill import ITEMS_AT_ONCE, Copier
+from keyhop.rekey.compare.looks import NOT_EQUAL, REPAIRED, Looks, Reads
+from keyhop.rekey.compare.rows import Unmatched
+from keyhop.rekey.compare.sides import Rows
+from keyhop.rekey.destination import Destination
+from keyhop.rekey.valve import SETTLED_SECONDS
+from keyhop.rekey.worker.replicate import GiveUp
+
+from tests.unit.rekey.chaos_world import ChaosWorld
+
+Item = dict[str, Any]
+
+PAGE_SECONDS = 0.05
+
+
+class ChaosCopy:
+    """Copies a source whose first items are in no record of its stream, and verifies the copy.
+
+    counts: is told what becomes of items, and of differences.
+    """
+
+    def __init__(self, world: ChaosWorld, counts: Counter[str]) -> None:
+        self.world = world
+        self.counts = counts
+        self._last: str | None = None
+        """The key of the last source item whose page has counted; what is killed goes on there."""
+
+    def copy(self, connection: Connection) -> None:
+        """Copy what was not copied yet, page by page."""
+        world = self.world
+        side = world.side(connection, finishes=True)
+        claim = side.claim
+
+        def counted_claim(direction: Any, place: Key, owner: Key) -> Any:
+            self.counts["claims of the copy"] += 1
+            return claim(direction, place, owner)
+
+        side.claim = counted_claim  # type: ignore[method-assign]
+        copier = Copier(
+            world.transform,
+            Destination(connection, world.pair.destination, stop=world.stop, slows=False),
+            Reads(connection, world.pair.source, stop=world.stop, finishes=True),
+            side,
+        )
+        while page := self._page():
+            counts, _ = copier.copy(page)
+            self.counts.update(counts)
+            self._last = page[-1]["id"]["S"]
+
+    def verify(self, connection: Connection, give_up: GiveUp) -> None:
+        """Compare both tables, and repair."""
+        world = self.world
+        world.sleep(SETTLED_SECONDS)
+        worker = world.replicator("forward", connection, give_up)
+        source, destination = (
+            Reads(connection, name, stop=world.stop)
+            for name in (world.pair.source, world.pair.destination)
+        )
+        looks = Looks(
+            world.transform,
+            source,
+            destination,
+            settle=worker.settle,
+        )
+        rows = Rows(world.transform, 1, None, None, lambda kind, told: None)
+        compared = [
+            *self._rows(world.pair.source, rows.of_source),
+            *self._rows(world.pair.destination, rows.of_destination),
+        ]
+        unmatched = Unmatched()
+        unmatched.take(compared)
+        unmatched.end()
+        candidates = unmatched.candidates(compared, 0, len(unmatched.places))
+        counts, _ = looks.settled(candidates, world.sleep)
+        self.counts.update({f"verify: {name}": count for name, count in counts.items()})
+        self.counts["verify: left"] = sum(counts[name] for name in NOT_EQUAL) - counts[REPAIRED]
+
+    def _page(self) -> list[Item]:
+        last = self._last or ""
+        items = sorted(self.world.items(self.world.pair.source), key=lambda item: item["id"]["S"])
+        self.world.sleep(PAGE_SECONDS)
+        return [item for item in items if item["id"]["S"] > last][:ITEMS_AT_ONCE]
+
+    def _rows(self, table: str, rows_of: Callable[[Any], tuple[list[Key], Any]]) -> Iterator[Key]:
+        """Read the items of a table by their keys' order, each page at a moment of its own."""
+        name = self.world.tables[table].keys[0]
+        keys = sorted(item[name]["S"] for item in self.world.items(table))
+        for first in range(0, len(keys), ITEMS_AT_ONCE):
+            some = keys[first : first + ITEMS_AT_ONCE]
+            self.world.sleep(PAGE_SECONDS)
+            there = (self.world.tables[table].at({name: {"S": key}}) for key in some)
+            yield from rows_of([item for item in there if item is not None])[0]

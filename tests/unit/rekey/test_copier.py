@@ -1,0 +1,197 @@
+"""The copy's second look at the source, in the simulated service and in virtual time."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.usage import Usage
+from keyhop.rekey.backfill import Copier
+from keyhop.rekey.compare.looks import Reads
+from keyhop.rekey.destination import Destination
+from keyhop.rekey.worker.protocol import WAIT_SECONDS
+from keyhop.scan.reader import is_over
+
+from testing.simulation.schedule import Process
+from tests.unit.rekey.chaos_world import ChaosWorld, Waiting
+
+Item = dict[str, Any]
+
+
+def item(number: int, **more: str) -> Item:
+    values = {"id": f"s{number}", "to": f"d{number}", **more}
+    return {name: {"S": value} for name, value in values.items()}
+
+
+class Copy:
+    """A copy of one page, whose source may change right before the put of its first item.
+
+    fate: what becomes of a request of the copy, by its operation and parameters.
+    """
+
+    def __init__(self, items: int = 3) -> None:
+        self.world = ChaosWorld(random.Random(1))
+        self.items = [item(number) for number in range(items)]
+        self.world.put_first(self.items)
+        self.spent = Usage()
+        self.sent: list[tuple[float, str]] = []
+        self.before_put: Callable[[], None] = lambda: None
+        self.fate: Callable[[str, Mapping[str, Any]], str] = lambda operation, request: "well"
+
+    @property
+    def source(self) -> Any:
+        return self.world.tables[self.world.pair.source]
+
+    @property
+    def destination(self) -> list[str]:
+        """The owners of what was copied."""
+        return sorted(one["id"]["S"] for one in self.world.items(self.world.pair.destination))
+
+    @property
+    def claims(self) -> list[tuple[str, str]]:
+        """The places and owners that are claimed, once everything else has ended."""
+        found: list[tuple[str, str]] = []
+
+        def read() -> None:
+            for claim in self.world.side().claims("forward"):
+                found.append((claim.place["pk"]["S"], claim.owner["id"]["S"]))
+
+        self.run(read)
+        return sorted(found)
+
+    def run(self, act: Callable[[], object]) -> None:
+        self.world.schedule.spawn(act, Process("test"))
+        self.world.schedule.run()
+
+    def copied(
+        self, is_over: Callable[[], bool] = lambda: False, stop: Any = None
+    ) -> tuple[dict[str, int], int]:
+        """Copy the page; return what became of its items, and how many were dealt with."""
+        puts = [self.before_put]
+
+        def fate(operation: str, request: Mapping[str, Any]) -> str:
+            is_put = operation == "put_item" and request["TableName"] == self.world.pair.destination
+            if is_put and puts:
+                puts.pop()()
+            self.sent.append((self.world.monotonic(), operation))
+            return self.fate(operation, request)
+
+        connection = self.world.connection(fate)
+        stop = stop or self.world.stop
+        copier = Copier(
+            self.world.transform,
+            Destination(connection, self.world.pair.destination, stop=stop),
+            Reads(connection, self.world.pair.source, stop=stop, finishes=True),
+            self.world.side(connection, finishes=True),
+            spent=self.spent.add,
+        )
+        outcome: list[tuple[dict[str, int], int]] = []
+
+        def act() -> None:
+            counts, done = copier.copy(self.items, is_over)
+            outcome.append((dict(counts), done))
+
+        self.run(act)
+        return outcome[0]
+
+    def moments(self, operation: str) -> list[float]:
+        return [moment for moment, sent in self.sent if sent == operation]
+
+
+def test_the_source_is_looked_at_once_more_and_what_stays_is_not_claimed() -> None:
+    copy = Copy()
+    assert copy.copied() == ({"copied": 3}, 3)
+    assert copy.destination == ["s0", "s1", "s2"]
+    assert len(copy.moments("batch_get_item")) == 1
+    assert copy.spent.read_units == 3
+    assert copy.claims == []
+
+
+@pytest.mark.parametrize(
+    ("change", "is_claimed"),
+    [
+        (lambda source: source.put(item(0, to="elsewhere")), True),
+        (lambda source: source.put(item(0, to="-")), True),
+        (lambda source: source.put({"id": {"S": "s0"}}), True),
+        (lambda source: source.delete({"id": {"S": "s0"}}), True),
+        (lambda source: source.put(item(0, data="changed")), False),
+    ],
+    ids=["moved", "without a form there now", "left out now", "deleted", "changed in place"],
+)
+def test_a_place_that_its_item_has_left_is_claimed(
+    change: Callable[[Any], None], is_claimed: bool
+) -> None:
+    """What has changed in place brings a record, and the stream's worker writes it."""
+    copy = Copy()
+    copy.before_put = lambda: change(copy.source)
+    assert copy.copied() == ({"copied": 3}, 3)
+    assert copy.claims == ([("d0", "s0")] if is_claimed else [])
+
+
+def test_what_was_not_put_is_not_looked_at() -> None:
+    copy = Copy()
+    there = {"id": {"S": "s0"}, "pk": {"S": "d0"}}
+    copy.world.tables[copy.world.pair.destination].put(there)
+    assert copy.copied() == ({"there": 1, "copied": 2}, 3)
+    assert copy.spent.read_units == 2
+
+
+@pytest.mark.parametrize("fate", ["lost", "late"])
+def test_a_put_without_an_answer_may_take_effect_before_the_look(fate: str) -> None:
+    """Its answer is lost, and it is repeated; an earlier attempt may put the item once more."""
+    copy = Copy(items=1)
+    fates = [fate]
+
+    def first(operation: str, request: Mapping[str, Any]) -> str:
+        is_put = operation == "put_item" and request["TableName"] == copy.world.pair.destination
+        return fates.pop() if is_put and fates else "well"
+
+    copy.fate = first
+    copy.before_put = lambda: copy.source.put(item(0, to="elsewhere"))
+    _, done = copy.copied()
+    assert done == 1
+    (look,) = copy.moments("batch_get_item")
+    last_put = [moment for moment in copy.moments("put_item") if moment < look][-1]
+    assert look >= last_put + WAIT_SECONDS
+    assert copy.claims == [("d0", "s0")]
+
+
+def test_what_was_put_is_looked_at_when_the_slice_is_over() -> None:
+    copy = Copy()
+    copy.before_put = lambda: copy.source.put(item(0, to="elsewhere"))
+    left = [False, False, True]
+    assert copy.copied(is_over=lambda: left.pop(0)) == ({"copied": 2}, 2)
+    assert copy.destination == ["s0", "s1"]
+    assert copy.claims == [("d0", "s0")]
+
+
+def test_what_was_put_is_looked_at_when_the_run_is_to_stop() -> None:
+    copy = Copy()
+    stop = Stopping(copy.world)
+    copy.before_put = stop.begin
+    assert copy.copied(is_over=lambda: is_over(stop, None), stop=stop) == ({"copied": 1}, 1)
+    assert copy.spent.read_units == 1
+
+
+def test_a_look_waits_for_nothing_when_the_run_is_to_stop() -> None:
+    copy = Copy()
+    stop = Stopping(copy.world)
+    copy.before_put = stop.begin
+    copy.fate = lambda operation, request: "throttled" if operation == "batch_get_item" else "well"
+    with pytest.raises(Stopped):
+        copy.copied(is_over=lambda: is_over(stop, None), stop=stop)
+
+
+class Stopping(Waiting):
+    """The event that tells a run to stop, in virtual time."""
+
+    def __init__(self, world: ChaosWorld) -> None:
+        super().__init__(world.schedule)
+        self.has_begun = False
+
+    def begin(self) -> None:
+        self.has_begun = True
+
+    def is_set(self) -> bool:
+        return super().is_set() or self.has_begun
