@@ -6,7 +6,9 @@ destination at its place, as a value or None. `truth` is what the last write has
 
 A client is the read of the control item that it goes by (its *view*), or nothing. It may act by it
 at any moment, and as long as it is there; so a strong read is no step: in each world, the table
-that any view reads from must hold the truth. Clients with the same view are alike, so views are
+that any view reads from must hold the truth. A client may also choose a table and be paused before it
+sends; its write is not acknowledged, and arrives when that table does not serve any more. It is a
+straggler: a batch that passes its record notes it, when the other worker has come to the item. Clients with the same view are alike, so views are
 sorted; so are batches. Leases are stated as order: who has to let them pass waits until nobody has
 a view of before. A decision to go on is one step, its swap another one.
 """
@@ -21,12 +23,16 @@ from keyhop.rekey.worker.protocol import Kind, Protocol
 from testing.worlds import Numbers, explored, with_more
 
 World = tuple[Any, ...]
-"""(control, decided, views, truth, tables, script, records, slots, late, left)
+"""(control, decided, views, truth, tables, script, records, slots, late, left, paused, straggler)
 
 control: a number; views: -1 for none, or twice a control's number, and 1 if it is the present one;
 tables: source and destination; records, slots, late: numbers, sorted; left: turns, aborts, copies,
-crashes that may yet be.
+crashes that may yet be; paused: tables that a client has chosen and will yet write to; straggler:
+the table with an unsettled one, None for none.
 """
+
+STALE = 99
+"""What a client has written that was paused."""
 
 Doing = Literal["begun", "work", "pass", "later", "noting"]
 
@@ -46,7 +52,7 @@ class Record:
 class Scenario:
     """script: what clients write, one after the other. turns: how many changes may be begun.
     bypassed: it is written by others, into the source, whatever the stage is; then each change is
-    called off, as nothing else is promised."""
+    called off, as nothing else is promised. pauses: clients that are paused before they send."""
 
     script: tuple[int | None, ...]
     control: Control = field(default_factory=lambda: Control(replicating=True))
@@ -57,6 +63,7 @@ class Scenario:
     copies: int = 0
     crashes: int = 0
     bypassed: bool = False
+    pauses: int = 0
 
 
 class CutoverExplorer:
@@ -73,21 +80,29 @@ class CutoverExplorer:
         self.works, self.lates = Numbers(), Numbers()
         self.known: dict[Any, Any] = {}
 
+    gate = True
+    """Whether an unsettled straggler shuts the gate of a change."""
+    examines = True
+    """Whether a change begins only when all records of the other table were examined."""
+
     def explore(self) -> tuple[int, World | None]:
         """How many worlds there are, and one that is wrong; None if none is."""
         it = self.scenario
         left = (it.turns, it.aborts, it.copies, it.crashes)
         views = (-1,) * it.clients
-        first = (self.controls(it.control), False, views, 0, (0, 0), 0, (), (), (), left)
+        start = self.controls(it.control)
+        first = (start, False, views, 0, (0, 0), 0, (), (), (), left, (), None)
         return explored(first, self.nexts, self.is_right)
 
     def is_right(self, world: World) -> bool:
         """Whoever reads now, reads the truth; and at rest both tables hold it."""
-        number, decided, views, truth, tables, at, records, slots, late, _ = world
+        number, decided, views, truth, tables, at, records, slots, late, _, paused, stray = world
         for view in views:
             if view >= 0 and tables[self._table(self.controls.values[view >> 1])] != truth:
                 return False
         if records or slots or late or decided or at < len(self.scenario.script):
+            return True
+        if paused or stray is not None:
             return True
         return self.controls.values[number].stage != "open" or tables == (truth, truth)
 
@@ -111,7 +126,7 @@ class CutoverExplorer:
             if not place or slot != slots[place - 1]:
                 yield from self._worked(world, slot, slots[:place] + slots[place + 1 :])
         for place, number in enumerate(late):
-            after = (*world[:8], late[:place] + late[place + 1 :], world[9])
+            after = (*world[:8], late[:place] + late[place + 1 :], *world[9:])
             yield after
             record, call = self.lates.values[number]
             yield self._effect(after, record.direction, call)[0]
@@ -119,6 +134,12 @@ class CutoverExplorer:
     def _clients(self, world: World) -> Iterator[World]:
         """One of them reads the control item, lets its lease pass, or writes."""
         number, decided, views, _truth, tables, at, records, *rest = world
+        stray = world[11]
+        present: Control = self.controls.values[number]
+        for place, table in enumerate(world[10]):
+            if present.stage == "open" and self._table(present) != table:
+                landed = self._put(world, table, STALE)
+                yield (*landed[:10], world[10][:place] + world[10][place + 1 :], stray)
         bypassed = self.scenario.bypassed and at < len(self.scenario.script)
         if bypassed:
             value = self.scenario.script[at]
@@ -131,7 +152,15 @@ class CutoverExplorer:
             if view != 2 * number + 1:
                 now = -1 if view >= 0 else 2 * number + 1
                 yield (number, decided, with_more(others, now), *world[3:])
-            if view < 0 or at == len(self.scenario.script):
+            if view < 0:
+                continue
+            if self.scenario.pauses > len(world[10]) and not world[5]:
+                yield (
+                    *world[:10],
+                    (*world[10], self._table(self.controls.values[view >> 1])),
+                    stray,
+                )
+            if at == len(self.scenario.script):
                 continue
             control: Control = self.controls.values[view >> 1]
             if control.takes_writes and not bypassed:
@@ -154,7 +183,13 @@ class CutoverExplorer:
         control: Control = self.controls.values[number]
         turns, aborts, copies, crashes = world[9]
         if control.stage == "open":
-            if turns:
+            stray = world[11]
+            if stray is not None:
+                yield self._settled(world)
+            may_begin = not self.gate or stray is None
+            if self.examines and self._of_other(world):
+                may_begin = False
+            if turns and may_begin:
                 closed = self._once(self.closed, number)
                 yield self._swapped(world, closed, (turns - 1, aborts, copies, crashes))
             return
@@ -167,6 +202,20 @@ class CutoverExplorer:
         if aborts and self.may_abort(control):
             aborted = self._once(self.aborted, number)
             yield self._swapped(world, aborted, (turns, aborts - 1, copies, crashes))
+
+    def _of_other(self, world: World) -> bool:
+        """Whether records of the table that does not serve have not been examined."""
+        serving = self._table(self.controls.values[world[0]])
+        other = "reverse" if serving == 0 else "forward"
+        waiting = [self.records.values[it] for it in world[6]]
+        busy = [self.slots.values[it][0] for it in world[7]]
+        return any(record.direction == other for record in (*waiting, *busy))
+
+    def _settled(self, world: World) -> World:
+        """The straggler is overwritten with what the serving table says, as is accepted."""
+        serving = self._table(self.controls.values[world[0]])
+        after = self._put(world, 1 - serving, world[4][serving])
+        return (*after[:11], None)
 
     def number_of(self, control: Control) -> int:
         return self.controls(replace(control, revision=0, turns=0))
@@ -203,7 +252,7 @@ class CutoverExplorer:
     def _swapped(self, world: World, number: int, left: Any) -> World:
         """The control item is changed: nobody's view is the present one any more."""
         views = tuple(sorted(view & ~1 if view >= 0 else view for view in world[2]))
-        return (number, False, views, *world[3:9], left)
+        return (number, False, views, *world[3:9], left, *world[10:])
 
     def _delivered(self, world: World) -> Iterator[World]:
         records, slots = world[6], world[7]
@@ -221,7 +270,8 @@ class CutoverExplorer:
             turns, aborts, copies, crashes = world[9]
             if copies and not record.again and not record.copy:
                 again = with_more(left, self.records(replace(record, copy=True)))
-                yield (*world[:6], again, more, world[8], (turns, aborts, copies - 1, crashes))
+                fewer = (turns, aborts, copies - 1, crashes)
+                yield (*world[:6], again, more, world[8], fewer, *world[10:])
 
     def _worked(self, world: World, slot: int, others: Any) -> Iterator[World]:
         """A batch: its note is written; it reads the control item; it works, or ends."""
@@ -232,15 +282,15 @@ class CutoverExplorer:
         if world[9][3]:
             back = with_more(idle[6], self.records(replace(record, again=doing != "noting")))
             left = (*world[9][:3], world[9][3] - 1)
-            dead = (*idle[:6], back, others, world[8], left)
+            dead = (*idle[:6], back, others, world[8], left, *world[10:])
             if doing == "work" and call is not None and call.kind in (Kind.WRITE, Kind.REMOVE):
                 late = self.lates((replace(record, again=True), call))
-                dead = (*dead[:8], with_more(world[8], late), left)
+                dead = (*dead[:8], with_more(world[8], late), left, *world[10:])
             yield dead
         if doing in ("begun", "noting"):
             yield from self._looked(world, idle, record, doing, number)
         elif doing == "pass":
-            yield idle
+            yield from self._examined(idle, record)
         elif doing == "later":
             back = self.records(replace(record, again=record.again and self.keeps_note))
             yield (*idle[:6], with_more(idle[6], back), *idle[7:])
@@ -250,6 +300,20 @@ class CutoverExplorer:
             after, answer = self._effect(idle, record.direction, call)
             then = self._once(self.answered, number, answer)
             yield (*after[:7], with_more(others, self.slots((record, doing, then))), *after[8:])
+
+    def _examined(self, idle: World, record: Record) -> Iterator[World]:
+        """A batch of the table that does not serve: a straggler is told when the other worker has
+        come to the item."""
+        if not self.scenario.pauses:
+            yield idle
+            return
+        busy = [self.slots.values[it][0] for it in idle[7]]
+        others = [*(self.records.values[it] for it in idle[6]), *busy]
+        if any(one.direction != record.direction for one in others):
+            return
+        table = 0 if record.direction == "forward" else 1
+        differs = idle[4][0] != idle[4][1]
+        yield (*idle[:11], table if differs else idle[11])
 
     def call(self, number: int) -> Any:
         return self.protocol.call(self.works.values[number])

@@ -243,6 +243,18 @@ class ReadsThenNotes(CutoverExplorer):
     note_first = False
 
 
+class BeginsWithStragglers(CutoverExplorer):
+    """A change begins though a straggler is not settled."""
+
+    gate = False
+
+
+class ExaminesNothing(CutoverExplorer):
+    """A change begins though nobody has examined what was written to the other table."""
+
+    examines = False
+
+
 class ForgetsItsNote(CutoverExplorer):
     keeps_note = False
 
@@ -290,6 +302,7 @@ CHANGED = cutover.Scenario((1, 2))
 COPIED = replace(CHANGED, copies=1)
 KILLED = replace(COPIED, crashes=1, clients=1)
 CALLED_OFF = replace(CHANGED, turns=2, aborts=1)
+PAUSED = replace(CHANGED, turns=2, clients=1, pauses=1)
 BYPASSED = replace(CHANGED, clients=0, aborts=1, bypassed=True)
 
 
@@ -346,13 +359,15 @@ MUTANTS: dict[str, Wrong] = {
     "both directions": change(CHANGED, BothDirections),
     "a note forgotten at the fence": change(KILLED, explorer=ForgetsItsNote),
     "records dropped at the fence": change(BYPASSED, Drops),
+    "stragglers shut no gate": change(PAUSED, explorer=BeginsWithStragglers),
+    "stragglers are not looked for": change(PAUSED, explorer=ExaminesNothing),
     "an abort after the turn": change(CALLED_OFF, explorer=AbortsTheTurned),
 }
 
 RIGHT: dict[str, Wrong] = {
     **{str(n): worker(s) for n, s in enumerate((TWICE, CONTENDED, LEFT, SWEPT_TWICE))},
     **{str(n): worker(s) for n, s in enumerate((LATE, LEFT_LATE, BACK, FILLED, FILLED_LATE), 4)},
-    **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED), 9)},
+    **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED, PAUSED), 9)},
     **{str(n): worker(s) for n, s in enumerate((MOVED, MOVED_LATE, MOVED_ON, VISITED), 13)},
     "without repair": worker(replace(VISITED, repairs=False)),
     "a look elsewhere is harmless": copy(MOVED_ON, LooksElsewhere),

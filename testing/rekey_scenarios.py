@@ -124,6 +124,8 @@ def turned() -> Iterator[cutover.Scenario]:
             yield cutover.Scenario(script, turns=2, aborts=1, copies=1, clients=1)
             yield cutover.Scenario(script, turns=2, aborts=1, crashes=1, clients=1)
             yield cutover.Scenario(script, turns=2, aborts=2, bypassed=True, clients=1)
+            yield cutover.Scenario(script, turns=3, pauses=1, clients=1)
+            yield cutover.Scenario(script, turns=2, pauses=1, crashes=1, clients=1)
 
 
 FAMILIES = {family.__name__: family for family in (live, swept, filled, repaired, turned)}

@@ -42,9 +42,9 @@ class ChaosCopy:
         side = world.side(connection, finishes=True)
         claim = side.claim
 
-        def counted_claim(direction: Any, place: Key, owner: Key) -> Any:
+        def counted_claim(direction: Any, place: Key, owner: Key, **more: Any) -> Any:
             self.counts["claims of the copy"] += 1
-            return claim(direction, place, owner)
+            return claim(direction, place, owner, **more)
 
         side.claim = counted_claim  # type: ignore[method-assign]
         copier = Copier(
