@@ -6,11 +6,12 @@ destination at its place, as a value or None. `truth` is what the last write has
 
 A client is the read of the control item that it goes by (its *view*), or nothing. It may act by it
 at any moment, and as long as it is there; so a strong read is no step: in each world, the table
-that any view reads from must hold the truth. A client may also choose a table and be paused before it
-sends; its write is not acknowledged, and arrives when that table does not serve any more. It is a
-straggler: a batch that passes its record notes it, when the other worker has come to the item. Clients with the same view are alike, so views are
-sorted; so are batches. Leases are stated as order: who has to let them pass waits until nobody has
-a view of before. A decision to go on is one step, its swap another one.
+that any view reads from must hold the truth. A client may also choose a table and be paused before
+it sends; its write is not acknowledged, and arrives when that table does not serve any more. It is
+a straggler: a batch that passes its record notes it, when the other worker has come to the item.
+Clients with the same view are alike, so views are sorted; so are batches. Leases are stated as
+order: a change that must let them pass waits until there is no view of before. A decision to go on
+is one step, its swap another one.
 """
 
 from collections.abc import Callable, Iterator
@@ -302,8 +303,9 @@ class CutoverExplorer:
             yield (*after[:7], with_more(others, self.slots((record, doing, then))), *after[8:])
 
     def _examined(self, idle: World, record: Record) -> Iterator[World]:
-        """A batch of the table that does not serve: a straggler is told when the other worker has
-        come to the item."""
+        """End a batch of the table that does not serve, when the other worker has come to the item;
+        a difference is then a straggler.
+        """
         if not self.scenario.pauses:
             yield idle
             return

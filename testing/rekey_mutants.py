@@ -368,7 +368,7 @@ RIGHT: dict[str, Wrong] = {
     **{str(n): worker(s) for n, s in enumerate((TWICE, CONTENDED, LEFT, SWEPT_TWICE))},
     **{str(n): worker(s) for n, s in enumerate((LATE, LEFT_LATE, BACK, FILLED, FILLED_LATE), 4)},
     **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED, PAUSED), 9)},
-    **{str(n): worker(s) for n, s in enumerate((MOVED, MOVED_LATE, MOVED_ON, VISITED), 13)},
+    **{str(n): worker(s) for n, s in enumerate((MOVED, MOVED_LATE, MOVED_ON, VISITED), 14)},
     "without repair": worker(replace(VISITED, repairs=False)),
     "a look elsewhere is harmless": copy(MOVED_ON, LooksElsewhere),
     "a look elsewhere without repair is harmless": copy(
