@@ -6,6 +6,7 @@ from typing import Any
 
 from keyhop.dynamodb.tables import Table
 from keyhop.key_index.registry import ENTRY
+from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.store import Version
 from keyhop.streams.event_source import Follower
 
@@ -112,7 +113,7 @@ class Keeper:
     def watch(self) -> "Keeper":
         return self
 
-    def attach(self, table: Table) -> bool:
+    def attach(self, table: Table, sentinel: Sentinel) -> bool:
         def call(world: World) -> tuple[World, Any]:
             is_on = world.mapping is not None and world.mapping[2]
             if is_on and arn_of(world.mapping[0]) == table.stream:  # type: ignore[index]

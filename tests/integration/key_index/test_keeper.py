@@ -110,7 +110,7 @@ def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
     stream = Stream(dynamodb, table)
 
     def work(batch: list[dict[str, Any]]) -> BatchResult:
-        return keep(batch, collections_of(dynamodb, table, deadly))
+        return keep(batch, collections_of(dynamodb, table, deadly), withdraw=lambda: None)
 
     with ThreadPoolExecutor(4) as pool:
         writers = [
@@ -128,7 +128,7 @@ def kept(database: Database, table: str, stream: Stream) -> dict[str, Any]:
     """Deliver all that waits, and what comes of it; returns what that took."""
     collections = collections_of(database, table)
     while records := stream.new():
-        assert keep(records, collections).failed == ()
+        assert keep(records, collections, withdraw=lambda: None).failed == ()
     return usage_json(collections.usage)
 
 
@@ -185,7 +185,7 @@ def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(
     del records[2]["dynamodb"]["Keys"]["pk"]
     told: list[Exception] = []
     collections = collections_of(dynamodb, table_name)
-    done = keep(records, collections, told.append)
+    done = keep(records, collections, told.append, withdraw=lambda: None)
     assert done.failed == (poison,)
     assert [type(error) for error in told] == [KeyError]
     assert done.to_response() == {"batchItemFailures": [{"itemIdentifier": poison}]}
