@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from botocore.exceptions import ClientError
 from keyhop.dynamodb.tables import Table
 from keyhop.key_index.registry import ENTRY
 from keyhop.key_index.sentinel import Sentinel
@@ -13,6 +14,7 @@ from keyhop.streams.event_source import Follower
 from testing.life_cycle_world import (
     MOMENT,
     SENTINEL,
+    TABLE,
     Call,
     World,
     arn_of,
@@ -21,6 +23,9 @@ from testing.life_cycle_world import (
     mapped,
     streamed,
 )
+
+
+BATCH = "DDBStreamBatchInfo"
 
 
 class Pause(BaseException):
@@ -141,6 +146,36 @@ class Keeper:
     def followers(self, stream: str) -> tuple[Follower, ...]:
         found = self.calls.make(lambda world: (world, followers_of(world, stream)))
         return tuple(Follower(**one) for one in found)
+
+
+@dataclass
+class Queue:
+    """The keeper's failure queue, as the command calls it that works it off."""
+
+    calls: Calls
+
+    def receive_message(self, **_: Any) -> dict[str, Any]:
+        batch = {"streamArn": f"arn:x:table/{TABLE}/stream/1", "shardId": "s"}
+        body = {**batch, "startSequenceNumber": "1", "endSequenceNumber": "1"}
+        return {
+            "Messages": [
+                {"MessageId": name, "ReceiptHandle": name, "Body": json.dumps({BATCH: body})}
+                for name in self.calls.make(lambda world: (world, sorted(world.letters)))
+            ]
+        }
+
+    def delete_message(self, ReceiptHandle: str, **_: Any) -> None:  # noqa: N803
+        def call(world: World) -> tuple[World, Any]:
+            return replace(world, letters=world.letters - {ReceiptHandle}), None
+
+        self.calls.make(call)
+
+
+class ForgetfulStream:
+    """A stream that has forgotten all records that a message points to."""
+
+    def get_shard_iterator(self, **_: Any) -> None:
+        raise ClientError({"Error": {"Code": "TrimmedDataAccessException"}}, "GetShardIterator")
 
 
 class Journal:
