@@ -10,6 +10,8 @@ from typing import Any
 
 import boto3
 import pytest
+from keyhop.key_index.sentinel import LEAST_SORT_KEY
+from keyhop.streams.event_source import SETTINGS, modified_at
 
 from local.stream_bridge import StreamBridge
 from testing.databases import Database

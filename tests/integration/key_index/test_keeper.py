@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.dynamodb.transport import Client
+from keyhop.errors import IndexBusy
 from keyhop.key_index.collections import usage_json
 from keyhop.key_index.keeper import keep
-from keyhop.key_index.sentinel import LEAST_SORT_KEY
+from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER
 from keyhop.streams.partition_worker import BatchResult
 
 from testing.databases import Database, partition_value
@@ -169,6 +170,66 @@ def test_an_item_of_the_user_in_the_sentinels_place_is_left_alone(
     dynamodb.client.put_item(TableName=table_name, Item={"pk": {"S": "one"}, "sk": {"S": "z"}})
     assert kept(dynamodb, table_name, stream)["occupied"] == 1
     assert mine in list(scanned(dynamodb, table_name))
+
+
+ONE = {"pk": {"S": "one"}}
+SENTINEL_KEY = {**ONE, "sk": LEAST_SORT_KEY["S"]}
+
+
+def put_over_the_sentinel(database: Database, table: str) -> None:
+    database.client.put_item(TableName=table, Item=SENTINEL_KEY | {"x": {"S": "mine"}})
+
+
+def remove_the_marker(database: Database, table: str) -> None:
+    database.client.update_item(
+        TableName=table, Key=SENTINEL_KEY, UpdateExpression=f"REMOVE {MARKER}"
+    )
+
+
+@pytest.mark.parametrize("others", [0, 1, 3])
+@pytest.mark.parametrize("intrude", [put_over_the_sentinel, remove_the_marker])
+def test_the_keeper_withdraws_trust_when_an_item_replaces_a_sentinel(
+    dynamodb: Database, table_name: str, intrude: Callable[[Database, str], None], others: int
+) -> None:
+    dynamodb.create(table_name, **STREAM)
+    stream = Stream(dynamodb, table_name)
+    dynamodb.client.put_item(
+        TableName=table_name, Item=collections_of(dynamodb, table_name).sentinel.item_of(ONE)
+    )
+    for number in range(others):
+        item = {**ONE, "sk": {"S": f"{' ' if number < 2 else ''}{number}"}}
+        dynamodb.client.put_item(TableName=table_name, Item=item)
+    stream.new()
+    intrude(dynamodb, table_name)
+    (record,) = stream.new()
+    assert record["eventName"] == "MODIFY"
+    withdrawn: list[bool] = []
+    collections = collections_of(dynamodb, table_name)
+    done = keep([record], collections, withdraw=lambda: withdrawn.append(True))
+    assert (done.failed, withdrawn) == ((), [True])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_records_fail_if_trust_cannot_be_withdrawn(
+    dynamodb: Database, table_name: str, count: int
+) -> None:
+    """Also where inserts of several occupied collections are looked at together."""
+    dynamodb.create(table_name, **STREAM)
+    stream = Stream(dynamodb, table_name)
+    keys = [{"pk": {"S": f"k{number}"}} for number in range(count)]
+    for key in keys:
+        dynamodb.client.put_item(TableName=table_name, Item=key | {"sk": LEAST_SORT_KEY["S"]})
+    stream.new()
+    for key in keys:
+        dynamodb.client.put_item(TableName=table_name, Item=key | {"sk": {"S": "a"}})
+
+    def withdraw() -> None:
+        raise IndexBusy("others change the entry all the time")
+
+    records = stream.new()
+    done = keep(records, collections_of(dynamodb, table_name), withdraw=withdraw)
+    assert set(done.failed) == {record["dynamodb"]["SequenceNumber"] for record in records}
+    assert len(done.failed) == count
 
 
 def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(
