@@ -51,7 +51,7 @@ class World:
 
     @property
     def is_right(self) -> bool:
-        """Tell whether a sentinel is where an item is, or the index is not trusted if it cannot be."""
+        """Tell whether a sentinel is where an item is; if it cannot be, nobody trusts the index."""
         if self.occupied:
             return not self.trusted
         return self.sentinel == bool(self.items)

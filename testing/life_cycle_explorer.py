@@ -1,9 +1,9 @@
 """Every interleaving of builds, audits, removals, users, the keeper, a deploy and a crash.
 
-The code that is explored is `LifeCycle` itself, `DeadLetters`, `Registry` and `why_not`. A world is a value: the table, its
-stream, the keeper's mapping, the registry's entry, and how far each actor is. An actor's step is
-run anew for each call that it makes: with the answers that it has had so far, up to its next call,
-which is made on the world; so an actor between two calls is the answers that it has had.
+The code that is explored is `LifeCycle` itself, `DeadLetters`, `Registry` and `why_not`. A world is
+a value: the table, its stream, the keeper's mapping, the registry's entry, and how far each actor
+is. An actor's step is run anew for each call that it makes: with the answers that it has had so
+far, up to its next call, which is made on the world; so an actor between two calls is the answers that it has had.
 
 Time is not in it. What rests on time is stated as order: a wait for what others may still be doing
 ends when they do not any more.
@@ -27,7 +27,6 @@ from keyhop.streams.event_source import Follower
 from keyhop.streams.partition_worker import BatchResult
 
 from infra.followers import FAILURE_DAYS
-
 from testing.life_cycle_fakes import (
     Calls,
     Client,
@@ -65,7 +64,8 @@ class Rules:
 
     why_not: of belief. fences: walkers see whether the lease is theirs. waits: for what a dead
     holder, or the keeper, may still be doing. checks_again: a reader, at its end. life_cycle: the
-    class that is explored. withdraws: who discards a message withdraws trust before. steps: what is known of them already.
+    class that is explored. withdraws: who discards a message withdraws trust before. steps: what is
+    known of them already.
     """
 
     withdraws: bool = True

@@ -24,7 +24,6 @@ from testing.life_cycle_world import (
     streamed,
 )
 
-
 BATCH = "DDBStreamBatchInfo"
 
 

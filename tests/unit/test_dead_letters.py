@@ -17,7 +17,11 @@ BATCH = {
     "startSequenceNumber": "1",
     "endSequenceNumber": "2",
 }
-MESSAGE = {"MessageId": "m", "ReceiptHandle": "r", "Body": json.dumps({"DDBStreamBatchInfo": BATCH})}
+MESSAGE = {
+    "MessageId": "m",
+    "ReceiptHandle": "r",
+    "Body": json.dumps({"DDBStreamBatchInfo": BATCH}),
+}
 
 
 @dataclass
