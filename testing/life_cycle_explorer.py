@@ -3,7 +3,8 @@
 The code that is explored is `LifeCycle` itself, `DeadLetters`, `Registry` and `why_not`. A world is
 a value: the table, its stream, the keeper's mapping, the registry's entry, and how far each actor
 is. An actor's step is run anew for each call that it makes: with the answers that it has had so
-far, up to its next call, which is made on the world; so an actor between two calls is the answers that it has had.
+far, up to its next call, which is made on the world; so an actor between two calls is the answers
+that it has had.
 
 Time is not in it. What rests on time is stated as order: a wait for what others may still be doing
 ends when they do not any more.
