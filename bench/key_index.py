@@ -176,7 +176,9 @@ class Alone:
         while records := self._stream.new():
             began = time.monotonic()
             for at in range(0, len(records), batch):
-                assert not keep(records[at : at + batch], self.collections).failed
+                assert not keep(
+                    records[at : at + batch], self.collections, withdraw=lambda: None
+                ).failed
             done.seconds += time.monotonic() - began
         done.usage = self.collections.usage.take()
         return done

@@ -156,6 +156,13 @@ class KeyIndex(Construct):
         allow_writing_sentinels(function, self._tables)
         allow_following(function, self._tables)
         allow_reading_registry(function, self.bucket)  # where the sentinels are
+        allow(
+            function,
+            "WithdrawTheTrustInAKeyIndex",
+            "s3:PutObject",
+            self.bucket.arn_for_objects(KEY_INDEXES),
+            wildcard=IDS_OF_RUNS,
+        )
         allow_giving_up(function, self.failures)
         return function
 

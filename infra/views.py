@@ -83,8 +83,17 @@ def of_key_indexes(watch: Monitoring, key_index: KeyIndexes) -> None:
         1,
         "KeepIndex gave up on records of a stream, so a key index may be untrue. Run "
         f"`keyhop index reconcile TABLE --queue {queue.queue_url}` within 24 hours, while the "
-        "stream still has the records. After that start AuditKeyIndex, which finds what they would "
-        "have told, and run it with --discard-old.",
+        "stream still has the records. After that give it --discard-old and --stack too, which "
+        "deletes the messages, and then start AuditKeyIndex, which finds what they would have "
+        "told. Until it has finished, method auto does not read the index.",
+    )
+    watch.alarm(
+        "KeyIndexOccupied",
+        watch.ours("PlacesOccupied", period=FIVE_MINUTES),
+        1,
+        "KeepIndex met an item of yours in the place of a sentinel, so its collection is not in "
+        "the key index, and method auto does not read the index any more. Start AuditKeyIndex, "
+        "whose report names the collections; move or delete these items, and audit again.",
     )
     watch.alarm(
         "KeeperBehind",

@@ -93,7 +93,7 @@ class StreamBridge:
 
         Returns how many records were read or left.
         """
-        wanted = _event_names(mapping)
+        wanted = _patterns(mapping)
         for shard in self._shards(mapping["EventSourceArn"]):
             place = mapping["UUID"], shard
             waiting = self._left.pop(place, None) or self._batches(mapping, shard, wanted)
@@ -108,7 +108,7 @@ class StreamBridge:
         return 0
 
     def _batches(
-        self, mapping: Mapping[str, Any], shard: str, wanted: set[str]
+        self, mapping: Mapping[str, Any], shard: str, wanted: list[Mapping[str, Any]]
     ) -> list[list[Record]] | None:
         """The next page of a shard; None if there is none."""
         page = self._page(mapping, shard)
@@ -117,8 +117,9 @@ class StreamBridge:
         self._last_read[mapping["UUID"], shard] = page[-1]["dynamodb"]["SequenceNumber"]
         self.counts["read"] += len(page)
         size = mapping["BatchSize"]
-        passed = [one for one in page if not wanted or one["eventName"] in wanted]
-        waiting = self.disturb([_event(one, mapping["EventSourceArn"]) for one in passed])
+        events = [_event(one, mapping["EventSourceArn"]) for one in page]
+        passed = [one for one in events if not wanted or any(_matches(p, one) for p in wanted)]
+        waiting = self.disturb(passed)
         return [waiting[at : at + size] for at in range(0, len(waiting), size)]
 
     def _shards(self, stream: str) -> list[str]:
@@ -168,13 +169,21 @@ def _event(record: Record, stream: str) -> Record:
     return event
 
 
-def _event_names(mapping: Mapping[str, Any]) -> set[str]:
-    """Those that the mapping's filter lets through; none: all."""
+def _patterns(mapping: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the patterns of the mapping's filter; none of them means that all records pass."""
     filters = (mapping.get("FilterCriteria") or {}).get("Filters") or ()
-    patterns = [json.loads(one["Pattern"]) for one in filters]
-    if any(set(pattern) != {"eventName"} for pattern in patterns):
-        raise NotImplementedError(f"The bridge filters by eventName only, not by {patterns}.")
-    return {name for pattern in patterns for name in pattern["eventName"]}
+    return [json.loads(one["Pattern"]) for one in filters]
+
+
+def _matches(pattern: Any, value: Any) -> bool:
+    """Tell whether a record passes a pattern; only lists of equal texts are supported."""
+    if isinstance(pattern, Mapping):
+        return isinstance(value, Mapping) and all(
+            _matches(part, value.get(name)) for name, part in pattern.items()
+        )
+    if not all(isinstance(one, str) for one in pattern):
+        raise NotImplementedError(f"The bridge filters by equal texts only, not by {pattern}.")
+    return value in pattern
 
 
 def _count_done(

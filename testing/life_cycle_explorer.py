@@ -1,9 +1,10 @@
 """Every interleaving of builds, audits, removals, users, the keeper, a deploy and a crash.
 
-The code that is explored is `LifeCycle` itself and `why_not`. A world is a value: the table, its
-stream, the keeper's mapping, the registry's entry, and how far each actor is. An actor's step is
-run anew for each call that it makes: with the answers that it has had so far, up to its next call,
-which is made on the world; so an actor between two calls is the answers that it has had.
+The code that is explored is `LifeCycle` itself, `DeadLetters`, `Registry` and `why_not`. A world is
+a value: the table, its stream, the keeper's mapping, the registry's entry, and how far each actor
+is. An actor's step is run anew for each call that it makes: with the answers that it has had so
+far, up to its next call, which is made on the world; so an actor between two calls is the answers
+that it has had.
 
 Time is not in it. What rests on time is stated as order: a wait for what others may still be doing
 ends when they do not any more.
@@ -12,17 +13,31 @@ ends when they do not any more.
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import KeyhopError
 from keyhop.key_index.belief import Evidence, why_not
 from keyhop.key_index.life_cycle import LifeCycle
-from keyhop.key_index.registry import Lease, Registry
+from keyhop.key_index.registry import DISCARDED, Lease, Registry
 from keyhop.key_index.request import Order
+from keyhop.streams.dead_letters import DeadLetters
 from keyhop.streams.event_source import Follower
+from keyhop.streams.partition_worker import BatchResult
 
-from testing.life_cycle_fakes import Calls, Client, Journal, Keeper, Pause, Store
+from infra.followers import FAILURE_DAYS
+from testing.life_cycle_fakes import (
+    Calls,
+    Client,
+    ForgetfulStream,
+    Journal,
+    Keeper,
+    Pause,
+    Queue,
+    Store,
+)
 from testing.life_cycle_world import (
     BEFORE,
     COLLECTIONS,
@@ -50,9 +65,11 @@ class Rules:
 
     why_not: of belief. fences: walkers see whether the lease is theirs. waits: for what a dead
     holder, or the keeper, may still be doing. checks_again: a reader, at its end. life_cycle: the
-    class that is explored. steps: what is known of them already.
+    class that is explored. withdraws: who discards a message withdraws trust before. steps: what is
+    known of them already.
     """
 
+    withdraws: bool = True
     life_cycle: type[LifeCycle] = LifeCycle
     why_not: Callable[[Evidence], str | None] = lambda seen: why_not(seen, NOW)
     fences: bool = True
@@ -127,11 +144,19 @@ class Rules:
         known = (actor.name, actor.action, actor.step, actor.state, actor.answers)
         if known not in self.steps:
             try:
-                life_cycle = self._life_cycle(Calls(actor.answers), actor)
-                self.steps[known] = life_cycle.step(actor.step, json.loads(actor.state))
+                self.steps[known] = self._step(Calls(actor.answers), actor)
             except (Pause, KeyhopError) as outcome:
                 self.steps[known] = outcome
         return self.steps[known]
+
+    def _step(self, calls: Calls, actor: Actor) -> dict[str, Any]:
+        if actor.action != "discard":
+            return self._life_cycle(calls, actor).step(actor.step, json.loads(actor.state))
+        registry = Registry(Store(calls), IDENTITY, lambda: MOMENT)  # type: ignore[arg-type]
+        letters = DeadLetters(Queue(calls), ForgetfulStream(), "queue", TABLE)
+        withdraw = partial(registry.withdraw, DISCARDED) if self.withdraws else lambda: None
+        letters.work(lambda records, on_failure: BatchResult(0, 0, ()), withdraw)
+        return {"next": "end", "result": {}}
 
     def _life_cycle(self, calls: Calls, actor: Actor) -> LifeCycle:
         def is_alive(lease: Lease, age: float) -> bool:
@@ -242,6 +267,12 @@ class Rules:
             return replace(world, mapping=mapping, changes=changes, records=frozenset())
         if what == "forget":
             return replace(world, records=frozenset())
+        if what == "give up" and name[0] in world.records:
+            # The keeper failed again and again, and a day later the stream forgets the record.
+            left = world.records - set(name)
+            return replace(world, records=left, letters=world.letters | set(name))
+        if what == "expire":
+            return replace(world, letters=frozenset(), days=FAILURE_DAYS)
         if what == "attach" and world.stream:
             return mapped(world, True)
         if what == "stream":
@@ -261,15 +292,19 @@ class Rules:
     def evidence(self, world: World) -> Evidence:
         """What a reader sees, all at one moment."""
         stream = arn_of(world.stream) if world.stream else None
+        entry = world.registry_entry()
+        if entry.audit is not None:
+            began = datetime.fromisoformat(entry.audit["began"]) - timedelta(days=world.days)
+            entry = replace(entry, audit={**entry.audit, "began": began.isoformat()})
         return Evidence(
             "ACTIVE" if world.index else None,
-            world.registry_entry(),
+            entry,
             SENTINEL.to_json(),
             world.listed,
             stream,
             tuple(Follower(**one) for one in followers_of(world, stream)),
             0.0,
-            0,
+            len(world.letters),
         )
 
     def _read(self, world: World, reader: Reader) -> World:
@@ -280,7 +315,7 @@ class Rules:
             # What nobody has looked at yet may be listed or not.
             waiting = world.records | {name for name, _ in world.busy}
             sure = world.items - waiting
-            reader = replace(reader, begun=seen.entry.begun, sure=sure)
+            reader = replace(reader, begun=seen.entry.epoch, sure=sure)
         elif reader.left:
             name, *rest = reader.left
             found = reader.found | ({name} & world.sentinels if world.index else frozenset())
@@ -288,7 +323,7 @@ class Rules:
         else:
             seen = self.evidence(world)
             doubts = self.checks_again and self.why_not(seen) is not None
-            differs = self.compares_begun and seen.entry.begun != reader.begun
+            differs = self.compares_begun and seen.entry.epoch != reader.begun
             reader = replace(reader, over=True)
             if not doubts and not differs:
                 lacking = (reader.sure & world.items) - reader.found

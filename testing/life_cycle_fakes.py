@@ -4,14 +4,17 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from botocore.exceptions import ClientError
 from keyhop.dynamodb.tables import Table
 from keyhop.key_index.registry import ENTRY
+from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.store import Version
 from keyhop.streams.event_source import Follower
 
 from testing.life_cycle_world import (
     MOMENT,
     SENTINEL,
+    TABLE,
     Call,
     World,
     arn_of,
@@ -20,6 +23,8 @@ from testing.life_cycle_world import (
     mapped,
     streamed,
 )
+
+BATCH = "DDBStreamBatchInfo"
 
 
 class Pause(BaseException):
@@ -112,7 +117,7 @@ class Keeper:
     def watch(self) -> "Keeper":
         return self
 
-    def attach(self, table: Table) -> bool:
+    def attach(self, table: Table, sentinel: Sentinel) -> bool:
         def call(world: World) -> tuple[World, Any]:
             is_on = world.mapping is not None and world.mapping[2]
             if is_on and arn_of(world.mapping[0]) == table.stream:  # type: ignore[index]
@@ -140,6 +145,36 @@ class Keeper:
     def followers(self, stream: str) -> tuple[Follower, ...]:
         found = self.calls.make(lambda world: (world, followers_of(world, stream)))
         return tuple(Follower(**one) for one in found)
+
+
+@dataclass
+class Queue:
+    """The keeper's failure queue, as the command calls it that works it off."""
+
+    calls: Calls
+
+    def receive_message(self, **_: Any) -> dict[str, Any]:
+        batch = {"streamArn": f"arn:x:table/{TABLE}/stream/1", "shardId": "s"}
+        body = {**batch, "startSequenceNumber": "1", "endSequenceNumber": "1"}
+        return {
+            "Messages": [
+                {"MessageId": name, "ReceiptHandle": name, "Body": json.dumps({BATCH: body})}
+                for name in self.calls.make(lambda world: (world, sorted(world.letters)))
+            ]
+        }
+
+    def delete_message(self, ReceiptHandle: str, **_: Any) -> None:  # noqa: N803
+        def call(world: World) -> tuple[World, Any]:
+            return replace(world, letters=world.letters - {ReceiptHandle}), None
+
+        self.calls.make(call)
+
+
+class ForgetfulStream:
+    """A stream that has forgotten all records that a message points to."""
+
+    def get_shard_iterator(self, **_: Any) -> None:
+        raise ClientError({"Error": {"Code": "TrimmedDataAccessException"}}, "GetShardIterator")
 
 
 class Journal:

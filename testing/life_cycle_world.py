@@ -61,7 +61,9 @@ class World:
     """records: collections that the stream tells of. busy: those that the keeper has looked at and
     will act upon. late: writes of a walker that was let pass, as (actor, call, collection). users:
     writes that will yet be made. crashes, redrives: how many executions may yet be stopped, and
-    go on after that. mapping: the stream it is on, and how often it was changed.
+    go on after that. mapping: the stream it is on, and how often it was changed. letters:
+    collections whose records the keeper gave up and the stream has forgotten, each with a message
+    in the failure queue. days: how long ago all that was noted is by now.
     """
 
     actors: tuple[Actor, ...]
@@ -80,6 +82,8 @@ class World:
     redrives: int = 0
     changes: int = 0
     reader: Reader | None = None
+    letters: frozenset[str] = frozenset()
+    days: int = 0
 
     @property
     def is_quiet(self) -> bool:

@@ -18,6 +18,7 @@ from keyhop.jobs.request import allowed, table_name
 from keyhop.key_index.collections import Collections, usage_json
 from keyhop.key_index.deployment import KeyIndexes
 from keyhop.key_index.keeper import keep
+from keyhop.key_index.registry import OCCUPIED
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.streams.partition_worker import THREADS
 
@@ -39,7 +40,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the records of one stream to those that must come again."""
     records = event["Records"]
     remaining = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
-    table, connection, sentinel, item_bytes = _keeper_of(records[0]["eventSourceARN"])
+    stream = records[0]["eventSourceARN"]
+    table, connection, sentinel, item_bytes = _keeper_of(stream)
     collections = Collections(
         connection,
         table,
@@ -52,6 +54,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         records,
         collections,
         lambda error: logger.error("not reconciled", cause=type(error).__name__, table=table),
+        withdraw=lambda: _withdraw(stream),
     )
     usage = collections.usage
     report(
@@ -61,6 +64,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         SentinelsDeleted=usage.counters["deleted"],
         RecordsFailed=len(result.failed),
     )
+    report(table, of_all=True, PlacesOccupied=usage.counters["occupied"])
     report_throttles(table, usage.throttles)
     logger.info(
         "kept",
@@ -77,6 +81,12 @@ def _keeper_of(stream: str) -> tuple[str, Connection, Sentinel, float | None]:
     table, connection, _ = _table_of(stream)
     sentinel = _sentinel(stream, int(time.time() // PLACE_SECONDS))
     return table.name, connection, sentinel, table.source().mean_item_bytes
+
+
+def _withdraw(stream: str) -> None:
+    """Record that the key index of the stream's table lacks a collection."""
+    table, _, indexes = _table_of(stream)
+    indexes.registry(table).withdraw(OCCUPIED)
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,7 @@ from tests.infra.template import (
 
 ADDED = {
     *("Keyhop-KeyIndexDrift", "Keyhop-KeyIndexFailures", "Keyhop-KeeperBehind"),
+    "Keyhop-KeyIndexOccupied",
     *(f"Keyhop-Failed{name}" for name in KEY_INDEX_MACHINES),
 }
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import boto3
 import pytest
+from keyhop.key_index.sentinel import LEAST_SORT_KEY
+from keyhop.streams.event_source import SETTINGS, modified_at
 
 from local.stream_bridge import StreamBridge
 from testing.databases import Database
@@ -187,10 +189,28 @@ def test_the_filter_and_what_a_record_looks_like(dynamodb: Database, table_name:
     assert change["ApproximateCreationDateTime"] > 1_600_000_000
 
 
-def test_another_filter_than_by_event_name_is_refused(dynamodb: Database, table_name: str) -> None:
-    pattern = json.dumps({"eventName": ["INSERT"], "dynamodb": {"Keys": {}}})
+@pytest.mark.parametrize("type_", ["S", "N", "B"])
+def test_the_keepers_filter_lets_changes_in_the_sentinels_place_pass_and_no_others(
+    dynamodb: Database, table_name: str, type_: str
+) -> None:
+    place = LEAST_SORT_KEY[type_]
+    elsewhere = {"S": {"S": "a"}, "N": {"N": "1"}, "B": {"B": b"a"}}[type_]
+    patterns = [*SETTINGS["FilterCriteria"]["Filters"], {"Pattern": modified_at("sk", place)}]
+    followed = Followed(dynamodb, table_name, type_, FilterCriteria={"Filters": patterns})
+    for sort_key in (place, elsewhere):
+        for at in range(3):
+            item = {"pk": {"S": "k"}, "sk": sort_key, "n": {"N": str(at)}}
+            dynamodb.client.put_item(TableName=table_name, Item=item)
+    followed.bridge().deliver_all(SECONDS)
+    events = [record["eventName"] for batch in followed.functions.batches for record in batch]
+    assert events == ["INSERT", "MODIFY", "MODIFY", "INSERT"]
+
+
+def test_a_filter_by_more_than_equal_texts_is_refused(dynamodb: Database, table_name: str) -> None:
+    pattern = json.dumps({"eventName": [{"prefix": "IN"}]})
     followed = Followed(dynamodb, table_name, FilterCriteria={"Filters": [{"Pattern": pattern}]})
-    with pytest.raises(NotImplementedError, match="eventName only"):
+    followed.put("a")
+    with pytest.raises(NotImplementedError, match="equal texts only"):
         followed.bridge().look()
 
 

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import BrokenPromise, IndexBusy, NotPermitted
-from keyhop.key_index.belief import Evidence, choose_source, kept_by, why_not
+from keyhop.key_index.belief import AUDIT_COUNTS_DAYS, Evidence, choose_source, kept_by, why_not
 from keyhop.key_index.lease import (
     COMMAND_IS_DEAD_SECONDS,
     Fence,
@@ -27,12 +27,16 @@ from keyhop.storage.store import Memory, Store
 from keyhop.streams.event_source import Follower
 from moto import mock_aws
 
+from infra.followers import FAILURE_DAYS
+
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STREAM = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/2026-11-01"
 PLACE = {"partition": {"name": "pk", "type": "S"}, "place": {"sk": {"S": "!keyhop"}}}
 KEEPER = Follower("m1", "Keyhop-KeepIndex", "Enabled", "2026-11-01", "", "arn:queue")
 AUDIT = {
+    "began": (NOW - timedelta(days=1)).isoformat(),
     "ended": (NOW - timedelta(days=1)).isoformat(),
+    "withdrawals": 0,
     "drift": 0,
     "keeper": True,
     "stream": STREAM,
@@ -73,7 +77,15 @@ def test_an_index_is_believed_on_all_the_evidence() -> None:
         (replace(KEPT, sentinel={**PLACE, "place": {"sk": {"S": "#"}}}), "another sort key"),
         (with_audit(keeper=False), "no keeper followed the table at its last audit"),
         (with_audit(drift=2), "found drift"),
-        (with_audit(ended=(NOW - timedelta(days=31)).isoformat()), "more than 30 days old"),
+        (
+            with_audit(began=(NOW - timedelta(days=13, hours=1)).isoformat()),
+            "more than 13 days old",
+        ),
+        (with_entry(withdrawals=1), "trust in it was withdrawn"),
+        (
+            with_entry(withdrawals=1, withdrawn={"when": "today", "why": "a message was deleted"}),
+            "withdrawn at today, and no audit began since: a message was deleted",
+        ),
         (replace(KEPT, stream=None), "stream is off"),
         (replace(KEPT, stream=f"{STREAM}x"), "another stream"),
         (with_audit(stream=None), "another stream"),
@@ -120,7 +132,7 @@ def test_auto_says_what_the_audit_has_found(found: dict[str, Any], words: str) -
             {**index, "KeySchema": [*key, {"AttributeName": MARKER, "KeyType": "RANGE"}]}
         ],
     }
-    today = with_audit(ended=datetime.now(UTC).isoformat(), **found)
+    today = with_audit(began=datetime.now(UTC).isoformat(), **found)
     belief = choose_source(Table("Orders", described), "auto", False, lambda: today)
     assert belief.source is not None
     assert words in belief.why
@@ -185,6 +197,58 @@ def test_a_lease_is_one_holders_until_it_is_given_back(registry: Registry) -> No
     assert second is not None
     assert (second.holder, second.inherited) == ("arn:two", False)
     assert registry.entry().emptied
+
+
+def audited_entry(registry: Registry, holder: str) -> Entry:
+    """The entry after an audit that has found nothing wrong."""
+    lease = registry.take(holder, "audit", alive).lease
+    assert lease is not None
+    audit = {**AUDIT, "began": lease.since, "withdrawals": lease.withdrawals}
+    return registry.change(holder, audit=audit, lease=None)
+
+
+def test_a_withdrawal_lasts_until_an_audit_that_began_later_has_finished(
+    registry: Registry,
+) -> None:
+    assert not audited_entry(registry, "arn:one").is_withdrawn
+    registry.withdraw("a reason")
+    assert registry.entry().is_withdrawn
+    assert not audited_entry(registry, "arn:two").is_withdrawn
+
+
+def test_an_audit_that_began_before_a_withdrawal_does_not_count(registry: Registry) -> None:
+    lease = registry.take("arn:one", "audit", alive).lease
+    assert lease is not None
+    registry.withdraw("a reason")
+    audit = {**AUDIT, "withdrawals": lease.withdrawals}
+    assert registry.change("arn:one", audit=audit, lease=None).is_withdrawn
+
+
+def test_a_withdrawal_that_changes_nothing_writes_nothing(registry: Registry) -> None:
+    """A collection with an occupied place may be written to a thousand times a second."""
+    registry.withdraw("a reason")
+    assert registry.store.read(ENTRY) is None, "nothing was trusted"
+    audited_entry(registry, "arn:one")
+    registry.withdraw("a reason")
+    changes = registry.entry().changes
+    registry.withdraw("a reason")
+    assert registry.entry().changes == changes
+    registry.take("arn:two", "audit", alive)
+    registry.withdraw("a reason")
+    registry.withdraw("a reason")
+    assert registry.entry().changes == changes + 2, "the lease, and one withdrawal"
+
+
+def test_a_reader_that_began_before_a_withdrawal_does_not_take_a_later_audit_for_its_own(
+    registry: Registry,
+) -> None:
+    epoch = audited_entry(registry, "arn:one").epoch
+    registry.withdraw("a reason")
+    assert audited_entry(registry, "arn:two").epoch != epoch
+
+
+def test_an_audit_counts_for_less_time_than_the_failure_queue_keeps_a_message() -> None:
+    assert AUDIT_COUNTS_DAYS < FAILURE_DAYS
 
 
 def test_a_dead_holders_lease_is_inherited_and_lost_to_it(registry: Registry) -> None:

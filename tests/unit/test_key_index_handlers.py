@@ -46,7 +46,7 @@ def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
         assert stream == STREAM
         return "Orders", Connection(None), Sentinel.of(SPACE), 100.0  # type: ignore[arg-type]
 
-    def keep(records: Any, collections: Any, on_failure: Any) -> BatchResult:
+    def keep(records: Any, collections: Any, on_failure: Any, withdraw: Any) -> BatchResult:
         collections.usage.count(put=2)
         for _ in range(3):
             collections.usage.count_throttle(("TableWriteAccountLimitExceeded",))

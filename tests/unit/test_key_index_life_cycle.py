@@ -6,10 +6,11 @@ is at work, and whatever is stopped.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from keyhop.key_index.belief import Evidence, why_not
+from keyhop.key_index.belief import AUDIT_COUNTS_DAYS, Evidence, why_not
 from keyhop.key_index.life_cycle import LifeCycle
 
 from testing.life_cycle_explorer import Rules
@@ -114,6 +115,37 @@ def test_a_deploy_while_two_are_at_work_of_whom_one_may_be_stopped(
     assert Rules().explore(scene(*actions, users=(("unlist",),), crashes=1)) > 10_000
 
 
+GIVEN_UP = (INSERT, ("give up", "b"))
+
+
+@pytest.mark.parametrize(
+    ("actions", "users"),
+    [
+        (("discard",), GIVEN_UP),
+        (("discard", "audit"), GIVEN_UP),
+        ((), (*GIVEN_UP, ("expire",))),
+        pytest.param(("discard", "discard", "audit"), GIVEN_UP, marks=pytest.mark.prove),
+    ],
+)
+def test_records_that_are_lost_after_the_keeper_gave_them_up(
+    actions: tuple[str, ...], users: tuple[Operation, ...]
+) -> None:
+    """A message is deleted unprocessed, or the queue deletes it after its retention."""
+    assert Rules().explore(scene(*actions, users=users, crashes=1)) > 20
+
+
+class CountsWithdrawalsAtItsEnd(LifeCycle):
+    """An audit takes itself for one that began after whatever happened before it ended."""
+
+    def _evidence_of_audit(self) -> dict[str, Any]:
+        now = self.registry.entry().withdrawals
+        return {**super()._evidence_of_audit(), "withdrawals": now}
+
+
+def _counting_an_audit_for_30_days(seen: Evidence) -> str | None:
+    return why_not(seen, NOW - timedelta(days=30 - AUDIT_COUNTS_DAYS))
+
+
 class NotesBelatedly(LifeCycle):
     """A removal does not void the audit before it begins."""
 
@@ -204,6 +236,21 @@ def _ignoring_kept_by(seen: Evidence) -> str | None:
             scene("remove", "audit", users=(), crashes=1),
             id="a reader does not ask what happened meanwhile",
             marks=pytest.mark.prove,
+        ),
+        pytest.param(
+            Rules(withdraws=False),
+            scene("discard", users=GIVEN_UP),
+            id="a message is discarded without a withdrawal",
+        ),
+        pytest.param(
+            Rules(life_cycle=CountsWithdrawalsAtItsEnd),
+            scene("audit", "discard", users=GIVEN_UP),
+            id="an audit that began before a withdrawal counts",
+        ),
+        pytest.param(
+            Rules(why_not=_counting_an_audit_for_30_days),
+            scene(users=(*GIVEN_UP, ("expire",))),
+            id="an audit counts for 30 days",
         ),
         pytest.param(
             Rules(why_not=_ignoring_kept_by),

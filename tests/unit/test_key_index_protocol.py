@@ -9,6 +9,8 @@ from testing.key_index_explorer import WALKED, Rules, World
 from testing.marks import prove
 
 PROTOCOL = Rules()
+NOBODY_WITHDRAWS = Rules(withdraws=False)
+CHANGES_ARE_FILTERED_OUT = Rules(passes_changes=False)
 NOBODY_LOOKS_AFTER_A_PUT = Rules(own_inserts=False)
 NOBODY_LOOKS_AFTER_A_DELETE = Rules(own_deletes=False)
 THE_KEEPER_ITSELF_LOOKS = Rules(own_inserts=False, own_deletes=False, looks_again=True)
@@ -47,6 +49,26 @@ SCENARIOS = {
         before=frozenset("ab"),
         crashes=1,
     ),
+    "a user's item is put over the sentinel": World(
+        (("+!",), ("+b", "-a")), (None, None), frozenset("a"), sentinel=True, crashes=1, copies=1
+    ),
+    "the marker of a sentinel is removed": World(
+        (("~!",), ("-a",)), (None, None), frozenset("a"), sentinel=True, crashes=2, copies=1
+    ),
+    "the first item of a collection is in the sentinel's place": World(
+        (("+!",), ("+a",)), (None, None), crashes=1, copies=1
+    ),
+    "an item comes to the place and goes again": World(
+        (("+!", "-!"), ("+a",)), (None, None), frozenset("b"), sentinel=True, crashes=1
+    ),
+    "an item comes to the place while two sort before it": World(
+        (("+!",), ("-a",)),
+        (None, None),
+        frozenset("ab"),
+        sentinel=True,
+        before=frozenset("ab"),
+        crashes=1,
+    ),
 }
 
 
@@ -55,6 +77,23 @@ def test_once_all_is_quiet_a_sentinel_is_exactly_where_an_item_is(scenario: str)
     worlds, wrong = PROTOCOL.explore(SCENARIOS[scenario])
     assert worlds > 100, "nothing was interleaved"
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("mutant", "scenario"),
+    [
+        (NOBODY_WITHDRAWS, "a user's item is put over the sentinel"),
+        (NOBODY_WITHDRAWS, "the first item of a collection is in the sentinel's place"),
+        (CHANGES_ARE_FILTERED_OUT, "a user's item is put over the sentinel"),
+        (CHANGES_ARE_FILTERED_OUT, "the marker of a sentinel is removed"),
+    ],
+)
+def test_without_withdrawal_or_its_records_an_index_that_lacks_a_collection_is_trusted(
+    mutant: Rules, scenario: str
+) -> None:
+    _, wrong = mutant.explore(SCENARIOS[scenario])
+    assert wrong
+    assert all(world.occupied and world.trusted for world in wrong)
 
 
 def test_a_keeper_that_looks_again_itself_as_well_does_no_harm() -> None:
@@ -86,7 +125,9 @@ def random_world(chance: random.Random) -> World:
     names = "abcde"
     writers = tuple(
         tuple(
-            f"{chance.choice('+-')}{chance.choice(names)}" if chance.random() < 0.9 else "-!"
+            f"{chance.choice('+-')}{chance.choice(names)}"
+            if chance.random() < 0.9
+            else chance.choice(("-!", "+!", "~!"))
             for _ in range(chance.randint(1, 8))
         )
         for _ in range(chance.randint(1, 4))
@@ -94,7 +135,7 @@ def random_world(chance: random.Random) -> World:
     items = frozenset(name for name in names if chance.random() < 0.3)
     before = frozenset(name for name in names if chance.random() < 0.3)
     keepers = (None,) * chance.randint(1, 4)
-    return World(writers, keepers, items, bool(items), (), before, crashes=4, copies=4)
+    return World(writers, keepers, items, bool(items), before=before, crashes=4, copies=4)
 
 
 @pytest.mark.parametrize("histories", [500, prove(20_000)])

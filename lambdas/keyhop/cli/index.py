@@ -129,7 +129,8 @@ def status(**options: Any) -> None:
     option("--queue URL", help="the output FailureQueueUrl of the stack", required=True),
     option(
         "--discard-old",
-        help="delete messages whose records the stream has forgotten; audit afterwards",
+        help="delete messages whose records the stream has forgotten; give --stack, and audit "
+        "afterwards",
     ),
 )
 def reconcile(**options: Any) -> None:

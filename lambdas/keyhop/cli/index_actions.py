@@ -28,7 +28,7 @@ from keyhop.key_index.keepers import OthersKeeper
 from keyhop.key_index.lease import FENCE_SECONDS, Fence, Heartbeat, command_name
 from keyhop.key_index.life_cycle import LifeCycle
 from keyhop.key_index.local import all_steps
-from keyhop.key_index.registry import LOST
+from keyhop.key_index.registry import DISCARDED, LOST, OCCUPIED
 from keyhop.key_index.report import (
     estimate_facts,
     estimate_text,
@@ -186,10 +186,22 @@ class IndexCommand:
             table.bare_name,
         )
         done = letters.work(
-            lambda records, on_failure: keep(records, collections, on_failure), options.discard_old
+            lambda records, on_failure: keep(
+                records, collections, on_failure, withdraw=partial(self._withdraw, OCCUPIED)
+            ),
+            partial(self._withdraw, DISCARDED) if options.discard_old else None,
         )
         self._put_out(done.to_json(), done.text(table.name, f"keyhop index audit {table.name}"))
         return DONE if done.is_clear else FAILED
+
+    def _withdraw(self, why: str) -> None:
+        """Withdraw the trust in the index; raises CannotStart if its record is not at hand."""
+        if not self.deployment.is_shared:
+            raise CannotStart(
+                "The index must not be trusted from now on, which only the record of the "
+                "deployment can say: give --stack with the name of the keeper's stack."
+            )
+        self.registry.withdraw(why)
 
     def status(self) -> int:
         where = self.registry.store.url("")

@@ -16,8 +16,12 @@ from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.streams.event_source import Follower, Watch
 
-AUDIT_COUNTS_DAYS = 30
-"""An older audit says too little about today's table."""
+AUDIT_COUNTS_DAYS = 13
+"""How long an audit counts, from the moment at which it began.
+
+The failure queue deletes a message after 14 days, and with it the evidence that records were lost.
+An audit that began before the records were written must not count any more by then.
+"""
 
 MOST_LAG_SECONDS = 60.0
 """What a list that took a minute to read may lack anyway."""
@@ -94,7 +98,7 @@ def choose_source(
     if drift := audit["drift"]:
         found = f"found drift ({drift:,}), of which a second look at the end found nothing left"
     why = f"the key index is kept, and its audit of {audit['ended']} {found}"
-    return Belief(source, why, token=seen.entry.begun)
+    return Belief(source, why, token=seen.entry.epoch)
 
 
 def gather(
@@ -142,6 +146,11 @@ def why_not(seen: Evidence, now: datetime | None = None) -> str | None:
         return "no audit of it is on record here"
     if seen.sentinel is not None and Sentinel.from_json(seen.sentinel) != entry.place:
         return "its sentinels have another sort key than is configured now"
+    if entry.is_withdrawn:
+        said = entry.withdrawn or {"when": "an unknown time", "why": "the reason is not on record"}
+        return (
+            f"trust in it was withdrawn at {said['when']}, and no audit began since: {said['why']}"
+        )
     return _why_not_audit(audit, now or datetime.now(UTC)) or _why_not_kept(seen, audit)
 
 
@@ -151,8 +160,9 @@ def _why_not_audit(audit: Mapping[str, Any], now: datetime) -> str | None:
         return f"no keeper followed the table at its last audit, of {when}"
     if audit.get("remaining", audit["drift"]):
         return f"its last audit, of {when}, found drift"
-    if now - datetime.fromisoformat(when) > timedelta(days=AUDIT_COUNTS_DAYS):
-        return f"its last audit, of {when}, is more than {AUDIT_COUNTS_DAYS} days old"
+    began = audit["began"]
+    if now - datetime.fromisoformat(began) > timedelta(days=AUDIT_COUNTS_DAYS):
+        return f"its last audit, begun {began}, is more than {AUDIT_COUNTS_DAYS} days old"
     return None
 
 

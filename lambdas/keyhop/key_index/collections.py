@@ -72,15 +72,14 @@ class Collections(ItemCalls):
         return place
 
     def read_many(self, partitions: Iterable[Key]) -> list[Key]:
-        """Those of distinct partition keys whose collection has its sentinel, or can have none."""
+        """Return those of distinct partition keys whose collection has its sentinel."""
         wanted = list(partitions)
         found: list[Key] = []
         for at in range(0, len(wanted), MOST_KEYS_AT_ONCE):
             keys = [self.sentinel.key_of(key) for key in wanted[at : at + MOST_KEYS_AT_ONCE]]
             items = self._read_batch(keys, self._projection())
-            self.usage.count(occupied=sum(self._place(item) is Place.OCCUPIED for item in items))
             name = self.sentinel.partition.name
-            found += [{name: item[name]} for item in items]
+            found += [{name: item[name]} for item in items if self.sentinel.is_one(item)]
         return found
 
     def look(self, partition: Key) -> Seen:

@@ -1,7 +1,7 @@
 """The keeper: the partition keys that a batch of stream records names, reconciled (protocol.py)."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import canonical
@@ -17,17 +17,27 @@ def keep(
     records: Sequence[Record],
     collections: Collections,
     on_failure: OnFailure = lambda error: None,
+    *,
+    withdraw: Callable[[], None],
 ) -> BatchResult:
-    """Reconcile the partition keys of a batch; on_failure: is told of each failure."""
+    """Reconcile the partition keys of a batch.
+
+    Args:
+        on_failure: called with each failure.
+        withdraw: called for each collection whose sentinel's place is occupied by an item of a
+            user. It withdraws the trust in the index. If it raises an exception, the records of
+            the collection fail, and come again.
+    """
     sentinel = collections.sentinel
     name = sentinel.partition.name
 
     def work(change: Change) -> None:
-        reconcile(collections, change.partition, first_call(change.only_inserts))
+        reconcile(collections, change.partition, first_call(change.only_inserts), withdraw=withdraw)
 
     def select(changes: list[Change]) -> list[Change]:
-        """Without the inserts whose collection has its sentinel, or can have none: the
-        protocol's READ, many at once.
+        """Return the changes without the inserts whose collection has its sentinel.
+
+        This is the protocol's READ, for many collections at once.
 
         Those not found go on with a look, as after a READ of their own.
         """

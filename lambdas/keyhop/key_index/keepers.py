@@ -6,7 +6,8 @@ from typing import ClassVar, Protocol
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart
 from keyhop.key_index.belief import kept_by
-from keyhop.streams.event_source import Follower, Mappings, Watch
+from keyhop.key_index.sentinel import Sentinel
+from keyhop.streams.event_source import Follower, Mappings, Watch, modified_at
 
 
 class Keeper(Protocol):
@@ -22,7 +23,7 @@ class Keeper(Protocol):
     def turns_stream_on(self) -> bool:
         """Whether a table without a stream gets one, which goes with the index."""
 
-    def attach(self, table: Table) -> bool:
+    def attach(self, table: Table, sentinel: Sentinel) -> bool:
         """Make sure that the table is followed; False: not yet, so this is called again."""
 
     def check_may_detach(self, table: Table) -> None:
@@ -54,8 +55,11 @@ class MappedKeeper:
     mappings_of: Mappings
     watch: Watch | None
 
-    def attach(self, table: Table) -> bool:
-        return table.stream is not None and self.mappings_of.attach(table.stream)
+    def attach(self, table: Table, sentinel: Sentinel) -> bool:
+        if table.stream is None:
+            return False
+        place = modified_at(sentinel.sort.name, sentinel.place)
+        return self.mappings_of.attach(table.stream, place)
 
     def check_may_detach(self, table: Table) -> None:
         """Keeper.check_may_detach: its mappings are ours."""
@@ -86,7 +90,7 @@ class OthersKeeper:
     watch: Watch | None
     believes_none: bool
 
-    def attach(self, table: Table) -> bool:
+    def attach(self, table: Table, sentinel: Sentinel) -> bool:
         return True
 
     def check_may_detach(self, table: Table) -> None:

@@ -226,7 +226,7 @@ class LifeCycle:
         )
         if self.entry.turns_stream_on and self.entry.stream is None and table.stream is not None:
             self._note(stream=table.stream)
-        if step.done and not self.keeper.attach(table):
+        if step.done and not self.keeper.attach(table, self.sentinel):
             step = Step(False, "attaching the keeper")
         if not step.done:
             return self._wait(step)
@@ -266,7 +266,7 @@ class LifeCycle:
         self._check_place()
         # Before the walk: a deploy meanwhile may change where new indexes have their sentinels.
         self._note(sentinel=self.sentinel.to_json())
-        if not self.keeper.attach(table):
+        if not self.keeper.attach(table, self.sentinel):
             return self._wait(Step(False, "attaching the keeper to the table's present stream"))
         kept = kept_now(self.keeper, table)
         return {"next": "walk", "audit": self._job("audit"), "kept": kept}
@@ -319,7 +319,7 @@ class LifeCycle:
         report["kept_by"] = kept
         report["stream"] = self.table.stream
         journal.keep(REPORT, report)
-        self._note(audit=without_examples(report))
+        self._note(audit={**without_examples(report), **self._evidence_of_audit()})
         self.drift(report["drift"])
         result: dict[str, Any] = {
             "table": order.table,
@@ -332,6 +332,15 @@ class LifeCycle:
             result["build"] = without_examples(built)
             result["capacity"] = capacity_now(self.table, self.scaling)
         return {"next": "end", "result": result}
+
+    def _evidence_of_audit(self) -> dict[str, Any]:
+        """Return when the audit began and how many withdrawals it came after.
+
+        The lease tells both: whatever happened after it was taken may have escaped the walk.
+        """
+        lease = self.entry.lease
+        assert lease is not None
+        return {"began": lease.since, "withdrawals": lease.withdrawals}
 
     def _finish_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table

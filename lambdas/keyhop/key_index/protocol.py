@@ -22,8 +22,12 @@ A user's sort key may sort before the sentinel's. If two do, a look does not tel
 sentinel is there; then it is read. Between the two reads anything may happen, but only by writes,
 after each of which somebody looks.
 
-An item of a user in the sentinel's place ends it: nothing can be put, and the item's removal leaves
-a record. Keepers do not remember such places to spare that read, whose cost is the item's size: the
+An item of a user in the sentinel's place ends it: nothing can be put, so the index lacks the
+collection, and the keeper withdraws the trust in the index. A keeper that is killed before that
+gets its record again. The item may also come by a write that changes an item: a put over the
+sentinel, or an update that takes its marker away. So the stream's filter lets those records pass
+that change an item in this place, and no others of that kind. The item's removal leaves a record.
+ Keepers do not remember such places to spare that read, whose cost is the item's size: the
 removal may be worked by another keeper, and then an insert that was believed to be into an occupied
 collection is the first one into an empty one.
 
@@ -47,6 +51,7 @@ class Call(Enum):
     LOOK = "query the first two items of the collection, strongly consistent"
     PUT = "put the sentinel, if nothing has its key"
     DELETE = "delete the sentinel, if it carries the marker"
+    WITHDRAW = "withdraw the trust in the index, which lacks this collection"
 
 
 class Place(Enum):
@@ -77,10 +82,17 @@ def first_call(only_inserts: bool) -> Call:
 
 
 def after_read(place: Place, items: bool) -> Call | None:
-    """The place was read; None: done. items: whether a look before it has seen items."""
-    if place is not Place.FREE:
+    """Return the call after the place was read; None: done. items: a look has seen items."""
+    if place is Place.OCCUPIED:
+        return Call.WITHDRAW
+    if place is Place.SENTINEL:
         return None
     return Call.PUT if items else Call.LOOK
+
+
+def after_put(place: Place) -> Call | None:
+    """Return the call after a put that found `place`, or made it the sentinel's; None: done."""
+    return Call.WITHDRAW if place is Place.OCCUPIED else None
 
 
 def after_look(seen: Seen) -> Call | None:

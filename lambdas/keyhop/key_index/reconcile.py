@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.protocol import Call, Place, after_look, after_read
+from keyhop.key_index.protocol import Call, Place, after_look, after_put, after_read
 
 MOST_ROUNDS = 50
 """Of one reconciliation; more only if others write to the collection all the time."""
@@ -45,13 +45,14 @@ def reconcile(
     items: bool = False,
     looks_again: bool = False,
     wrote: Callable[[], None] = lambda: None,
+    withdraw: Callable[[], None] = lambda: None,
 ) -> Reconciled:
     """Go on from the call `first` until the protocol says that it is done.
 
     items: whether the collection is known to hold items of users. looks_again: look once more after
     each write, because no record of it will be worked by a keeper. wrote: called once, after the
-    first write. Raises what calls can raise, and GaveUp if others write to the collection all the
-    time.
+    first write. withdraw: called if an item of a user occupies the sentinel's place. Raises what
+    calls can raise, and GaveUp if others write to the collection all the time.
     """
     call: Call | None = first
     acted: Call | None = None
@@ -59,19 +60,20 @@ def reconcile(
         if call is None:
             return Reconciled(acted)
         if call is Call.READ:
-            place = collections.read(partition)
-            if place is Place.OCCUPIED:
-                return Reconciled(acted, occupied=True)
-            call = after_read(place, items)
+            call = after_read(collections.read(partition), items)
         elif call is Call.LOOK:
             seen = collections.look(partition)
             items = seen.items
             call = after_look(seen)
+        elif call is Call.WITHDRAW:
+            withdraw()
+            return Reconciled(acted, occupied=True)
+        elif call is Call.PUT and not collections.put(partition):
+            acted = acted or call
+            call = after_put(Place.OCCUPIED)
         else:
             if call is Call.DELETE:
                 collections.delete(partition)
-            elif not collections.put(partition):
-                return Reconciled(acted or call, occupied=True)
             if acted is None:
                 wrote()
             acted = acted or call

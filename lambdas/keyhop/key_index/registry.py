@@ -37,6 +37,9 @@ MOST_SWAPS = 20
 """Of one change: more only if somebody else changes the entry all the time."""
 
 LOST = "The lease on the key index is somebody else's: it seemed to have ended; start again."
+OCCUPIED = "an item of yours is in the place of a sentinel, so its collection is not in the index"
+DISCARDED = "a message about unprocessed records was deleted from the keeper's failure queue"
+
 CONTENDED = "The key index is in use: its entry in the registry changes all the time."
 
 Action = Literal["build", "audit", "remove"]
@@ -47,12 +50,15 @@ class Lease(Record):
     """Who is at work on the index. holder: an execution's ARN, or the name of a command's process.
 
     inherited: from a holder that had ended, whose last requests may still be on their way.
+    withdrawals: the entry's count of withdrawals when the lease was taken. An audit under this
+    lease proves nothing about what made somebody withdraw trust after that moment.
     """
 
     holder: str
     action: Action
     since: str
     inherited: bool = False
+    withdrawals: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,15 @@ class Entry(Record):
     other sort keys. units: the capacity that the index is to have when the build ends that gave
     it more. audit: the last one that counts. ended: holder and last
     state of the action that ended last, for a step that is repeated after it. begun: how many
-    builds and removals have begun.
+    builds and removals have begun. withdrawals: how many times somebody withdrew the trust in the
+    index, and withdrawn: when and why that was done last.
     """
 
     identity: str
     changes: int = 0
     begun: int = 0
+    withdrawals: int = 0
+    withdrawn: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
     sentinel: Mapping[str, Any] | None = None
     turns_stream_on: bool = False
@@ -86,6 +95,16 @@ class Entry(Record):
     def place(self) -> Sentinel | None:
         """The sentinels, if their place is known."""
         return None if self.sentinel is None else Sentinel.from_json(self.sentinel)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Tell whether trust was withdrawn after the last audit had begun, or there is no audit."""
+        return self.audit is None or self.audit.get("withdrawals", -1) != self.withdrawals
+
+    @property
+    def epoch(self) -> int:
+        """A number that grows with each build, removal and withdrawal."""
+        return self.begun + self.withdrawals
 
     def our_stream(self, present: str | None) -> str | None:
         """The stream that Keyhop turned on; one of a later time is somebody else's."""
@@ -141,7 +160,7 @@ class Registry:
                     f"The key index is in use: {lease.action} by {lease.holder}, since "
                     f"{lease.since}; wait for it, or stop it."
                 )
-            mine = Lease(holder, action, self.now(), inherited=lease is not None)
+            mine = Lease(holder, action, self.now(), lease is not None, entry.withdrawals)
             begun = entry.begun + (action != "audit")
             if taken := self._swapped(replace(entry, lease=mine, ended=None, begun=begun), tag):
                 return taken
@@ -158,6 +177,31 @@ class Registry:
                 raise IndexBusy(LOST)
             if changed := self._swapped(replace(entry, **fields), tag):
                 return changed
+        raise IndexBusy(CONTENDED)
+
+    def withdraw(self, why: str) -> None:
+        """Record that the index must not be trusted until an audit that begins later has finished.
+
+        Nobody needs a lease for this. Nothing is written if the last audit and the action that is
+        under way do not count any more for the same reason, so a keeper may call it for each
+        record.
+
+        Args:
+            why: the reason, which `auto` and `status` print. It must not contain a key.
+
+        Raises:
+            IndexBusy: others changed the entry all the time; call it again.
+        """
+        for _ in range(MOST_SWAPS):
+            entry, tag, _age = self._look()
+            lease = entry.lease
+            action_counts = lease is not None and lease.withdrawals == entry.withdrawals
+            if entry.is_withdrawn and not action_counts:
+                return
+            withdrawn = {"when": self.now(), "why": why}
+            changed = replace(entry, withdrawals=entry.withdrawals + 1, withdrawn=withdrawn)
+            if self._swapped(changed, tag):
+                return
         raise IndexBusy(CONTENDED)
 
     def check_lease(self, holder: str) -> None:

@@ -76,12 +76,22 @@ class DeadLetters:
     url: str
     table: str
 
-    def work(self, rework: Rework, discard_old: bool = False) -> Reworked:
-        """Work again what each message points to, and delete the message; raises AwsRefused."""
+    def work(self, rework: Rework, withdraw: Callable[[], None] | None = None) -> Reworked:
+        """Work again what each message points to, and delete the message.
+
+        Args:
+            rework: works a batch of records, as the function of the mapping does.
+            withdraw: called before a message is deleted whose records the stream has forgotten. It
+                must record that what the function keeps is not to be trusted. If it raises an
+                exception, the message stays. Without it, such messages stay.
+
+        Raises:
+            AwsRefused: the queue or the stream does not answer.
+        """
         done = Reworked()
         try:
             for message in messages_in(self.queues, self.url):
-                if self._is_done(message, rework, discard_old, done):
+                if self._is_done(message, rework, withdraw, done):
                     receipt = message["ReceiptHandle"]
                     self.queues.delete_message(QueueUrl=self.url, ReceiptHandle=receipt)
         except (BotoCoreError, ClientError) as error:
@@ -89,9 +99,13 @@ class DeadLetters:
         return done
 
     def _is_done(
-        self, message: Mapping[str, Any], rework: Rework, discard_old: bool, done: Reworked
+        self,
+        message: Mapping[str, Any],
+        rework: Rework,
+        withdraw: Callable[[], None] | None,
+        done: Reworked,
     ) -> bool:
-        """Work a message; whether it may be deleted."""
+        """Work a message, and tell whether it may be deleted."""
         info = _batch_info(message["Body"])
         if info is None or f":table/{self.table}/stream/" not in info["streamArn"]:
             done.foreign += 1
@@ -102,8 +116,11 @@ class DeadLetters:
             if error_code(error) not in FORGOTTEN:
                 raise
             done.forgotten += 1
-            done.discarded += discard_old
-            return discard_old
+            if withdraw is None:
+                return False
+            withdraw()
+            done.discarded += 1
+            return True
         errors: list[Exception] = []
         result = rework(records, errors.append)
         done.keys += result.keys

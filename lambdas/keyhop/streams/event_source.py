@@ -6,10 +6,12 @@ on. So nobody types an ARN or deploys twice, and an audit mends a mapping that p
 yesterday.
 """
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -17,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.client import Endpoint, aws_client
 from keyhop.dynamodb.requester import error_code
 from keyhop.dynamodb.tables import BUSY
+from keyhop.dynamodb.values import TypedValue, to_json
 
 KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
@@ -27,7 +30,8 @@ NO_AGE = -1
 SETTINGS: Mapping[str, Any] = {  # the keeper's
     # All records since the stream began, or of a day: LATEST could miss some while it starts.
     "StartingPosition": "TRIM_HORIZON",
-    # Sentinels' own writes pass: somebody must look after each of them (protocol.py).
+    # Sentinels' own writes pass: somebody must look after each of them (protocol.py). The pattern
+    # of a table for changes of items in the sentinel's place comes beside this one (modified_at).
     "FilterCriteria": {"Filters": [{"Pattern": '{"eventName": ["INSERT", "REMOVE"]}'}]},
     "BatchSize": 500,
     # A quiet table pays an invocation for some seconds, and not one a record.
@@ -58,10 +62,15 @@ class Mappings:
     queue: str
     settings: Mapping[str, Any] = field(default_factory=lambda: SETTINGS)
 
-    def attach(self, stream: str) -> bool:
-        """Have the function follow the stream, and no older stream of its table.
+    def attach(self, stream: str, also: str | None = None) -> bool:
+        """Make the function follow the stream, and no older stream of its table.
 
-        Returns whether the mapping is at work; until then it has to be called again.
+        Args:
+            stream: the ARN of the stream.
+            also: a filter pattern beside those of the settings, for a new mapping.
+
+        Returns:
+            Whether the mapping is enabled; until then this has to be called again.
         """
         found = self.of_table(stream)
         current = [mapping for mapping in found if mapping["EventSourceArn"] == stream]
@@ -71,7 +80,7 @@ class Mappings:
                 EventSourceArn=stream,
                 FunctionName=self.function,
                 DestinationConfig={"OnFailure": {"Destination": self.queue}},
-                **self.settings,
+                **_with_pattern(self.settings, also),
             )
             return False
         (mapping, *_) = current
@@ -129,6 +138,26 @@ class Mappings:
                 if error_code(error) not in ("ResourceNotFoundException", BUSY):
                     raise
         return not mappings
+
+
+def modified_at(name: str, value: TypedValue) -> str:
+    """Return the filter pattern for changes of the items whose sort key is `value`.
+
+    A filter compares text, and a number can be written in two forms: with and without an exponent.
+    """
+    ((type_, text),) = to_json({name: value})[name].items()
+    texts = [text]
+    if type_ == "N":
+        texts = list(dict.fromkeys([text, format(Decimal(text), "f"), str(Decimal(text))]))
+    keys = {name: {type_: texts}}
+    return json.dumps({"eventName": ["MODIFY"], "dynamodb": {"Keys": keys}}, ensure_ascii=False)
+
+
+def _with_pattern(settings: Mapping[str, Any], pattern: str | None) -> dict[str, Any]:
+    if pattern is None:
+        return dict(settings)
+    filters = [*settings["FilterCriteria"]["Filters"], {"Pattern": pattern}]
+    return {**settings, "FilterCriteria": {"Filters": filters}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,9 @@ def _add(
     changes: dict[Any, Change], record: Record, partition: str, is_own: Callable[[Key], bool]
 ) -> None:
     event = record["eventName"]
-    if event == "MODIFY":
-        return
     keys = from_json(record["dynamodb"]["Keys"])
+    if event == "MODIFY" and not is_own(keys):
+        return
     value = keys[partition]
     change = changes.setdefault(canonical(value), Change({partition: value}))
     change.only_inserts = change.only_inserts and event == "INSERT" and not is_own(keys)

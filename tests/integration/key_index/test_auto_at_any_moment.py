@@ -153,7 +153,7 @@ class Life:
         if stream is None or all(m["EventSourceArn"] != self._arn() for m in enabled):
             return
         while records := stream.new():
-            keep(records, collections_of(self.database, self.table))
+            keep(records, collections_of(self.database, self.table), withdraw=lambda: None)
 
     def _action(self, action: str, execution: Execution) -> Iterator[None]:
         given = {"table": self.table}

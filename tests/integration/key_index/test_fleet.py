@@ -32,7 +32,9 @@ def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: 
     (mapping,) = machines.lambdas.mappings.values()
     stream = dynamodb.client.describe_table(TableName=table_name)["Table"]["LatestStreamArn"]
     assert mapping["EventSourceArn"] == stream
-    assert mapping["FilterCriteria"] == attach.SETTINGS["FilterCriteria"]
+    place = {"Pattern": attach.modified_at(sentinel.sort.name, sentinel.place)}
+    filters = [*attach.SETTINGS["FilterCriteria"]["Filters"], place]
+    assert mapping["FilterCriteria"] == {"Filters": filters}
 
     for method in ("index", "auto"):
         read = machines.machine.start({"table": table_name, "method": method})

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import Endpoint, dynamodb_client
 from keyhop.dynamodb.transport import Client
+from keyhop.errors import IndexBusy
 from keyhop.key_index.collections import usage_json
 from keyhop.key_index.keeper import keep
-from keyhop.key_index.sentinel import LEAST_SORT_KEY
+from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER
 from keyhop.streams.partition_worker import BatchResult
 
 from testing.databases import Database, partition_value
@@ -110,7 +111,7 @@ def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
     stream = Stream(dynamodb, table)
 
     def work(batch: list[dict[str, Any]]) -> BatchResult:
-        return keep(batch, collections_of(dynamodb, table, deadly))
+        return keep(batch, collections_of(dynamodb, table, deadly), withdraw=lambda: None)
 
     with ThreadPoolExecutor(4) as pool:
         writers = [
@@ -128,7 +129,7 @@ def kept(database: Database, table: str, stream: Stream) -> dict[str, Any]:
     """Deliver all that waits, and what comes of it; returns what that took."""
     collections = collections_of(database, table)
     while records := stream.new():
-        assert keep(records, collections).failed == ()
+        assert keep(records, collections, withdraw=lambda: None).failed == ()
     return usage_json(collections.usage)
 
 
@@ -171,6 +172,66 @@ def test_an_item_of_the_user_in_the_sentinels_place_is_left_alone(
     assert mine in list(scanned(dynamodb, table_name))
 
 
+ONE = {"pk": {"S": "one"}}
+SENTINEL_KEY = {**ONE, "sk": LEAST_SORT_KEY["S"]}
+
+
+def put_over_the_sentinel(database: Database, table: str) -> None:
+    database.client.put_item(TableName=table, Item=SENTINEL_KEY | {"x": {"S": "mine"}})
+
+
+def remove_the_marker(database: Database, table: str) -> None:
+    database.client.update_item(
+        TableName=table, Key=SENTINEL_KEY, UpdateExpression=f"REMOVE {MARKER}"
+    )
+
+
+@pytest.mark.parametrize("others", [0, 1, 3])
+@pytest.mark.parametrize("intrude", [put_over_the_sentinel, remove_the_marker])
+def test_the_keeper_withdraws_trust_when_an_item_replaces_a_sentinel(
+    dynamodb: Database, table_name: str, intrude: Callable[[Database, str], None], others: int
+) -> None:
+    dynamodb.create(table_name, **STREAM)
+    stream = Stream(dynamodb, table_name)
+    dynamodb.client.put_item(
+        TableName=table_name, Item=collections_of(dynamodb, table_name).sentinel.item_of(ONE)
+    )
+    for number in range(others):
+        item = {**ONE, "sk": {"S": f"{' ' if number < 2 else ''}{number}"}}
+        dynamodb.client.put_item(TableName=table_name, Item=item)
+    stream.new()
+    intrude(dynamodb, table_name)
+    (record,) = stream.new()
+    assert record["eventName"] == "MODIFY"
+    withdrawn: list[bool] = []
+    collections = collections_of(dynamodb, table_name)
+    done = keep([record], collections, withdraw=lambda: withdrawn.append(True))
+    assert (done.failed, withdrawn) == ((), [True])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_records_fail_if_trust_cannot_be_withdrawn(
+    dynamodb: Database, table_name: str, count: int
+) -> None:
+    """Also where inserts of several occupied collections are looked at together."""
+    dynamodb.create(table_name, **STREAM)
+    stream = Stream(dynamodb, table_name)
+    keys = [{"pk": {"S": f"k{number}"}} for number in range(count)]
+    for key in keys:
+        dynamodb.client.put_item(TableName=table_name, Item=key | {"sk": LEAST_SORT_KEY["S"]})
+    stream.new()
+    for key in keys:
+        dynamodb.client.put_item(TableName=table_name, Item=key | {"sk": {"S": "a"}})
+
+    def withdraw() -> None:
+        raise IndexBusy("others change the entry all the time")
+
+    records = stream.new()
+    done = keep(records, collections_of(dynamodb, table_name), withdraw=withdraw)
+    assert set(done.failed) == {record["dynamodb"]["SequenceNumber"] for record in records}
+    assert len(done.failed) == count
+
+
 def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(
     dynamodb: Database, table_name: str
 ) -> None:
@@ -185,7 +246,7 @@ def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(
     del records[2]["dynamodb"]["Keys"]["pk"]
     told: list[Exception] = []
     collections = collections_of(dynamodb, table_name)
-    done = keep(records, collections, told.append)
+    done = keep(records, collections, told.append, withdraw=lambda: None)
     assert done.failed == (poison,)
     assert [type(error) for error in told] == [KeyError]
     assert done.to_response() == {"batchItemFailures": [{"itemIdentifier": poison}]}
