@@ -75,6 +75,7 @@ def test_an_index_is_believed_on_all_the_evidence() -> None:
         (with_entry(audit=None), "no audit"),
         (with_entry(sentinel=None), "another sort key"),
         (replace(KEPT, sentinel={**PLACE, "place": {"sk": {"S": "#"}}}), "another sort key"),
+        (with_audit(resumed=True), "was resumed: start one from the beginning"),
         (with_audit(keeper=False), "no keeper followed the table at its last audit"),
         (with_audit(drift=2), "found drift"),
         (

@@ -137,9 +137,9 @@ def test_records_that_are_lost_after_the_keeper_gave_them_up(
 class CountsWithdrawalsAtItsEnd(LifeCycle):
     """An audit takes itself for one that began after whatever happened before it ended."""
 
-    def _evidence_of_audit(self) -> dict[str, Any]:
+    def _evidence_of_audit(self, journal: Any) -> dict[str, Any]:
         now = self.registry.entry().withdrawals
-        return {**super()._evidence_of_audit(), "withdrawals": now}
+        return {**super()._evidence_of_audit(journal), "withdrawals": now}
 
 
 def _counting_an_audit_for_30_days(seen: Evidence) -> str | None:

@@ -151,6 +151,8 @@ def why_not(seen: Evidence, now: datetime | None = None) -> str | None:
         return (
             f"trust in it was withdrawn at {said['when']}, and no audit began since: {said['why']}"
         )
+    if audit.get("resumed"):
+        return f"its last audit, begun {audit['began']}, was resumed: start one from the beginning"
     return _why_not_audit(audit, now or datetime.now(UTC)) or _why_not_kept(seen, audit)
 
 

@@ -8,6 +8,7 @@ again), "walk" (the jobs in `walk` and `audit`; then the step "finish"), "finish
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -319,7 +320,7 @@ class LifeCycle:
         report["kept_by"] = kept
         report["stream"] = self.table.stream
         journal.keep(REPORT, report)
-        self._note(audit={**without_examples(report), **self._evidence_of_audit()})
+        self._note(audit={**without_examples(report), **self._evidence_of_audit(journal)})
         self.drift(report["drift"])
         result: dict[str, Any] = {
             "table": order.table,
@@ -333,14 +334,18 @@ class LifeCycle:
             result["capacity"] = capacity_now(self.table, self.scaling)
         return {"next": "end", "result": result}
 
-    def _evidence_of_audit(self) -> dict[str, Any]:
+    def _evidence_of_audit(self, journal: Journal) -> dict[str, Any]:
         """Return when the audit began and how many withdrawals it came after.
 
-        The lease tells both: whatever happened after it was taken may have escaped the walk.
+        The lease tells both: whatever happened after it was taken may have escaped the walk. A walk
+        that began before the lease was resumed, and nobody knows what happened in between.
         """
-        lease = self.entry.lease
+        lease, plan = self.entry.lease, journal.plan()
         assert lease is not None
-        return {"began": lease.since, "withdrawals": lease.withdrawals}
+        evidence = {"began": lease.since, "withdrawals": lease.withdrawals}
+        if plan is None or not _is_before(plan.started, lease.since):
+            return evidence
+        return {**evidence, "began": plan.started, "resumed": True}
 
     def _finish_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
@@ -406,3 +411,7 @@ class LifeCycle:
         task = WalkTask(self.connection, request.options, lambda table: self.sentinel)
         source = task.plan(self.table, request).source
         return PageReader(self.connection, source, Budget(request.max_read_rate))
+
+
+def _is_before(one: str, other: str) -> bool:
+    return datetime.fromisoformat(one) < datetime.fromisoformat(other)

@@ -1,6 +1,7 @@
 """`keyhop index` interrupted, and gone on with."""
 
 import itertools
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -118,3 +119,25 @@ def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
     status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
     assert (status, audit["missing"], audit["repaired"]) == (3, 1, 1)
     assert len(list((tmp_path / "walks" / "audit" / "commits").iterdir())) == 1
+
+
+def test_an_audit_that_was_resumed_is_not_trusted(
+    dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written between its two halves may have escaped it."""
+    dynamodb.collections(table_name, [2] * 30)
+    assert index(dynamodb, "build", table_name).status == 0
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    key = sentinel.key_of({"pk": {"S": "k1"}})
+    dynamodb.client.delete_item(TableName=table_name, Key=key)
+    where = ("--output", str(tmp_path / "walks"))
+    put = Collections.put
+    with monkeypatch.context() as patched:
+        interrupted = CannotStart("this far and no further")
+        patched.setattr(Collections, "put", failing_after(0, put, interrupted))
+        assert index(dynamodb, "audit", table_name, *where).status == 2
+    plan = tmp_path / "walks" / "audit" / "run.json"
+    begun = json.loads(plan.read_text())
+    plan.write_text(json.dumps({**begun, "started": "2026-01-01T00:00:00+00:00"}))
+    assert index(dynamodb, "audit", table_name, *where, "--resume").status == 3
+    assert b"was resumed: start one from the beginning" in index(dynamodb, "status", table_name).out
