@@ -22,7 +22,10 @@ from testing.simulation.schedule import Pool, Process
 
 FAILED = (GaveUp, ClientError, BotoCoreError, Overtaken, MetadataChanged)
 ADD_ONE = {"UpdateExpression": "ADD n :one"}
-IF_NEW = {"ConditionExpression": f"attribute_not_exists({SORT})"}
+IF_NEW = {
+    "ConditionExpression": "attribute_not_exists(#sort)",
+    "ExpressionAttributeNames": {"#sort": SORT},
+}
 
 
 def content_of(item: dict[str, Any] | None) -> Content:

@@ -1,200 +1,516 @@
-"""Condition, update and key expressions of DynamoDB, as far as sharded tables send them."""
+"""The expressions of DynamoDB, as far as the code under test sends them.
+
+What the service refuses raises Invalid. What it accepts, but nothing under test sends, raises
+NotSimulated: indexes of lists, functions other than attribute_exists, attribute_not_exists and
+if_not_exists, IN, sets in ADD, and DELETE.
+"""
 
 import re
-from collections.abc import Callable, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-Value = Any
-Item = Mapping[str, Value]
-Test = Callable[[Item, Mapping[str, str], Mapping[str, Value]], bool]
-_TOKEN = re.compile(r"\s*([#:]?[A-Za-z_]\w*|<=|>=|<>|[=<>(),+.\-])")
+from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
+
+from testing.simulation.values import (
+    Invalid,
+    Item,
+    NotSimulated,
+    Value,
+    added,
+    compare,
+    copy_of,
+    order_of,
+    stored,
+)
+
+Path = tuple[str, ...]
+_TOKEN = re.compile(r"[#:]\w+|[A-Za-z_]\w*|<=|>=|<>|[=<>(),.+\-]")
+_NAME = re.compile(r"#\w+|[A-Za-z_]\w*")
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 _SECTIONS = ("SET", "REMOVE", "ADD", "DELETE")
+_OTHER_FUNCTIONS = ("attribute_type", "begins_with", "contains", "size", "list_append")
+_RESERVED = frozenset(ReservedKeywords.get_reserved_keywords())
 
 
-def order_of(value: Value) -> Any:
-    """What a typed value compares by."""
-    ((type_, content),) = value.items()
-    if type_ == "N":
-        return Decimal(content)
-    return content.encode() if isinstance(content, str) else content
+@dataclass(frozen=True)
+class Placeholders:
+    """The names and values that a request gives for the placeholders of its expressions."""
+
+    names: Mapping[str, str]
+    values: Mapping[str, Value]
+
+    def path(self, path: Path) -> Path:
+        """Return a path with the names of attributes in it."""
+        return tuple(self.names.get(step, step) for step in path)
 
 
-def holds(request: Mapping[str, Any], item: Item | None) -> bool:
-    """Whether a write's condition holds; item: None if there is none."""
-    text = request.get("ConditionExpression")
-    return text is None or matches(text, request, item or {})
+Check = Callable[[Placeholders], None]
+"""Raises Invalid for what the service refuses before it reads the item."""
+Test = Callable[[Item, Placeholders], bool]
 
 
-def matches(text: str, request: Mapping[str, Any], item: Item) -> bool:
-    """Whether an item meets a condition, by the request's names and values."""
-    names = request.get("ExpressionAttributeNames", {})
-    values = request.get("ExpressionAttributeValues", {})
-    return _test(text)(item, names, values)
+@dataclass(frozen=True)
+class Operand:
+    """A value's placeholder, or a path with perhaps a default."""
 
+    value: str = ""
+    path: Path = ()
+    default: "Operand | None" = None
 
-@cache
-def _test(text: str) -> Test:
-    parser = _Parser(_TOKEN.findall(text))
-    test = parser.either()
-    assert not parser.tokens, f"not understood: {text}"
-    return test
+    def of(self, item: Item, placeholders: Placeholders) -> Value | None:
+        """Return the value, or None if the item does not have it."""
+        if self.value:
+            return placeholders.values[self.value]
+        value = _at(item, placeholders.path(self.path))
+        if value is None and self.default is not None:
+            return self.default.of(item, placeholders)
+        return value
 
-
-class _Parser:
-    def __init__(self, tokens: list[str]) -> None:
-        self.tokens = tokens
-
-    def next(self, *expected: str) -> str:
-        token = self.tokens.pop(0)
-        assert not expected or token in expected, f"{token} instead of {expected}"
-        return token
-
-    def is_next(self, word: str) -> bool:
-        return bool(self.tokens) and self.tokens[0].upper() == word
-
-    def either(self) -> Test:
-        tests = [self.both()]
-        while self.is_next("OR"):
-            self.next()
-            tests.append(self.both())
-        return lambda *given: any(test(*given) for test in tests)
-
-    def both(self) -> Test:
-        tests = [self.one()]
-        while self.is_next("AND"):
-            self.next()
-            tests.append(self.one())
-        return lambda *given: all(test(*given) for test in tests)
-
-    def one(self) -> Test:
-        if self.is_next("NOT"):
-            self.next()
-            test = self.one()
-            return lambda *given: not test(*given)
-        if self.is_next("("):
-            self.next()
-            test = self.either()
-            self.next(")")
-            return test
-        if self.tokens[1] == "(":
-            function = self.next()
-            self.next("(")
-            path = self.path()
-            self.next(")")
-            exists = {"attribute_exists": True, "attribute_not_exists": False}[function]
-            return lambda item, names, _: (_at(item, path, names) is not None) == exists
-        return self.comparison()
-
-    def comparison(self) -> Test:
-        left = self.operand()
-        operator = self.next("=", "<>", "<", "<=", ">", ">=", "BETWEEN")
-        right = self.operand()
-        if operator == "BETWEEN":
-            self.next("AND")
-            most = self.operand()
-            return lambda *given: (
-                _compared(">=", left(*given), right(*given))
-                and _compared("<=", left(*given), most(*given))
+    def needed(self, item: Item, placeholders: Placeholders) -> Value:
+        """Return the value. Raise Invalid if the item does not have it."""
+        value = self.of(item, placeholders)
+        if value is None:
+            raise Invalid(
+                "The provided expression refers to an attribute that does not exist in the item"
             )
-        return lambda *given: _compared(operator, left(*given), right(*given))
-
-    def path(self) -> tuple[str, ...]:
-        path = [self.next()]
-        while self.is_next("."):
-            self.next()
-            path.append(self.next())
-        return tuple(path)
-
-    def operand(self) -> Callable[[Item, Mapping[str, str], Mapping[str, Value]], Value]:
-        if self.tokens[0].startswith(":"):
-            name = self.next()
-            return lambda item, names, values: values[name]
-        if self.is_next("IF_NOT_EXISTS"):
-            self.next()
-            self.next("(")
-            there = self.path()
-            self.next(",")
-            other = self.operand()
-            self.next(")")
-            return lambda item, names, values: _at(item, there, names) or other(item, names, values)
-        path = self.path()
-        return lambda item, names, _: _at(item, path, names)
+        return value
 
 
-def _compared(operator: str, left: Value, right: Value) -> bool:
-    if left is None or right is None or left.keys() != right.keys():
-        return operator == "<>"
-    one, other = order_of(left), order_of(right)
-    match operator:
-        case "=":
-            return bool(one == other)
-        case "<>":
-            return bool(one != other)
-        case "<":
-            return bool(one < other)
-        case "<=":
-            return bool(one <= other)
-        case ">":
-            return bool(one > other)
-    return bool(one >= other)
+@dataclass(frozen=True)
+class Action:
+    """One change of an update. A sign of 0 means that there is no second operand."""
+
+    section: str
+    path: Path
+    first: Operand | None = None
+    sign: int = 0
+    second: Operand | None = None
+
+    def result(self, item: Item, placeholders: Placeholders) -> Value | None:
+        """Return the attribute's new value; None removes it."""
+        if self.first is None:
+            return None
+        if self.section == "ADD":
+            before = _at(item, placeholders.path(self.path))
+            more = self.first.needed(item, placeholders)
+            return more if before is None else added(before, more)
+        value = self.first.needed(item, placeholders)
+        if self.second is not None:
+            value = added(value, self.second.needed(item, placeholders), self.sign)
+        return value
 
 
-def _at(item: Item, path: tuple[str, ...], names: Mapping[str, str]) -> Value:
+@dataclass
+class Parsed:
+    """An expression. used: its placeholders. paths: all that it names."""
+
+    used: frozenset[str]
+    paths: list[Path]
+    checks: list[Check] = field(default_factory=list)
+    test: Test = lambda item, placeholders: True
+    actions: list[Action] = field(default_factory=list)
+    clauses: list[tuple[Path, str, list[str]]] = field(default_factory=list)
+    """Of a key condition: the attribute, the operator, and the placeholders of its values."""
+
+
+class Expressions:
+    """All expressions of one request, or of one part of a transaction or a batch.
+
+    Raises Invalid for what the service refuses whatever the item. keys: the table's key attributes.
+    """
+
+    def __init__(self, request: Mapping[str, Any], keys: Collection[str]) -> None:
+        self._keys = keys
+        parsed = {name: parse(request[name]) for name, parse in _PARSERS.items() if name in request}
+        for kind in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+            if kind in request and not request[kind]:
+                raise Invalid(f"{kind} must not be empty")
+        names = request.get("ExpressionAttributeNames", {})
+        values = request.get("ExpressionAttributeValues", {})
+        used = frozenset[str]().union(*(one.used for one in parsed.values()))
+        if undefined := used - names.keys() - values.keys():
+            raise Invalid(f"A placeholder used in an expression is not defined: {undefined}")
+        if unused := (names.keys() | values.keys()) - used:
+            raise Invalid(f"A placeholder is not used in any expression: {unused}")
+        stored_values = {name: stored(value) for name, value in values.items()}
+        given = self._placeholders = Placeholders(names, stored_values)
+        for one in parsed.values():
+            for check in one.checks:
+                check(self._placeholders)
+            if any(len(path) > 1 and path[0] in keys for path in map(given.path, one.paths)):
+                raise Invalid("Key attributes must be scalars; map lookup '.' is not allowed")
+        self._condition = parsed.get("ConditionExpression")
+        self._update = parsed.get("UpdateExpression")
+        self._projection = parsed.get("ProjectionExpression")
+        self._key_condition = parsed.get("KeyConditionExpression")
+
+    def hold(self, item: Item | None) -> bool:
+        """Return whether the condition holds. None means that there is no item."""
+        return self._condition is None or self._condition.test(item or {}, self._placeholders)
+
+    @property
+    def updated_paths(self) -> list[Path]:
+        """The paths that the update changes."""
+        actions = self._update.actions if self._update is not None else []
+        return [self._placeholders.path(action.path) for action in actions]
+
+    def updated(self, item: Item) -> dict[str, Value]:
+        """Return the item as the update leaves it. Raise Invalid if the update does not suit it."""
+        if any(path[0] in self._keys for path in self.updated_paths):
+            raise Invalid("Cannot update an attribute that is part of the key")
+        after = copy_of(item)
+        actions = self._update.actions if self._update is not None else []
+        results = [action.result(item, self._placeholders) for action in actions]
+        for action, result in zip(actions, results, strict=True):
+            *way, name = self._placeholders.path(action.path)
+            inner: Any = after
+            for step in way:
+                inner = inner.get(step, {}).get("M")
+                if inner is None:
+                    raise Invalid(
+                        "The document path provided in the update expression is invalid for update"
+                    )
+            if result is None:
+                inner.pop(name, None)
+            else:
+                inner[name] = copy_of({name: result})[name]
+        return after
+
+    def projected(self, item: Item) -> dict[str, Value]:
+        """Return a copy of the attributes that the request wants."""
+        if self._projection is None:
+            return copy_of(item)
+        paths = [self._placeholders.path(path) for path in self._projection.paths]
+        return copy_of({name: item[name] for (name,) in paths if name in item})
+
+    def key_conditions(self) -> dict[str, tuple[str, list[Value]]]:
+        """Return each key attribute's operator and values. Raise Invalid."""
+        assert self._key_condition is not None
+        conditions: dict[str, tuple[str, list[Value]]] = {}
+        for path, operator, values in self._key_condition.clauses:
+            (name,) = self._placeholders.path(path)
+            if name in conditions:
+                raise Invalid("KeyConditionExpressions must only contain one condition per key")
+            conditions[name] = operator, [self._placeholders.values[value] for value in values]
+        return conditions
+
+
+def meets(value: Value, operator: str, values: list[Value]) -> bool:
+    """Return whether a key attribute meets a key condition."""
+    if operator == "BETWEEN":
+        return compare(">=", value, values[0]) and compare("<=", value, values[1])
+    return compare(operator, value, values[0])
+
+
+def _at(item: Item, path: Path) -> Value | None:
     value: Value = {"M": item}
     for step in path:
-        value = value.get("M", {}).get(names.get(step, step))
+        value = value.get("M", {}).get(step)
         if value is None:
             return None
     return value
 
 
-def updated(request: Mapping[str, Any], item: Item) -> dict[str, Value]:
-    """The item, changed by an update expression."""
-    names = request.get("ExpressionAttributeNames", {})
-    values = request.get("ExpressionAttributeValues", {})
-    after = dict(item)
-    parser = _Parser(_TOKEN.findall(request.get("UpdateExpression", "")))
-    section = ""
-    while parser.tokens:
-        if parser.tokens[0].upper() in _SECTIONS:
-            section = parser.next().upper()
-        path = parser.path()
-        if section == "SET":
-            parser.next("=")
-            value = parser.operand()(item, names, values)
-            if parser.is_next("+"):
-                parser.next()
-                value = _sum(value, parser.operand()(item, names, values))
-            _set(after, path, names, value)
-        elif section == "ADD":
-            more = parser.operand()(item, names, values)
-            before = _at(item, path, names)
-            _set(after, path, names, more if before is None else _sum(before, more))
-        elif section == "REMOVE":
-            _set(after, path, names, None)
-        else:
-            raise AssertionError(f"{section} is not known")
-        if parser.is_next(","):
-            parser.next()
-    return after
+class _Parser:
+    """A recursive descent over the tokens of one expression."""
+
+    def __init__(self, text: str) -> None:
+        if not text.strip():
+            raise Invalid("The expression can not be empty")
+        if rest := _TOKEN.sub("", text).strip():
+            raise NotSimulated(f"{rest!r} in the expression {text!r}")
+        self.text = text
+        self.tokens = _TOKEN.findall(text)
+        self.place = 0
+        self.checks: list[Check] = []
+        self.paths: list[Path] = []
+
+    def parsed(self, **parts: Any) -> Parsed:
+        """Return what was read, which must be all of the expression."""
+        if self.token:
+            raise self.error()
+        used = frozenset(token for token in self.tokens if token[0] in "#:")
+        return Parsed(used, self.paths, self.checks, **parts)
+
+    @property
+    def token(self) -> str:
+        """The next token; an empty text at the end."""
+        return self.tokens[self.place] if self.place < len(self.tokens) else ""
+
+    def error(self) -> Invalid:
+        return Invalid(f"Syntax error; token: {self.token or '<EOF>'}, in: {self.text}")
+
+    def take(self, *expected: str) -> str:
+        """Return the next token, which must be one of these words or signs, if any are given."""
+        token = self.token
+        if not token or (expected and token.upper() not in expected):
+            raise self.error()
+        self.place += 1
+        return token
+
+    def takes(self, word: str) -> bool:
+        """Go past a word or a sign, if it comes next, and return whether it did."""
+        is_next = self.token.upper() == word
+        self.place += is_next
+        return is_next
+
+    # --- conditions ---
+
+    def condition(self) -> Test:
+        tests = [self.conjunction()]
+        while self.takes("OR"):
+            tests.append(self.conjunction())
+        return lambda *given: any(test(*given) for test in tests)
+
+    def conjunction(self) -> Test:
+        tests = [self.simple_condition()]
+        while self.takes("AND"):
+            tests.append(self.simple_condition())
+        return lambda *given: all(test(*given) for test in tests)
+
+    def simple_condition(self) -> Test:
+        if self.takes("NOT"):
+            negated = self.simple_condition()
+            return lambda *given: not negated(*given)
+        if self.takes("("):
+            begin = self.place
+            test = self.condition()
+            if self.tokens[begin] == "(" and self._closing(begin) == self.place - 1:
+                raise Invalid("The expression has redundant parentheses")
+            self.take(")")
+            return test
+        if self.tokens[self.place + 1 : self.place + 2] == ["("]:
+            return self.existence()
+        return self.comparison()
+
+    def _closing(self, opening: int) -> int:
+        """Return the place of the bracket that closes another one."""
+        depth = 0
+        for place in range(opening, len(self.tokens)):
+            depth += (self.tokens[place] == "(") - (self.tokens[place] == ")")
+            if not depth:
+                return place
+        raise self.error()
+
+    def existence(self) -> Test:
+        exists = {"attribute_exists": True, "attribute_not_exists": False}.get(self.function())
+        if exists is None:
+            raise self.error()
+        path = self.path()
+        self.take(")")
+        return lambda item, given: (_at(item, given.path(path)) is not None) == exists
+
+    def function(self) -> str:
+        """Return the name of a function, and go past its opening bracket."""
+        name = self.take()
+        if name in _OTHER_FUNCTIONS:
+            raise NotSimulated(f"{name} in the expression {self.text!r}")
+        self.take("(")
+        return name
+
+    def comparison(self) -> Test:
+        left = self.condition_operand()
+        if self.token.upper() == "IN":
+            raise NotSimulated(f"IN in the expression {self.text!r}")
+        operator = self.take(*_COMPARISONS, "BETWEEN").upper()
+        right = [self.condition_operand()]
+        if operator == "BETWEEN":
+            self.take("AND")
+            right.append(self.condition_operand())
+        self.checks.append(lambda given: _check_comparison(operator, left, right, given))
+
+        def test(item: Item, given: Placeholders) -> bool:
+            values = [operand.of(item, given) for operand in right]
+            if operator != "BETWEEN":
+                return compare(operator, left.of(item, given), values[0])
+            value = left.of(item, given)
+            return compare(">=", value, values[0]) and compare("<=", value, values[1])
+
+        return test
+
+    def condition_operand(self) -> Operand:
+        if self.token.startswith(":"):
+            return Operand(value=self.take())
+        if self.tokens[self.place + 1 : self.place + 2] == ["("]:
+            self.function()
+            raise self.error()
+        return Operand(path=self.path())
+
+    # --- updates ---
+
+    def update(self) -> list[Action]:
+        actions: list[Action] = []
+        sections: set[str] = set()
+        while self.token:
+            section = self.take(*_SECTIONS).upper()
+            if section == "DELETE":
+                raise NotSimulated("DELETE in an update")
+            if section in sections:
+                raise Invalid(f"The {section} section can only be used once")
+            sections.add(section)
+            actions.append(self.action(section))
+            while self.takes(","):
+                actions.append(self.action(section))
+        self.checks.append(lambda given: _check_overlaps(given, [one.path for one in actions]))
+        return actions
+
+    def action(self, section: str) -> Action:
+        path = self.path()
+        if section == "REMOVE":
+            return Action(section, path)
+        if section == "ADD":
+            if not self.token.startswith(":"):
+                raise self.error()
+            operand = Operand(value=self.take())
+            self.checks.append(lambda given: _check_added(given.values[operand.value]))
+            return Action(section, path, operand)
+        self.take("=")
+        first = self.update_operand()
+        if self.token not in ("+", "-"):
+            return Action(section, path, first)
+        sign = 1 if self.take() == "+" else -1
+        second = self.update_operand()
+        for operand in (first, second):
+            if operand.value:
+                self.checks.append(lambda given, name=operand.value: _check_number(given, name))
+        return Action(section, path, first, sign, second)
+
+    def update_operand(self) -> Operand:
+        if self.token.startswith(":"):
+            return Operand(value=self.take())
+        if self.token == "(":
+            raise NotSimulated(f"brackets in the update {self.text!r}")
+        if self.tokens[self.place + 1 : self.place + 2] != ["("]:
+            return Operand(path=self.path())
+        if self.function() != "if_not_exists":
+            raise self.error()
+        path = self.path()
+        self.take(",")
+        default = self.update_operand()
+        self.take(")")
+        return Operand(path=path, default=default)
+
+    # --- what all of them have ---
+
+    def path(self) -> Path:
+        path = [self.name()]
+        while self.takes("."):
+            path.append(self.name())
+        self.paths.append(tuple(path))
+        return self.paths[-1]
+
+    def name(self) -> str:
+        if not _NAME.fullmatch(self.token):
+            raise self.error()
+        if self.token.upper() in _RESERVED:
+            raise Invalid(f"Attribute name is a reserved keyword; reserved keyword: {self.token}")
+        return self.take()
 
 
-def _sum(one: Value, other: Value) -> Value:
-    return {"N": str(Decimal(one["N"]) + Decimal(other["N"]))}
+@cache
+def _condition(text: str) -> Parsed:
+    parser = _Parser(text)
+    test = parser.condition()
+    return parser.parsed(test=test)
 
 
-def _set(
-    item: dict[str, Value], path: tuple[str, ...], names: Mapping[str, str], value: Value
+@cache
+def _update(text: str) -> Parsed:
+    parser = _Parser(text)
+    actions = parser.update()
+    return parser.parsed(actions=actions)
+
+
+@cache
+def _projection(text: str) -> Parsed:
+    parser = _Parser(text)
+    parser.path()
+    while parser.takes(","):
+        parser.path()
+    if any(len(path) > 1 for path in parser.paths):
+        raise NotSimulated(f"a path in the projection {text!r}")
+    parser.checks.append(lambda given: _check_overlaps(given, parser.paths))
+    return parser.parsed()
+
+
+@cache
+def _key_condition(text: str) -> Parsed:
+    parser = _Parser(text)
+    clauses = [_key_clause(parser)]
+    while parser.takes("AND"):
+        clauses.append(_key_clause(parser))
+    return parser.parsed(clauses=clauses)
+
+
+def _key_clause(parser: _Parser) -> tuple[Path, str, list[str]]:
+    if parser.token == "(" or parser.token.startswith(":"):
+        raise NotSimulated(f"the form of the key condition {parser.text!r}")
+    if parser.tokens[parser.place + 1 : parser.place + 2] == ["("]:
+        raise NotSimulated(f"a function in the key condition {parser.text!r}")
+    path = parser.path()
+    operator = parser.take(*_COMPARISONS, "BETWEEN").upper()
+    if operator == "<>" or len(path) > 1:
+        raise Invalid(f"Invalid operator or path used in KeyConditionExpression: {parser.text}")
+    values = [_placeholder(parser)]
+    if operator == "BETWEEN":
+        parser.take("AND")
+        values.append(_placeholder(parser))
+        bounds = [Operand(value=value) for value in values]
+        left = Operand(path=path)
+        parser.checks.append(lambda given: _check_comparison(operator, left, bounds, given))
+    return path, operator, values
+
+
+def _placeholder(parser: _Parser) -> str:
+    if not parser.token.startswith(":"):
+        raise parser.error()
+    return parser.take()
+
+
+_PARSERS: dict[str, Callable[[str], Parsed]] = {
+    "ConditionExpression": _condition,
+    "UpdateExpression": _update,
+    "ProjectionExpression": _projection,
+    "KeyConditionExpression": _key_condition,
+}
+
+
+def _check_comparison(
+    operator: str, left: Operand, right: list[Operand], given: Placeholders
 ) -> None:
-    """Maps on the way are copied: others hold the item as it was."""
-    name = names.get(path[0], path[0])
-    if len(path) > 1:
-        inner = dict(item[name]["M"])
-        _set(inner, path[1:], names, value)
-        item[name] = {"M": inner}
-    elif value is None:
-        item.pop(name, None)
-    else:
-        item[name] = value
+    if left.path and any(given.path(left.path) == given.path(one.path) for one in right):
+        raise Invalid("The first operand must be distinct from the remaining operands")
+    if operator in ("=", "<>"):
+        return
+    literals = [given.values[one.value] for one in (left, *right) if one.value]
+    if not all(value.keys() <= {"S", "N", "B"} for value in literals):
+        raise Invalid(f"Incorrect operand type for operator or function: {operator}")
+    if operator == "BETWEEN" and all(one.value for one in right):
+        low, high = (given.values[one.value] for one in right)
+        if low.keys() != high.keys() or order_of(low) > order_of(high):
+            raise Invalid("The BETWEEN operator requires bounds of one type, the lower one first")
+
+
+def _check_number(given: Placeholders, name: str) -> None:
+    if given.values[name].keys() != {"N"}:
+        raise Invalid("Incorrect operand type for operator or function: + or -")
+
+
+def _check_added(value: Value) -> None:
+    ((type_, _),) = value.items()
+    if type_ in ("SS", "NS", "BS"):
+        raise NotSimulated("ADD with a set")
+    if type_ != "N":
+        raise Invalid("Incorrect operand type for operator or function; operator: ADD")
+
+
+def _check_overlaps(given: Placeholders, paths: Iterable[Path]) -> None:
+    seen: list[Path] = []
+    for path in map(given.path, paths):
+        for other in seen:
+            shorter = min(len(path), len(other))
+            if path[:shorter] == other[:shorter]:
+                raise Invalid("Two document paths overlap with each other")
+        seen.append(path)

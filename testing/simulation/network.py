@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ReadTimeoutError
+from keyhop.dynamodb.requester import error_code
 
 from testing.simulation.schedule import Killed, Schedule
 from testing.simulation.service import HOT, Service, failure
@@ -21,6 +22,14 @@ parts at any moment until then; told late: it is answered after that; answered l
 is; too late: it takes effect later than is promised; lost: no answer, or an error, though it took
 effect; refused, conflict, throttled: an error, and it did not; killed: the process ends there. Any
 other: it goes well."""
+
+
+class Refused(BaseException):
+    """The code under test has sent what the service refuses with a ValidationException.
+
+    That is a mistake of the code, whatever it does about the error. So this is not an Exception,
+    and no code under test can go on after it.
+    """
 
 
 class Network:
@@ -80,8 +89,10 @@ class Network:
         schedule.wait()
         if travel + back > self._timeout:
             raise _unanswered()
-        if errors:
-            raise errors[0]
+        for error in errors:
+            if error_code(error) == "ValidationException":
+                raise Refused(f"{operation} {request}") from error
+            raise error
         if fate == "lost":
             self._lost(operation)
             raise chance.choice([failure("InternalServerError", 500), _unanswered()])

@@ -4,6 +4,7 @@ from typing import Any
 
 from testing.simulation.schedule import Schedule
 from testing.simulation.service import Table
+from testing.simulation.values import NotSimulated, copy_of
 
 ANSWER_SECONDS = 0.01
 
@@ -27,8 +28,10 @@ class Streams:
         self._schedule.sleep(ANSWER_SECONDS)
         name, number = request["ShardId"].rsplit(" ", 1)
         shard = self._tables[name].shards[int(number)]
-        at = len(shard) if request["ShardIteratorType"] == "LATEST" else 0
-        return {"ShardIterator": f"{name} {number} {at}"}
+        places = {"LATEST": len(shard), "TRIM_HORIZON": 0}
+        if request["ShardIteratorType"] not in places:
+            raise NotSimulated(request["ShardIteratorType"])
+        return {"ShardIterator": f"{name} {number} {places[request['ShardIteratorType']]}"}
 
     def get_records(self, **request: Any) -> dict[str, Any]:
         self._schedule.sleep(ANSWER_SECONDS)
@@ -56,9 +59,9 @@ def records(table: Table, name: str, shard: int, at: int, most: int) -> list[dic
                 "eventSourceARN": name,
                 "dynamodb": {
                     "ApproximateCreationDateTime": moment,
-                    "Keys": table.key_of(there),
+                    "Keys": copy_of(table.key_of(there)),
                     "SequenceNumber": str(number).zfill(21),
-                    **{kind: image for kind, image in images.items() if image is not None},
+                    **{kind: copy_of(image) for kind, image in images.items() if image is not None},
                 },
             }
         )
