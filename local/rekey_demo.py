@@ -84,7 +84,8 @@ class Laps:
 
 def _there_and_back(cloud: Cloud, items: list[dict[str, Any]], laps: Laps) -> bool:
     client = local_client(cloud.dynamodb)
-    router = Router(f"{BY_ROUTE}.rekey", name="demo", endpoint=Endpoint(url=cloud.dynamodb))
+    endpoint = Endpoint(url=cloud.dynamodb)
+    router = Router(f"{BY_ROUTE}.rekey", clients=[client], name="demo", endpoint=endpoint)
     traffic = Traffic(router, client, BY_AIRCRAFT, BY_ROUTE, items)
     with bridge_for(cloud).running(), traffic.running():
         console.print("\nFrom here on four threads read and write flights through a router.")

@@ -141,8 +141,7 @@ def test_boto3_sends_nothing_by_a_view_that_has_ended(world: World, kind: str) -
     config = Config(retries={"mode": "standard", "total_max_attempts": 3})
     given = {"endpoint_url": world.database.url, "config": config, **LOCAL_CREDENTIALS}
     boto = getattr(boto3, kind)("dynamodb", **given)
-    router = Router(world.side, clock=clock)
-    router.guard(boto)
+    router = Router(world.side, clients=[boto], clock=clock)
     client = boto if kind == "client" else boto.meta.client
 
     def old() -> str:
@@ -162,8 +161,7 @@ def test_boto3_sends_nothing_by_a_view_that_has_ended(world: World, kind: str) -
 def test_boto3_sends_as_ever_while_nothing_has_changed(world: World) -> None:
     client = boto3.client("dynamodb", endpoint_url=world.database.url, **LOCAL_CREDENTIALS)
     clock = VirtualClock()
-    router = Router(world.side, clock=clock)
-    router.guard(client)
+    router = Router(world.side, clients=[client], clock=clock)
 
     def old() -> None:
         clock.sleep(3_600)

@@ -105,7 +105,9 @@ class Chaos:
 
     def _router(self) -> Router:
         world = self.world
-        return Router(world.side(), clock=world, patience=10 * FREEZE_LIMIT, chance=self.chance)
+        return Router(
+            world.side(), clients=(), clock=world, patience=10 * FREEZE_LIMIT, chance=self.chance
+        )
 
     def _writer(self, number: int) -> None:
         """With keys of its own."""

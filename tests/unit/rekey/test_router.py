@@ -20,7 +20,9 @@ class Fixture:
     def __init__(self, **more) -> None:
         self.clock = VirtualClock()
         self.side = SideInMemory()
-        self.router = Router(self.side, clock=self.clock, chance=random.Random(1), **more)
+        self.router = Router(
+            self.side, clients=(), clock=self.clock, chance=random.Random(1), **more
+        )
         self.calls: list[tuple[str, str]] = []
 
     def way(self, kind: str, table: str, seconds: float = 0.0):
@@ -64,7 +66,7 @@ def test_reads_and_writes_go_to_the_table_that_serves(world: Fixture) -> None:
 def test_the_new_table_s_own_name_is_told_to_be_no_side_table() -> None:
     """Else its first call would say that some key was not given a value."""
     with pytest.raises(ValueError, match="'Orders' is no side table"):
-        Router("Orders")
+        Router("Orders", clients=())
 
 
 def test_one_look_serves_a_quarter_of_the_lease(world: Fixture) -> None:
@@ -136,7 +138,7 @@ def test_a_freeze_that_nobody_ends_is_called_off_by_the_router(world: Fixture) -
 
 
 def test_routers_that_call_off_together_do_it_once(world: Fixture) -> None:
-    others = [Router(world.side, clock=world.clock) for _ in range(5)]
+    others = [Router(world.side, clients=(), clock=world.clock) for _ in range(5)]
     world.set(stage="frozen")
     revision = world.side.item.revision
     writes = [
@@ -266,76 +268,6 @@ def test_each_router_reports_itself_once_a_revision_and_again_in_time(world: Fix
     world.run(lambda: world.clock.sleep(16))
     world.write()
     assert next(iter(world.side.reports.values()))["revision"] == 1
-
-
-class Events:
-    def __init__(self) -> None:
-        self.hooks: dict[str, object] = {}
-
-    def register(self, name, hook) -> None:
-        self.hooks[name] = hook
-
-
-class Boto:
-    """As a client of boto3's, with its hook before each attempt to send."""
-
-    def __init__(self) -> None:
-        self.meta = self
-        self.events = Events()
-        self.sent = 0
-
-    def put_item(self) -> None:
-        self.events.hooks["before-send.dynamodb"](request=None)  # type: ignore[operator]
-        self.sent += 1
-
-
-def test_a_guarded_client_sends_nothing_by_a_view_that_has_ended(world: Fixture) -> None:
-    """As a function that is frozen between the choice of the way and its request."""
-    boto = world.router.guard(Boto())
-
-    def old() -> str:
-        world.clock.sleep(60)
-        boto.put_item()
-        return "old"
-
-    def cut_over() -> None:
-        world.clock.sleep(30)
-        world.set(serving="destination")
-        world.set(stage="turned")
-        world.set(stage="open")
-
-    answers = world.run(lambda: world.router.write(old=old, new=lambda: "new"), cut_over)
-    assert answers == ["new", None]
-    assert boto.sent == 0
-
-
-def test_a_guarded_client_goes_on_in_a_long_write_while_nothing_changes(world: Fixture) -> None:
-    boto = world.router.guard(Boto())
-
-    def old() -> None:
-        for _ in range(10):
-            boto.put_item()
-            world.clock.sleep(10)
-
-    world.run(lambda: world.router.write(old=old, new=lambda: None))
-    assert boto.sent == 10
-
-
-def test_half_a_write_that_a_cutover_interrupts_is_uncertain(world: Fixture) -> None:
-    boto = world.router.guard(Boto())
-
-    def old() -> None:
-        boto.put_item()
-        world.clock.sleep(60)
-        boto.put_item()
-
-    def cut_over() -> None:
-        world.clock.sleep(30)
-        world.set(serving="destination")
-
-    with pytest.raises(WriteUncertain):
-        world.run(lambda: world.router.write(old=old, new=lambda: None), cut_over)
-    assert boto.sent == 1
 
 
 def test_writes_are_taken_for_unbroken_only_if_no_two_turns_fit_between() -> None:

@@ -19,7 +19,11 @@ class Shadowed:
         self.side.item = replace(self.side.item, shadow=share)
         self.told: list[Difference] = []
         self.router = Router(
-            self.side, clock=self.clock, chance=random.Random(3), on_difference=self.told.append
+            self.side,
+            clients=(),
+            clock=self.clock,
+            chance=random.Random(3),
+            on_difference=self.told.append,
         )
         self.old: object = "a"
         self.new: object = "a"
