@@ -34,6 +34,7 @@ def standing_json(one: Standing, show_keys: bool = False) -> dict[str, Any]:
         "unmappable": one.unmappable,
         "failures": one.failed,
         "clients": len(one.alive),
+        "unguarded_clients": len(one.unguarded),
         "shadowed": one.shadowed,
         "expected_clients": one.control.expected_clients,
         "stragglers": len(one.stragglers),
@@ -72,7 +73,8 @@ def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
     expected = f" of {control.expected_clients:,} expected" if control.expected_clients else ""
     if deployment := one.figure(DEPLOYMENT):
         yield f"  stack        {deployment['stack']}"
-    yield f"  clients      {len(one.alive):,}{expected}"
+    unguarded = f", {len(one.unguarded):,} without a guard" if one.unguarded else ""
+    yield f"  clients      {len(one.alive):,}{expected}{unguarded}"
     yield f"  stragglers   {len(one.stragglers):,}"
     if show_keys:
         for each in _bypassed(one):

@@ -141,8 +141,13 @@ class Standing:
 
     @property
     def alive(self) -> list[str]:
-        """Routers that have told lately what they go by."""
+        """Return the names of the routers whose last report is still valid."""
         return sorted(name for name, told in self.clients.items() if told["until"] > self.now)
+
+    @property
+    def unguarded(self) -> list[str]:
+        """Return the names of those routers that are alive and guard no client."""
+        return [name for name in self.alive if not self.clients[name].get("guarded")]
 
     @property
     def shadowed(self) -> dict[str, int]:
@@ -155,7 +160,7 @@ class Standing:
 
     @property
     def troubles(self) -> list[str]:
-        """What a person should look at, in words; a link into docs/rekey.md each."""
+        """Return the problems that somebody should solve, a text for each."""
         found = []
         if self.failed:
             found.append(
@@ -178,6 +183,8 @@ class Standing:
             )
         if self.shadowed["real"]:
             found.append("shadow reads have found real differences: verify")
+        if self.unguarded:
+            found.append(_about_unguarded(len(self.unguarded)))
         return found
 
     def _about_unmappables(self) -> str:
@@ -206,6 +213,15 @@ class Standing:
         if self.phase in ("verified", "shadowing") and self.troubles:
             return "see to what is named above; then keyhop rekey cutover --dry-run"
         return act
+
+
+def _about_unguarded(count: int) -> str:
+    has = "has" if count == 1 else "have"
+    return (
+        f"{counted(count, 'router')} {has} no guard: a write that is paused before it is sent can "
+        "reach the table that no longer serves, and a rollback can then lose acknowledged writes. "
+        "Make each router with the clients that it writes with: Router(..., clients=[dynamodb])"
+    )
 
 
 _TO_DO_OF_A_CHANGE: Mapping[Stage, str] = {

@@ -45,11 +45,11 @@ LOOK_PATIENCE_SECONDS = 3.0
 
 
 class WritesFrozen(GaveUp):
-    """A write has waited as long as it may; it has not been made."""
+    """A write was not made, because writes were frozen for longer than the router waits."""
 
 
 class WriteUncertain(KeyhopError):
-    """A write may have been made, or not."""
+    """A write may have been made or not."""
 
 
 class Router:
