@@ -90,9 +90,8 @@ class World:
         self.stale: list[str] = []
 
     def router(self) -> Router:
-        return Router(
-            self.side, clients=(), clock=self.clock, chance=random.Random(self.chance.random())
-        )
+        chance = random.Random(self.chance.random())
+        return Router(self.side, clients=(), clock=self.clock, chance=chance)
 
     def change(self, to: Side, kill: Callable[[str], None] = lambda request: None) -> Change:
         """kill: called before and after each request of whoever makes the change."""

@@ -142,12 +142,12 @@ class Standing:
 
     @property
     def alive(self) -> list[str]:
-        """Routers that have told lately what they go by."""
+        """Return the names of the routers whose last report is still valid."""
         return sorted(name for name, told in self.clients.items() if told["until"] > self.now)
 
     @property
     def unguarded(self) -> list[str]:
-        """Routers in use that guard no client."""
+        """The names of the routers that are alive and guard no client."""
         return [name for name in self.alive if not self.clients[name].get("guarded")]
 
     @property
@@ -161,7 +161,7 @@ class Standing:
 
     @property
     def troubles(self) -> list[str]:
-        """What a person should look at, in words; a link into docs/rekey.md each."""
+        """Return the problems that somebody should solve, a text for each."""
         found = []
         if self.failed:
             found.append(
@@ -184,14 +184,10 @@ class Standing:
                 "and make the writes that count again through a router. A verify does not touch "
                 f"these items; a {self._next_change} settles them, with --accept"
             )
-        if self.unguarded:
-            found.append(
-                f"{counted(len(self.unguarded), 'router')} without a guard: a write that is paused "
-                "before it is sent may reach the table that does not serve any more; give Router "
-                "its clients"
-            )
         if self.shadowed["real"]:
             found.append("shadow reads have found real differences: verify")
+        if self.unguarded:
+            found.append(_about_unguarded(len(self.unguarded)))
         return found
 
     @property
@@ -262,6 +258,15 @@ def why_not_verified(
     if age >= VERIFY_SECONDS:
         return f"the tables were compared {duration(age)} ago, which is more than a day"
     return ""
+
+
+def _about_unguarded(count: int) -> str:
+    has = "has" if count == 1 else "have"
+    return (
+        f"{counted(count, 'router')} {has} no guard: a write that is paused before it is sent can "
+        "reach the table that no longer serves, and is a straggler then. "
+        "Make each router with the clients that it writes with: Router(..., clients=[dynamodb])"
+    )
 
 
 _TO_DO_OF_A_CHANGE: Mapping[Stage, str] = {

@@ -4,9 +4,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
-import boto3
 import pytest
 from keyhop.errors import Unreachable
 from keyhop.rekey import Router
@@ -22,8 +20,9 @@ class Fixture:
     def __init__(self, **more) -> None:
         self.clock = VirtualClock()
         self.side = SideInMemory()
-        more = {"clients": (), **more}
-        self.router = Router(self.side, clock=self.clock, chance=random.Random(1), **more)
+        self.router = Router(
+            self.side, clients=(), clock=self.clock, chance=random.Random(1), **more
+        )
         self.calls: list[tuple[str, str]] = []
 
     def way(self, kind: str, table: str, seconds: float = 0.0):
@@ -269,102 +268,6 @@ def test_each_router_reports_itself_once_a_revision_and_again_in_time(world: Fix
     world.run(lambda: world.clock.sleep(16))
     world.write()
     assert next(iter(world.side.reports.values()))["revision"] == 1
-
-
-LOCAL = {
-    "region_name": "us-east-1",
-    **{f"aws_{n}": "x" for n in ("access_key_id", "secret_access_key")},
-}
-
-
-class Events:
-    def __init__(self) -> None:
-        self.hooks: dict[str, object] = {}
-
-    def register(self, name, hook, unique_id) -> None:
-        self.hooks[name] = hook
-
-
-class Boto:
-    """As a client of boto3's, with its hook before each attempt to send."""
-
-    def __init__(self) -> None:
-        self.meta = self
-        self.client = self
-        self.service_model = SimpleNamespace(service_name="dynamodb")
-        self.events = Events()
-        self.sent = 0
-
-    def put_item(self) -> None:
-        self.events.hooks["before-send.dynamodb"](request=None)  # type: ignore[operator]
-        self.sent += 1
-
-
-def test_a_guarded_client_sends_nothing_by_a_view_that_has_ended() -> None:
-    """As a function that is frozen between the choice of the way and its request."""
-    world = Fixture(clients=[boto := Boto()])
-
-    def old() -> str:
-        world.clock.sleep(60)
-        boto.put_item()
-        return "old"
-
-    def cut_over() -> None:
-        world.clock.sleep(30)
-        world.set(serving="destination")
-        world.set(stage="turned")
-        world.set(stage="open")
-
-    answers = world.run(lambda: world.router.write(old=old, new=lambda: "new"), cut_over)
-    assert answers == ["new", None]
-    assert boto.sent == 0
-
-
-def test_a_guarded_client_goes_on_in_a_long_write_while_nothing_changes() -> None:
-    world = Fixture(clients=[boto := Boto()])
-
-    def old() -> None:
-        for _ in range(10):
-            boto.put_item()
-            world.clock.sleep(10)
-
-    world.run(lambda: world.router.write(old=old, new=lambda: None))
-    assert boto.sent == 10
-
-
-@pytest.mark.parametrize("given", [None, "Orders", object(), boto3.client("s3", **LOCAL)])
-def test_what_is_no_client_of_dynamodb_is_refused(given: object) -> None:
-    with pytest.raises(TypeError, match="takes DynamoDB clients, resources and tables of boto3"):
-        Fixture(clients=[given])
-
-
-def test_the_clients_have_to_be_named() -> None:
-    with pytest.raises(TypeError, match="clients"):
-        Router("New.rekey")  # type: ignore[call-arg]
-
-
-def test_a_router_reports_whether_it_guards_a_client() -> None:
-    for clients in ((), [Boto()]):
-        world = Fixture(clients=clients)
-        world.write()
-        assert [one["guarded"] for one in world.side.reports.values()] == [bool(clients)]
-
-
-def test_half_a_write_that_a_cutover_interrupts_is_uncertain() -> None:
-    world = Fixture(clients=[boto := Boto()])
-
-    def old() -> None:
-        boto.put_item()
-        world.clock.sleep(60)
-        boto.put_item()
-
-    def cut_over() -> None:
-        world.clock.sleep(30)
-        world.set(serving="destination")
-
-    with pytest.raises(WriteUncertain):
-        world.run(lambda: world.router.write(old=old, new=lambda: None), cut_over)
-    assert boto.sent == 1
 
 
 def test_writes_are_taken_for_unbroken_only_if_no_two_turns_fit_between() -> None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from keyhop.cli.rekey_view import standing_json, standing_lines
 from keyhop.jobs.model import RunPlan
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.compare.outcome import told_of
@@ -78,11 +79,38 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
         unmapped=[Unmapped("d", "it lacks day", NOW, {})] * 3,
         failures={"count": 1},
         stragglers=[BYPASSING],
-        clients={"r": {"until": NOW + 1, "shadow_real": 1}},
+        clients={
+            "gone": {"until": NOW, "shadow_real": 1, "guarded": True},
+            "alive": {"until": NOW + 1, "guarded": False},
+        },
     )
     assert len(one.troubles) == 7
-    assert "1 router without a guard" in " ".join(one.troubles)
     assert "see to what is named above" in one.todo
+
+
+def test_routers_without_a_guard_are_named_if_they_are_alive() -> None:
+    clients = {
+        "guarded": {"until": NOW + 1, "guarded": True},
+        "b": {"until": NOW + 1, "guarded": False},
+        "a": {"until": NOW + 1, "guarded": False},
+        "gone": {"until": NOW - 1, "guarded": False},
+    }
+    one = standing(backfill=COPIED, verify=CLEAN, lag=AHEAD, clients=clients)
+    assert one.unguarded == ["a", "b"]
+    (trouble,) = one.troubles
+    assert trouble.startswith("2 routers have no guard: ")
+    assert "clients=[dynamodb]" in trouble
+    assert "see to what is named above" in one.todo
+    assert "  clients      3, 2 without a guard" in standing_lines(one)
+    shown = standing_json(one)
+    assert (shown["clients"], shown["unguarded_clients"]) == (3, 2)
+
+
+def test_guarded_routers_are_no_trouble() -> None:
+    one = standing(clients={"guarded": {"until": NOW + 1, "guarded": True}})
+    assert one.unguarded == []
+    assert one.troubles == []
+    assert "  clients      1" in standing_lines(one)
 
 
 @pytest.mark.parametrize("repairs", [False, True])

@@ -44,10 +44,17 @@ class ControlTable(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Follower:
-    """For any number of threads; one of them reads at a time.
+    """A cached copy of the control item, for any number of threads, of which one reads at a time.
 
-    name: of the router, in the side table. It counts looks, looks_failed, reports_failed,
-    called_off, opened and mends_failed.
+    It counts looks, looks_failed, reports_failed, called_off, opened and mends_failed.
+
+    Attributes:
+        side: the side table.
+        name: the name of the router in the side table.
+        clock: the clock.
+        usage: the counters of the router.
+        on_change: called with the control item whenever it differs from the last one read.
+        guarded: whether the router guards a client, as it reports in the side table.
     """
 
     side: ControlTable
@@ -55,8 +62,7 @@ class Follower:
     clock: Clock
     usage: Usage = field(default_factory=Usage)
     on_change: Callable[[Control], None] = lambda control: None
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """What the router reports of itself beside what it goes by."""
+    guarded: bool = False
     _lock: Lock = field(default_factory=Lock)
     _view: View | None = None
     _tries: int = 0
@@ -116,9 +122,9 @@ class Follower:
         return self._view
 
     def _mend(self, control: Control) -> Control:
-        """End a change whose process seems to be gone: abort it, or open what has turned.
+        """End a change whose maker seems to be gone: call it off, or open what has turned.
 
-        When a swap fails, another process has made it; the next look shows it.
+        A swap that fails was somebody else's; the next look shows it.
         """
         now = self.clock.monotonic()
         freeze = freeze_of(control)
@@ -145,20 +151,23 @@ class Follower:
         return new if done else old
 
     def _report(self, control: Control) -> None:
-        """Each revision once, and again before it is taken for that of a router that has gone."""
+        """Report the router in the side table: at each new revision, and every half minute.
+
+        A router whose last report is older than a minute no longer counts as alive.
+        """
         now = self.clock.time()
         if self._reported is not None:
             revision, at = self._reported
             if revision == control.revision and abs(now - at) < LEASE_SECONDS:
                 return
-        if not control.takes_writes:  # then every request counts
+        if not control.takes_writes:  # the side table's capacity is for the change
             return
         until = now + 2 * LEASE_SECONDS
         try:
             counts = self.usage.counters
             shadowed = {name: int(counts[name]) for name in SHADOWED if counts[name]}
-            told = {"revision": control.revision, "until": until, **self.more, **shadowed}
-            self.side.report_client(self.name, told)
+            report = {"revision": control.revision, "until": until, "guarded": self.guarded}
+            self.side.report_client(self.name, {**report, **shadowed})
             self._reported = (control.revision, now)
         except FAILURES:
             self.usage.count(reports_failed=1)

@@ -1,20 +1,19 @@
-"""The application's way to a table that is re-keyed: each read and write goes where it counts now.
+"""A router: it sends each read and write of an application to the table that serves now.
 
     router = Router("OrdersByTenant.rekey", clients=[dynamodb])
     item = router.read(old=lambda: orders.get_item(...), new=lambda: by_tenant.get_item(...))
     router.write(old=lambda: orders.put_item(...), new=lambda: by_tenant.put_item(...))
 
-Both ways are the application's own; the router chooses by the control item (control.py). Promised
-to all who go by routers: no acknowledged write is lost, and strong reads never go back.
+The application supplies a function for each table, and the router calls one of them, depending on
+the control item (control.py). If all readers and writers use routers, no acknowledged write is lost
+and strongly consistent reads never go back in time. A write that is sent without the guard, or that
+is held up after the guard has looked, can reach the table that no longer serves (guard.py).
 """
 
 import os
 import random
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from keyhop.clock import Clock, SystemClock
@@ -24,6 +23,7 @@ from keyhop.errors import GaveUp, KeyhopError
 from keyhop.rekey.control import Control, Side
 from keyhop.rekey.pair import SIDE_SUFFIX
 from keyhop.rekey.routing.follower import FAILURES, ControlTable, Follower, moment
+from keyhop.rekey.routing.guard import Guard
 from keyhop.rekey.routing.lease import View, held_for_reads, held_for_writes
 from keyhop.rekey.routing.shadow import Difference, Shadow, same_answers
 from keyhop.rekey.side.table import SideTable
@@ -45,47 +45,18 @@ LOOK_PATIENCE_SECONDS = 3.0
 
 
 class WritesFrozen(GaveUp):
-    """A write has waited as long as it may; it has not been made."""
+    """A write was not made, because writes were frozen for longer than the router waits."""
 
 
 class WriteUncertain(KeyhopError):
-    """A write may have been made, or not."""
-
-
-class LeaseEnded(Exception):
-    """A guarded client was about to send a write by a view of the control item that has ended."""
-
-
-@dataclass(slots=True)
-class _Writing:
-    """A write of this thread. sent: whether a guarded client has sent a request for it."""
-
-    view: View
-    sent: bool = False
+    """A write may have been made or not."""
 
 
 class Router:
-    """Sends each read and write of the application to the table where it counts now.
+    """A router for all threads of a process.
 
-    It serves any number of threads. Make one for a process, after a fork. It requests nothing
-    before the first call, and starts no thread.
-
-    Args:
-        side: The name of the side table: the new table's name with `.rekey` at the end.
-        clients: The boto3 clients, resources or tables with which `write` is made. The router
-            guards them: they send no request for a write by a view of the control item that has
-            ended, as when a function was frozen between the choice of a table and the request. An
-            empty sequence says that no client is guarded; then such a write is made, in the table
-            that does not serve any more, and is reported as a straggler.
-        name: The application's name, for `keyhop rekey status`.
-        patience: Seconds for which a write waits while writes are frozen; at least 3 more than
-            the freeze limit.
-        on_change: Called with the control item when another one is seen.
-        on_difference: Called with each real difference of shadow reads.
-
-    Raises:
-        TypeError: One of the clients is no DynamoDB client, resource or table of boto3.
-        ValueError: `side` is not the name of a side table.
+    Make one for each process, after a fork. It starts no thread, and sends no request before its
+    first call.
     """
 
     def __init__(
@@ -101,6 +72,28 @@ class Router:
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> None:
+        """Make a router, and guard the clients.
+
+        Args:
+            side: the name of the side table, which is the new table's name followed by .rekey.
+            clients: the boto3 clients, resources or tables that the functions for writes use. Their
+                requests are guarded: a write that was paused before it was sent is not sent to a
+                table that no longer serves. Requests outside of `write` are not affected. An empty
+                sequence means that no client is guarded, which `keyhop rekey status` reports.
+            name: the name of the application, for `keyhop rekey status`.
+            patience: seconds for which a write waits while writes are frozen; at least 3 more than
+                the freeze limit.
+            endpoint: the endpoint and the region of the side table.
+            on_change: called with the control item whenever it differs from the last one read.
+            on_difference: called with each real difference of shadow reads.
+            clock: the clock.
+            chance: the source of random numbers.
+
+        Raises:
+            TypeError: `clients` contains something other than boto3's clients, resources and tables
+                of DynamoDB.
+            ValueError: `side` is not the name of a side table.
+        """
         if isinstance(side, str) and not side.endswith(SIDE_SUFFIX):
             raise ValueError(
                 f"{side!r} is no side table: that is called as the new table, and .rekey"
@@ -113,12 +106,10 @@ class Router:
         if isinstance(side, str):
             connection = connect(endpoint or Endpoint(), patience=REQUEST_SECONDS)
             side = SideTable(connection, side, patience=LOOK_PATIENCE_SECONDS)
-        told = {"guarded": bool(clients)}
-        self._follower = Follower(side, self.name, self._clock, self.usage, on_change, told)
+        self._follower = Follower(side, self.name, self._clock, self.usage, on_change)
+        self._guard = Guard(clients, self.name, self._follower, self._clock)
+        self._follower.guarded = self._guard.is_on
         self._shadow = Shadow(self._clock, self.usage, on_difference, self._chance)
-        self._here = threading.local()
-        for client in clients:
-            self._guard(client)
 
     def read(
         self,
@@ -170,11 +161,15 @@ class Router:
         return found
 
     def write(self, *, old: Callable[[], T], new: Callable[[], T]) -> T:
-        """What the one of them returns, or raises, whose table takes writes.
+        """Call the function of the table that takes writes, and return or raise what it does.
 
-        While writes are frozen it waits. Raises WritesFrozen if that lasts too long: nothing has
-        been written. Raises WriteUncertain for a write that was answered, or refused, when another
-        table may have served: it may or may not be there.
+        While writes are frozen it waits. The function is called again, for the table that serves
+        by then, if the guard has refused a request before any other write was sent.
+
+        Raises:
+            WritesFrozen: writes were frozen for longer than the patience. Nothing was written.
+            WriteUncertain: another table may have served when the write was answered, or the guard
+                has refused a request after others were sent. The write may have been made or not.
         """
         began = self._clock.monotonic()
         while True:
@@ -183,65 +178,25 @@ class Router:
                 self._wait(began, view)
                 continue
             chosen = old if view.control.serving == "source" else new
-            with self._writing(view) as about:
+            with self._guard.attempt(view) as attempt:
                 try:
                     answer = chosen()
-                except LeaseEnded:
-                    if about.sent:
-                        raise _uncertain() from None
-                    self.usage.count(writes_sent_anew=1)
-                    continue
-                except Exception:  # as of a condition that has failed
-                    if not about.view.holds(moment(self._clock)):
-                        self._look_back(about.view.control)
-                    raise
-            if not about.view.holds(moment(self._clock)):
-                self._look_back(about.view.control)
-            return answer
+                except Exception:  # such as that of a failed condition
+                    if not attempt.was_refused:
+                        self._look_back(attempt.view)
+                        raise
+                if not attempt.was_refused:  # even if the function has caught the error
+                    self._look_back(attempt.view)
+                    self.usage.count(writes_unseen=int(self._guard.missed(attempt)))
+                    return answer
+            if attempt.may_have_written:
+                raise self._uncertain()
+            self.usage.count(writes_sent_anew=1)
 
     @property
     def serving(self) -> Side:
         """The table that reads go to now."""
         return self._sendable(self._clock.monotonic()).control.serving
-
-    def _guard(self, client: Any) -> None:
-        """Look at the lease before each attempt of a boto3 client to send a request."""
-        client = getattr(getattr(client, "meta", None), "client", client)  # of a resource or table
-        meta: Any = getattr(client, "meta", None)
-        model = getattr(meta, "service_model", None)
-        if not hasattr(meta, "events") or getattr(model, "service_name", "") != "dynamodb":
-            raise TypeError(
-                f"clients takes DynamoDB clients, resources and tables of boto3, and not "
-                f"{type(client).__name__}"
-            )
-        name = f"keyhop-rekey-{id(self)}"
-        meta.events.register("before-send.dynamodb", self._before_send, unique_id=name)
-
-    def _before_send(self, **_: Any) -> None:
-        """Serve as botocore's hook, which is called before each attempt to send."""
-        about: _Writing | None = getattr(self._here, "writing", None)
-        if about is None:
-            return
-        if not about.view.may_send(moment(self._clock)):
-            try:
-                now = self._follower.view(anew=True)
-            except FAILURES as error:
-                raise LeaseEnded from error
-            if not held_for_writes(about.view.control, now.control):
-                raise LeaseEnded
-            if not now.may_send(moment(self._clock)):
-                raise LeaseEnded
-            about.view = now
-        about.sent = True
-
-    @contextmanager
-    def _writing(self, view: View) -> Iterator["_Writing"]:
-        outer = getattr(self._here, "writing", None)
-        about = self._here.writing = _Writing(view)
-        try:
-            yield about
-        finally:
-            self._here.writing = outer
 
     def _sendable(self, began: float) -> View:
         """A view by which a request may be sent at this moment."""
@@ -279,20 +234,21 @@ class Router:
         except FAILURES:
             return False
 
-    def _look_back(self, before: Control) -> None:
-        """A write was answered late: whether it counts."""
+    def _look_back(self, view: View) -> None:
+        """Raise WriteUncertain if another table may have served before a write was answered."""
+        if view.holds(moment(self._clock)):
+            return
         self.usage.count(late_answers=1)
         try:
             after = self._follower.view(anew=True).control
         except FAILURES as error:
-            raise _uncertain() from error
-        if not held_for_writes(before, after):
-            self.usage.count(writes_uncertain=1)
-            raise _uncertain()
+            raise self._uncertain() from error
+        if not held_for_writes(view.control, after):
+            raise self._uncertain()
 
-
-def _uncertain() -> WriteUncertain:
-    return WriteUncertain(
-        "A write was answered so late that another table may have served by then: it may be there "
-        "or not; read, and write again."
-    )
+    def _uncertain(self) -> WriteUncertain:
+        self.usage.count(writes_uncertain=1)
+        return WriteUncertain(
+            "A write was held up for so long that another table may have served by then: it may "
+            "have been made or not. Read, and write again."
+        )

@@ -1,0 +1,157 @@
+"""The guard of a router's writes: a look at the lease immediately before boto3 sends a request.
+
+A process can be paused between the choice of a table and the request, for longer than a whole
+cutover. The guard is a hook in the application's boto3 clients that runs before each attempt to
+send, retries included. It refuses a request if another table may serve by then.
+
+What remains is a pause after the hook: while the connection is opened, or in the network.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any
+
+from botocore.client import BaseClient
+
+from keyhop.clock import Clock
+from keyhop.rekey.routing.follower import FAILURES, Follower, moment
+from keyhop.rekey.routing.lease import View, held_for_writes
+
+READS = frozenset({"GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan"})
+
+
+class LeaseEnded(Exception):
+    """A guarded client did not send a request, because the lease of its write has ended."""
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One call of the application's function for a write.
+
+    Attributes:
+        guard: the guard of the router that makes the write.
+        view: the view of the control item by which requests may be sent.
+        has_requested: whether a guarded client has sent a request.
+        may_have_written: whether one of these requests was not a read.
+        was_refused: whether the guard has refused a request.
+        is_over: whether the function has returned or raised.
+    """
+
+    guard: "Guard"
+    view: View
+    has_requested: bool = False
+    may_have_written: bool = False
+    was_refused: bool = False
+    is_over: bool = False
+
+
+_attempts: ContextVar[tuple[Attempt, ...]] = ContextVar("keyhop_rekey_attempts", default=())
+"""The attempts that the current code runs in, of all routers. A function for a write may itself
+write by a router, so there can be several; the innermost is the last.
+"""
+
+
+class Guard:
+    """Guards the requests that boto3 clients send for the writes of one router."""
+
+    def __init__(
+        self, clients: Sequence[Any], router: str, follower: Follower, clock: Clock
+    ) -> None:
+        """Put the hook into the clients.
+
+        Args:
+            clients: boto3 clients, resources or tables of DynamoDB. Two that share a client, such
+                as a resource and its table, are guarded once.
+            router: the name of the router, which is unique.
+            follower: reads the control item.
+            clock: the clock of the router.
+
+        Raises:
+            TypeError: `clients` is not a sequence, or contains something else. Then no client is
+                guarded.
+        """
+        self._follower = follower
+        self._clock = clock
+        if not isinstance(clients, Sequence) or isinstance(clients, str):
+            raise TypeError(
+                "clients must be a sequence of boto3 clients, resources or tables, such as "
+                f"[boto3.client('dynamodb')], and not {_type_name(clients)}."
+            )
+        found = [_client_of(one) for one in clients]
+        for client in found:
+            # The last of the general hooks, as botocore's rate limiter (retry mode "adaptive")
+            # sleeps in such a hook. Hooks for one service or one operation run before all of these.
+            client.meta.events.register_last(
+                "before-send", self._check, unique_id=f"keyhop-guard-{router}"
+            )
+        self.is_on = bool(found)
+
+    @contextmanager
+    def attempt(self, view: View) -> Iterator[Attempt]:
+        """Guard the requests that are sent in the block, which makes a write by this view."""
+        outer = _attempts.get()
+        attempt = Attempt(self, view)
+        token = _attempts.set((*outer, attempt))
+        try:
+            yield attempt
+        finally:
+            attempt.is_over = True
+            _attempts.reset(token)
+
+    def missed(self, attempt: Attempt) -> bool:
+        """Return whether the function of an attempt has sent nothing through a guarded client.
+
+        Then it had nothing to write, or it has used another client, or a thread without the
+        context of the attempt.
+        """
+        return self.is_on and not attempt.has_requested
+
+    def _check(self, event_name: str, **_: Any) -> None:
+        """Raise LeaseEnded if this request must not be sent; botocore calls it for each attempt."""
+        running = [one for one in _attempts.get() if one.guard is self and not one.is_over]
+        for attempt in running:
+            if not self._may_send(attempt):
+                attempt.was_refused = True
+                raise LeaseEnded
+        is_read = event_name.rpartition(".")[2] in READS
+        for attempt in running:
+            attempt.has_requested = True
+            attempt.may_have_written |= not is_read
+
+    def _may_send(self, attempt: Attempt) -> bool:
+        """Return whether the lease holds, after another read of the control item if necessary."""
+        if attempt.view.may_send(moment(self._clock)):
+            return True
+        try:
+            now = self._follower.view(anew=True)
+        except FAILURES:
+            return False
+        if not held_for_writes(attempt.view.control, now.control):
+            return False
+        attempt.view = now
+        return now.may_send(moment(self._clock))
+
+
+def _client_of(given: Any) -> BaseClient:
+    """Return the client of a boto3 client, resource or table. Raise TypeError for anything else."""
+    client = given
+    if not isinstance(given, BaseClient):
+        client = getattr(getattr(given, "meta", None), "client", None)
+    if not isinstance(client, BaseClient) or client.meta.service_model.service_name != "dynamodb":
+        raise TypeError(
+            f"A router guards boto3 clients, resources and tables of DynamoDB. {_type_name(given)} "
+            "is none of these: leave it out of clients. Its writes are then not guarded."
+        )
+    if iscoroutinefunction(type(client)._make_api_call):  # as aiobotocore's
+        raise TypeError(
+            f"A router cannot guard an asynchronous client ({_type_name(given)}): leave it out of "
+            "clients. Its writes are then not guarded."
+        )
+    return client
+
+
+def _type_name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
