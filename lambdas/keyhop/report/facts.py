@@ -231,10 +231,17 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A type tag, as ORDER of ORDER#17, and its share of all items."""
+    """A type tag, such as `ORDER` of the key `ORDER#17`, and its share of all items.
+
+    Attributes:
+        prefix: The text with which every sampled partition key of this tag begins, such as
+            `ORDER#`; "" if they write the delimiter in several ways, or if only sort keys have
+            the tag.
+    """
 
     name: str
     share: Estimate
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

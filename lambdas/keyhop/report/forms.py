@@ -45,6 +45,12 @@ def tag_of(text: str) -> str:
     return (found[1] or found[2] or "") if found else ""
 
 
+def prefix_of(text: str) -> str:
+    """Return the tag together with its delimiter, such as `ORDER#`; "" if there is no tag."""
+    found = _TAG.match(text)
+    return found[0] if found else ""
+
+
 def rest_of(text: str) -> str:
     """What follows the tag, or all of it."""
     found = _TAG.match(text)
@@ -71,13 +77,20 @@ def dates_of(value: TypedValue) -> list[dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class KeyForm:
-    """tag: "" for none. dated: nothing but a date, after its tag. number: at the end, or at the
-    beginning if it is the only one, rounded to KEPT_DIGITS; None for none.
+    """The form of a partition key, which does not contain the key itself.
+
+    Attributes:
+        tag: The type tag, such as `ORDER`; "" if there is none.
+        dated: Whether the key is only a date, apart from its tag.
+        number: The number at the end of the key, or at its beginning if that is the only one,
+            rounded to KEPT_DIGITS; None if there is none.
+        prefix: The tag together with its delimiter, such as `ORDER#`.
     """
 
     tag: str = ""
     dated: bool = False
     number: float | None = None
+    prefix: str = ""
 
     @classmethod
     def of(cls, value: TypedValue) -> "KeyForm":
@@ -90,7 +103,8 @@ class KeyForm:
         found = None
         if not dated and not _UUID.fullmatch(rest_of(content)):
             found = _NUMBER.search(content) or _NUMBER_FIRST.match(content)
-        return cls(tag_of(content), dated, rounded(found[1]) if found else None)
+        number = rounded(found[1]) if found else None
+        return cls(tag_of(content), dated, number, prefix_of(content))
 
     def to_json(self) -> dict[str, Any]:
         """What there is of it."""
@@ -99,6 +113,8 @@ class KeyForm:
             state["dated"] = True
         if self.number is not None:
             state["number"] = self.number
+        if self.prefix:
+            state["prefix"] = self.prefix
         return state
 
     @classmethod

@@ -3,7 +3,7 @@
 import json
 
 from keyhop.report.advice.money import money, of_table, rewriting
-from keyhop.report.facts import Facts
+from keyhop.report.facts import Facts, Tag
 from keyhop.report.findings import Advice
 
 REKEY_EXISTS = False
@@ -26,12 +26,18 @@ def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str) -> Advice
     return Advice(patterns, (*steps, *by_hand), "", cost)
 
 
-def naming(table: str, attribute: str, tag: str) -> str:
-    """The command that writes the kind into the items of one tag, of a table without a sort key:
-    there each item is a collection.
+def naming(table: str, attribute: str, tag: Tag) -> str:
+    """Return the command that writes the kind into the items of one tag.
+
+    The table must have no sort key, so that each item is a collection of its own. The command
+    changes no item that has the attribute already. The condition on keys includes the delimiter:
+    ORDER alone is also the beginning of ORDERLINE#17. Without one delimiter there is no such
+    condition, and no command.
     """
-    names, values = json.dumps({"#kind": attribute}), json.dumps({":kind": tag.title()})
+    if not tag.prefix:
+        return ""
+    names, values = json.dumps({"#kind": attribute}), json.dumps({":kind": tag.name.title()})
     return (
-        f"keyhop each {table} --update 'SET #kind = :kind' --names '{names}' --values '{values}' "
-        f"--where 'begins_with({tag})' --dry-run"
+        f"keyhop each {table} --update 'SET #kind = if_not_exists(#kind, :kind)' "
+        f"--names '{names}' --values '{values}' --where 'begins_with({tag.prefix})' --dry-run"
     )

@@ -252,8 +252,10 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
             f"Write {name} into each new item, as the kind that its key begins with.",
             "Set it in the items that are there, once: whoever reads an item by an index, an "
             "export or a stream then knows its kind without parsing keys.",
+            "Where a command is given, it leaves the items that have the attribute as they are. "
+            "Spell its value as those items do.",
         ),
-        "" if facts.table.sort else naming(facts.table.name, name, tags[0].name),
+        "" if facts.table.sort else naming(facts.table.name, name, tags[0]),
     )
     return [found("low", told, signal, advice=advice)]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts import IndexSample, SampleFacts, Tag, TtlFacts
+from keyhop.report.facts import IndexSample, SampleFacts, TtlFacts
 from keyhop.report.sample.rows import Row, SegmentRow
 
 METHOD = "complete count"
@@ -31,7 +31,7 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
         item_bytes=_all(facts.item_bytes),
         large=_exact(facts.large),
         coverage=_all(facts.coverage),
-        tags=tuple(Tag(one.name, _known(one.share)) for one in facts.tags),
+        tags=tuple(replace(one, share=_known(one.share)) for one in facts.tags),
         shapes=_all(facts.shapes),
         dated=_exact(facts.dated),
         tagged=_exact(facts.tagged),

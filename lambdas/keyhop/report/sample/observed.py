@@ -60,9 +60,11 @@ class Observed:
         )
 
     def tags(self) -> tuple[Tag, ...]:
-        """Of keys and of sort keys, the commonest first."""
+        """Return the tags of partition keys and of sort keys, the most frequent first."""
         holders: defaultdict[str, set[int]] = defaultdict(set)
+        prefixes: defaultdict[str, set[str]] = defaultdict(set)
         for at, form, one in self.all:
+            prefixes[form.tag].add(form.prefix)
             for tag in {form.tag, one.tag} - {""}:
                 holders[tag].add(at)
         found = []
@@ -75,7 +77,9 @@ class Observed:
                     ]
                 )
                 if share is not None:
-                    found.append(Tag(tag, share))
+                    found.append(
+                        Tag(tag, share, *(prefixes[tag] if len(prefixes[tag]) == 1 else ()))
+                    )
         return tuple(sorted(found, key=lambda one: -one.share.value)[:MOST_TAGS])
 
     def type_name(self) -> tuple[str, Estimate | None]:

@@ -112,7 +112,12 @@ FOUND: list[dict[str, Any]] = [
     {"stream": {"traffic": (KeyTraffic("k", 999, 999, 9e4, 900.0, 998),), "inserts": 999}},
     {"sample": {"dated": share(1.0), "unpadded": share(1.0), "orphans": share(1.0)}},
     {"sample": {"numbered": share(1.0), "density": share(0.9), "unseen": share(0.5)}},
-    {"sample": {"typed": share(0.0), "tags": (Tag("ORDER", share(0.5)), Tag("USER", share(0.4)))}},
+    {
+        "sample": {
+            "typed": share(0.0),
+            "tags": (Tag("ORDER", share(0.5), "ORDER#"), Tag("USER", share(0.4))),
+        }
+    },
     {"sample": {"largest_item": 399 * 1024, "indexes": sampled("by-status", top_share=share(0.9))}},
     {"metrics": {"throttles": throttled()}},
     {"requests": {"shapes": (RequestShape("Query", "", ("pk",), ("a",), 500, 1, 9, 9.0, 500),)}},
@@ -150,14 +155,14 @@ def runs(pasted: str) -> None:
 def test_commands_are_the_command_lines_own() -> None:
     runs(command("Orders", shards_for(4_800)))
     assert command("Orders", shards_for(4_800)).startswith("keyhop shards add Orders KEY --count 9")
-    runs(links.naming("Orders", "Type", "USER"))
+    runs(links.naming("Orders", "Type", Tag("USER", share(0.6), "USER#")))
 
 
 def test_the_kind_is_named_by_each_where_each_item_is_a_collection() -> None:
-    tags = (Tag("USER", share(0.6)), Tag("ORDER", share(0.4)))
+    tags = (Tag("USER", share(0.6), "USER#"), Tag("ORDER", share(0.4), "ORDER#"))
     of = facts({"sort": None}, sample={"typed": share(0.0), "tags": tags})
     pasted = says("A18", of).advice.command  # type: ignore[union-attr]
-    assert "begins_with(USER)" in pasted
+    assert "begins_with(USER#)" in pasted
 
 
 def test_rekey_is_a_command_once_it_exists(monkeypatch: pytest.MonkeyPatch) -> None:
