@@ -165,6 +165,7 @@ class ControlItem(TypedDict):
     replicating: bool
     shadow: float
     expected_clients: int
+    turns: Annotated[int, "how often the serving table has changed"]
 
 
 class ShutOrOpen(TypedDict):
