@@ -390,6 +390,7 @@ class _Parser:
         self.take(",")
         default = self.update_operand()
         self.take(")")
+        self.checks.append(lambda given: _check_distinct(given, path, default.path))
         return Operand(path=path, default=default)
 
     # --- what all of them have ---
@@ -477,11 +478,16 @@ _PARSERS: dict[str, Callable[[str], Parsed]] = {
 }
 
 
+def _check_distinct(given: Placeholders, first: Path, other: Path) -> None:
+    if first and given.path(first) == given.path(other):
+        raise Invalid("The first operand must be distinct from the remaining operands")
+
+
 def _check_comparison(
     operator: str, left: Operand, right: list[Operand], given: Placeholders
 ) -> None:
-    if left.path and any(given.path(left.path) == given.path(one.path) for one in right):
-        raise Invalid("The first operand must be distinct from the remaining operands")
+    for operand in right:
+        _check_distinct(given, left.path, operand.path)
     if operator in ("=", "<>"):
         return
     literals = [given.values[one.value] for one in (left, *right) if one.value]

@@ -31,6 +31,7 @@ compared whole. These differences are accepted:
   service shows the updated part alone. The simulation refuses such a request.
 """
 
+import json
 import random
 import re
 import uuid
@@ -288,7 +289,7 @@ def without_order(value: Any) -> Any:
 
 
 def repr_of(item: Mapping[str, Any]) -> str:
-    return repr(sorted(without_order(item).items(), key=str))
+    return json.dumps(without_order(item), sort_keys=True, default=repr)
 
 
 def by_item(found: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -780,6 +781,8 @@ INVALID: list[Request] = [
     ("update_item", updating("SET n = if_not_exists(n, :n + :n)", n=ONE)),
     ("update_item", updating("SET n = t + :n", n=ONE)),
     ("update_item", updating("SET n = n + :t", t={"S": "x"})),
+    ("update_item", updating("SET n = if_not_exists(n, n)")),
+    ("update_item", updating("SET n = n + if_not_exists(other, :t)", t={"S": "x"})),
     ("update_item", updating("SET other.x = :n", n=ONE)),
     ("update_item", updating("SET n.x = :n", n=ONE)),
     ("update_item", updating("SET m.y.z = :n", n=ONE)),
@@ -1146,7 +1149,7 @@ def test_requests_of_sharded_tables_are_answered_alike(
     assert not sharding_run.run(seed).wrong
     (service,) = services
     sent = replay(dynamodb_local_url, service, {})
-    assert {"query", "update_item", "put_item", "delete_item"} <= sent.keys()
+    assert {"query", "update_item", "put_item"} <= sent.keys()
 
 
 @pytest.mark.parametrize(
