@@ -155,19 +155,19 @@ class Both:
 
     def _new_records(self, name: str, table: Table) -> dict[str, list[Any]]:
         found = []
-        for shard in range(len(table.shards)):
-            new = records(table, name, shard, self._read[name, shard], 1_000)
+        for shard, written in enumerate(table.shards):
+            new = records(table, name, shard, self._read[name, shard], len(written))
             self._read[name, shard] += len(new)
             found += new
         return by_item(found)
 
     def _new_real_records(self, name: str, expected: int) -> dict[str, list[Any]]:
         found: list[Any] = []
-        for attempt in range(50):
+        for attempt in range(100):
             page = self.real_streams.get_records(ShardIterator=self._iterators[name])
             self._iterators[name] = page["NextShardIterator"]
             found += page["Records"]
-            if not page["Records"] and (len(found) >= expected or attempt == 49):
+            if not page["Records"] and (len(found) >= expected or attempt == 99):
                 break
         return by_item(found)
 
@@ -1156,7 +1156,8 @@ def test_requests_of_sharded_tables_are_answered_alike(
     ("seed", "operations", "also_sent"),
     [
         (1, 60, set()),
-        *(prove(seed, 600, {"transact_write_items"}) for seed in range(2, 8)),
+        prove(2, 600, {"transact_write_items"}),
+        *(prove(seed, 600, set()) for seed in range(3, 6)),
     ],
 )
 def test_requests_of_the_re_key_are_answered_alike(
