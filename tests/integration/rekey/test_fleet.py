@@ -10,7 +10,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, TooExpensive
 from keyhop.jobs.runs import Deployment, Runs
 from keyhop.jobs.scan_segments import scan_segments
-from keyhop.rekey.backfill import COPIED, THERE, BackfillTask
+from keyhop.rekey.backfill import COPIED, THERE, BackfillTask, Copier
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of
@@ -80,26 +80,26 @@ def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTable
 
 @pytest.mark.prove
 def test_a_backfill_that_failed_is_gone_on_with_and_counts_each_item_once(
-    machine: Machine, rekey: RekeyTables
+    machine: Machine, rekey: RekeyTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some functions die at a write; a redrive, or a run that resumes, does the rest."""
     given = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, "maxConcurrency": 2}
     left, lock = [350], Lock()
 
-    class Dying(BackfillTask):
-        def _settled(self, item: Any) -> str:
-            with lock:
-                left[0] -= 1
-                if left[0] < 0 and left[0] % 50 == 0:
-                    raise OSError("the function died")
-            return super()._settled(item)
+    copied = Copier._copied
 
-    made = machine.own["rekey_backfill"]
-    machine.own = {**machine.own, "rekey_backfill": partial(Dying, transform_of=transform_of)}
-    with pytest.raises(OSError, match="died"):
-        machine.start(given, "copy")
+    def dying(*given: Any) -> str:
+        with lock:
+            left[0] -= 1
+            if left[0] < 0 and left[0] % 50 == 0:
+                raise OSError("the function died")
+        return copied(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Copier, "_copied", dying)
+        with pytest.raises(OSError, match="died"):
+            machine.start(given, "copy")
     assert 0 < len(rekey.copied()) < ITEMS
-    machine.own = {**machine.own, "rekey_backfill": made}
     result = machine.start({**given, "resume": "copy"})
     assert result["outcomes"][COPIED] + result["outcomes"].get(THERE, 0) == ITEMS
     assert len(rekey.copied()) == ITEMS
