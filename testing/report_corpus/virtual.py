@@ -45,6 +45,17 @@ class Collections:
         return sizes | {one.key: one.items for one in self.giants}
 
 
+def few(
+    sizes: Mapping[str, int],
+    item: Callable[[str, int, float], Item],
+    span: tuple[float, float],
+    sort: Callable[[str, int, float], str] = lambda key, number, at: iso(at),
+) -> Collections:
+    """Return collections of exactly these partition keys and sizes, and no others."""
+    giants = tuple(Giant(key, items) for key, items in sizes.items())
+    return Collections(0, 0, item, span, giants, sort=sort)
+
+
 class Place(tuple):  # type: ignore[type-arg]
     """A place in scan order, which knows whose it is: (hash, partition, sort) and `number`."""
 

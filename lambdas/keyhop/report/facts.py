@@ -297,8 +297,19 @@ class SampleFacts:
     density: keys / (greatest - least + 1) of the numeric suffixes. typed: share of items with an
     attribute that names the type, type_name: which. unpadded: share of sort keys that are numbers
     as text of several widths. orphans: share of constraint items without their primary.
-    gini, lorenz: of items over keys, points (share of keys, share of items). exhaustive: everything
-    was read.
+    gini, lorenz: of items over keys, points (share of keys, share of items).
+
+    Attributes:
+        all_keys: Whether every segment of the table was read, so that every partition key is known.
+            Of a long collection only a few items may have been read.
+        all_items: Whether every item was read. It implies `all_keys`.
+        all_units: The read units with which a sample of this table reads every item; 0 if the size
+            of the table is not known.
+        unrepresented: The share of the table's items for which no item of the sample stands: those
+            of collections that were not sampled although they are larger than the others, and the
+            rest of collections whose length could not be estimated. Intervals of shares of items,
+            and of quantiles of item sizes, allow for the upper end of it.
+        item_mean: The mean size in bytes of the items for which the sample stands.
     """
 
     rru: float
@@ -330,9 +341,25 @@ class SampleFacts:
     indexes: Mapping[str, IndexSample] = field(default_factory=dict)
     gini: Estimate | None = None
     lorenz: tuple[tuple[float, float], ...] = ()
-    exhaustive: bool = False
+    all_keys: bool = False
+    all_items: bool = False
+    all_units: float = 0.0
+    unrepresented: Estimate | None = None
+    item_mean: Estimate | None = None
     candidates: tuple[CandidateSample, ...] = ()
     """Of each candidate key that was asked for, if anything was read."""
+
+    @property
+    def most_unrepresented(self) -> float:
+        """The upper end of `unrepresented`; 1 where nothing is known of it."""
+        if self.all_items:
+            return 0.0
+        return 1.0 if self.unrepresented is None else self.unrepresented.high
+
+    @property
+    def all_lengths(self) -> bool:
+        """Whether the length of every collection of the table was counted or estimated."""
+        return self.all_keys and self.unseen is not None
 
 
 # The user's code (A), and the request sampler (Q)

@@ -74,7 +74,7 @@ class Price:
 class Finding:
     """What one rule says of one target: the table ("") or an index.
 
-    id: of the rule, "A1" to "A18", "H1" to "H7", "I1" and so on for indexes, "E1" for others.
+    id: of the rule, "A1" to "A19", "H1" to "H7", "I1" and so on for indexes, "E1" for others.
     title: the anti-pattern, in a few words. summary: one sentence with the figures. price: of an
     unknown only.
     """

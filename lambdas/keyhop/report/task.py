@@ -25,7 +25,7 @@ from keyhop.report.candidates.template import candidate
 from keyhop.report.facts_json import sample_json
 from keyhop.report.sample.asks import Asks
 from keyhop.report.sample.complete import counted
-from keyhop.report.sample.drawing import Drawing, draw, reads_through
+from keyhop.report.sample.drawing import Drawing, draw, reads_through, units_to_read_through
 from keyhop.report.sample.examine import Examination
 from keyhop.report.sample.gather import gather
 from keyhop.report.sample.observation import Looking
@@ -208,15 +208,21 @@ def examination(plan: RunPlan) -> Examination:
 
 
 def population(plan: RunPlan) -> Population:
-    """What a run has sampled."""
-    options = plan.options
+    """Return the table that a run has sampled, as it was described when the run began."""
+    options, drawing = plan.options, plan.options["drawing"]
+    size = options["items"] * options["means"].get("", 0.0)
+    reading = size / BLOCK_BYTES * UNITS_PER_BLOCK
+    through = units_to_read_through(drawing["segments"], reading, drawing["shares"])
     return Population(
-        segments=options["drawing"]["segments"],
+        segments=drawing["segments"],
         items=options["items"],
         has_sort=plan.space.sort is not None,
         ttl=options["ttl"],
         indexes={name: told["items"] for name, told in options["indexes"].items()},
         candidates=_candidates(plan),
+        bytes=size,
+        has_sentinels=bool(options["ours"]),
+        all_units=through + math.ceil(LOOK_UNITS) if size else 0.0,
     )
 
 

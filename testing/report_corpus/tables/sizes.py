@@ -1,10 +1,10 @@
-"""A6, A13, A15, A16: what is large, what only grows, what should have gone."""
+"""A6, A13, A15, A16, A19: what is large, what only grows, what should have gone, few keys."""
 
 from random import Random
 
 from testing.report_corpus.case import DAY, Index, Metric, Schema, Write, case
 from testing.report_corpus.tables.clean import ONE_ENTITY, shop
-from testing.report_corpus.virtual import Collections, Giant
+from testing.report_corpus.virtual import Collections, Giant, few
 from testing.report_corpus.words import CITIES, day, iso, name, some, text, ulid, uuid
 
 KB = 1024
@@ -219,6 +219,109 @@ case(
     virtual=Collections(30_000, 30, virtual_items, YEAR),
     allowed=ONE_ENTITY,
     slow=True,
+)
+
+# A19: too few partition keys
+
+ITEMS = 5_000_000
+TENANTS = ("acme", "birch", "cobalt", "delta", "ember", "fjord", "grove", "haven", "iris", "jade")
+
+
+def event(key: str, number: int, at: float) -> dict:
+    return {"Type": "Event", "body": "x" * 380}
+
+
+def unordered(key: str, number: int, at: float) -> str:
+    """A sort key in which no order can be found, so that no length can be estimated."""
+    return f"{number * 2_654_435_761 % 2**32:08x}/{number:x}"
+
+
+FEW_BY_NAME = {"A1": "names that end in numbers, and so few that they are dense"}
+for called, sizes, more in (
+    ("five million items under one key", {"ALL": ITEMS}, {}),
+    ("five million items under true and false", {"true": 4_000_000, "false": 1_000_000}, {}),
+    (
+        "five million items under five statuses",
+        dict.fromkeys(("NEW", "PAID", "PACKED", "SENT", "DONE"), ITEMS // 5),
+        {},
+    ),
+    (
+        "five million items under one key, in no order",
+        {"ALL": ITEMS},
+        {"sort": unordered},
+    ),
+):
+    case(
+        called,
+        "planted",
+        Schema(sort="sk"),
+        virtual=few(sizes, event, YEAR, **more),
+        found=["A19"],
+        allowed=ONE_ENTITY | FEW_BY_NAME,
+    )
+case(
+    "five million items of ten tenants, 91 % of them one tenant's",
+    "planted",
+    Schema(sort="sk"),
+    virtual=few(
+        {name_: ITEMS * 91 // 100 if name_ == "acme" else ITEMS // 100 for name_ in TENANTS},
+        event,
+        YEAR,
+    ),
+    found=["A15", "A19"],
+    allowed=ONE_ENTITY | FEW_BY_NAME,
+)
+case(
+    "a hundred keys of fifty thousand items",
+    "decoy",
+    Schema(sort="sk"),
+    virtual=Collections(100, ITEMS // 100, event, YEAR),
+    allowed=ONE_ENTITY,
+    traps={"A19": "a hundred keys take what the quota of a table allows", "A15": "all alike"},
+)
+case(
+    "settings under five keys, with little load",
+    "decoy",
+    Schema(sort="sk"),
+    items=lambda chance, now: (
+        {"pk": f"SETTINGS#{name_}", "sk": f"{n:03}", "Type": "Setting", "v": some(chance, 4, 20)}
+        for name_ in ("web", "mobile", "mail", "print", "export")
+        for n in range(40)
+    ),
+    metrics=(
+        Metric("ConsumedReadCapacityUnits", 120),
+        Metric("ConsumedWriteCapacityUnits", 6),
+    ),
+    allowed=ONE_ENTITY,
+    traps={"A19": "two read units a second are no load"},
+)
+case(
+    "settings under five keys, written 4,000 times a second",
+    "planted",
+    Schema(sort="sk"),
+    items=lambda chance, now: (
+        {"pk": f"SETTINGS#{name_}", "sk": f"{n:03}", "Type": "Setting", "v": some(chance, 4, 20)}
+        for name_ in ("web", "mobile", "mail", "print", "export")
+        for n in range(40)
+    ),
+    metrics=(
+        Metric("ConsumedReadCapacityUnits", 120),
+        Metric("ConsumedWriteCapacityUnits", 4_000 * 60),
+    ),
+    found=["A19"],
+    allowed=ONE_ENTITY,
+)
+case(
+    "jobs by id, with a sparse index of those that failed",
+    "decoy",
+    Schema("job", indexes=(Index("byStatus", "failed"),)),
+    items=lambda chance, now: (
+        {"job": f"JOB#{uuid(chance)}", "Type": "Job", "what": some(chance, 10, 60)}
+        | ({"failed": "FAILED"} if number % 100 == 0 else {})
+        for number in range(6_000)
+    ),
+    allowed=ONE_ENTITY,
+    traps={"A19": "one key of an index is no key of the table", "A9": "sixty items are few"},
 )
 
 # A16: time to live

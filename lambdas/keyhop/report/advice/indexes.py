@@ -37,7 +37,7 @@ def most_bytes(facts: Facts, years: float = 0.0) -> float | None:
     most = float(facts.table.bytes) * with_local(facts) if facts.table.bytes else None
     sample = facts.sample
     largest = largest_bytes(facts)
-    if isinstance(sample, SampleFacts) and largest is not None and sample.exhaustive:
+    if isinstance(sample, SampleFacts) and largest is not None and sample.all_items:
         most = min(largest[2], most) if most else largest[2]
     if not years:
         return most

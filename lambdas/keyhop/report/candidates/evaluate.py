@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
@@ -35,7 +34,7 @@ def evaluated(
         return ()
     samples = {one.template: one for one in facts.sample.candidates}
     return tuple(
-        _evaluated(one, samples[one.text], heard, facts, facts.sample)
+        _evaluated(one, samples[one.text], heard, facts)
         for one, heard in zip(candidates, streamed, strict=True)
         if one.text in samples
     )
@@ -46,7 +45,6 @@ def _evaluated(
     sample: CandidateSample,
     streamed: Streamed | None,
     facts: Facts,
-    whole: SampleFacts,
 ) -> CandidateFacts:
     reads: dict[str, float] = {}
     if isinstance(facts.requests, RequestFacts):
@@ -54,7 +52,7 @@ def _evaluated(
     heat = streamed.heat if streamed else None
     units = _migration_units(sample, facts)
     today, advised = _monthly(candidate, reads, facts)
-    found = CandidateFacts(
+    return CandidateFacts(
         template=candidate.text,
         coverage=sample.coverage,
         largest=sample.largest,
@@ -68,21 +66,6 @@ def _evaluated(
         migration=_migration(units, facts),
         today=today,
         advised=advised,
-    )
-    return _with_giants(found, whole)
-
-
-def _with_giants(found: CandidateFacts, sample: SampleFacts) -> CandidateFacts:
-    """Collections that nobody sampled may each be one key: nobody knows their items."""
-    unseen = 0.0 if sample.exhaustive or sample.unseen is None else sample.unseen.high
-    if not unseen:
-        return found
-    largest, keys = found.largest, found.effective
-    low = 1 / (1 / keys.low + unseen**2) if keys.low else 0.0
-    return replace(
-        found,
-        largest=replace(largest, high=max(largest.high, min(1.0, unseen))),
-        effective=replace(keys, low=min(keys.low, low)),
     )
 
 

@@ -11,11 +11,11 @@ more alike than others, so the pairs of a window say the most that it can be.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import CandidateSample
-from keyhop.report.statistics.shares import Item, effective, weighted_share
+from keyhop.report.statistics.shares import Item, effective, weighted_share, widened
 from keyhop.scan.distributions import (
     TAIL,
     beta_quantile,
@@ -67,12 +67,27 @@ class Tally:
     covered: float = 0.0
     items: list[Item] = field(default_factory=list)
 
-    def add(self, key: str | None, weight: float, collection: Hashable, size: int = 0) -> None:
-        """An item. key: a digest of the one that it would have, None if it cannot. size: bytes."""
+    def add(
+        self,
+        key: str | None,
+        weight: float,
+        collection: Hashable,
+        size: int = 0,
+        whole: bool = True,
+    ) -> None:
+        """Add an item that was read.
+
+        Args:
+            key: A digest of the candidate key that the item would have; None if it cannot have it.
+            weight: For how many items it stands.
+            collection: The collection of which it is.
+            size: Its bytes.
+            whole: Whether all items of its collection were read.
+        """
         one = self.collections.setdefault(collection, _Collection())
         one.items += 1
         one.weight += weight
-        one.whole = one.whole and weight == 1.0
+        one.whole = one.whole and whole and weight == 1.0
         self.items.append(Item(collection, weight, float(key is not None)))
         if key is not None:
             one.keys[key] = one.keys.get(key, 0.0) + weight
@@ -80,27 +95,43 @@ class Tally:
             self.units += weight * max(1, math.ceil(size / WRITE_UNIT_BYTES))
             self.covered += weight
 
-    def facts(self, fraction: float = 1.0, items: float = 0.0) -> CandidateSample | None:
-        """fraction: of the collections, that were drawn; 1 for all. items: of the table, if known.
-        None if nothing was read.
+    def facts(
+        self, fraction: float = 1.0, items: float = 0.0, unrepresented: float = 0.0
+    ) -> CandidateSample | None:
+        """Return what the items say of the candidate; None if nothing was read.
+
+        Args:
+            fraction: The part of the collections that were drawn; 1 for all.
+            items: The number of items of the table; 0 if it is not known.
+            unrepresented: The share of them for which none of those that were read stands, at most.
+                All of these might have one key, or none.
         """
         coverage = weighted_share(self.items, METHOD)
         if coverage is None:
             return None
-        if fraction >= 1 and all(one.whole for one in self.collections.values()):
+        largest = self._largest(fraction, len({*self._keys()}))
+        effective_keys = self._effective(fraction, items * coverage.value)
+        if fraction >= 1 and self._all_whole:
             coverage = Estimate.exactly(coverage.value, len(self.items), "all items")
-        keys = {key for one in self.collections.values() for key in one.keys}
+        elif unrepresented > 0:
+            coverage = widened(coverage, unrepresented)
+            largest = widened(largest, unrepresented)
+            effective_keys = _with_others(effective_keys, unrepresented)
+        keys = {*self._keys()}
         n = len(self.items)
         return CandidateSample(
             self.template,
             coverage,
-            self._largest(fraction, len(keys)),
-            self._effective(fraction, items * coverage.value),
+            largest,
+            effective_keys,
             Estimate.exactly(len(keys), n, "all items")
             if coverage.level == 1.0
             else Estimate.at_least(len(keys), n, METHOD),
             self.units / self.covered if self.covered else 1.0,
         )
+
+    def _keys(self) -> Iterable[str]:
+        return (key for one in self.collections.values() for key in one.keys)
 
     def _largest(self, fraction: float, distinct: int) -> Estimate:
         """Of keys seen in several collections by these; of one seen in one, as if it had no more.
@@ -179,6 +210,20 @@ class Tally:
             for key, weight in one.keys.items():
                 totals[key] += weight
         return totals
+
+
+def _with_others(effective_keys: Estimate, unrepresented: float) -> Estimate:
+    """Return the effective number of keys of all items, if so many of them were not represented.
+
+    They may all have the largest key, or each a key of its own.
+    """
+    represented = 1 - unrepresented
+    least = represented / math.sqrt(effective_keys.low) if effective_keys.low > 0 else math.inf
+    return replace(
+        effective_keys,
+        low=1 / (least + unrepresented) ** 2,
+        high=effective_keys.high / represented**2 if represented > 0 else math.inf,
+    )
 
 
 def _jackknife(rest: list[float]) -> float:

@@ -97,7 +97,11 @@ class TopCollection(TypedDict):
 
 
 class Top(TypedDict):
-    """biased: the sources that find giants; none: the list may lack the largest."""
+    """The largest collections that are known.
+
+    biased: the sources that find giants. exhaustive: whether the length of every collection was
+    counted or estimated. If neither holds, the list may lack the largest.
+    """
 
     collections: list[TopCollection]
     biased: list[str]
@@ -240,7 +244,7 @@ def _of_sample(facts: Facts, sample: SampleFacts) -> dict[str, Any]:
                 for one in sample.top[:MOST_ROWS]
             ],
             "biased": [*sample.biased],
-            "exhaustive": sample.exhaustive,
+            "exhaustive": sample.all_lengths,
         }
     return found
 

@@ -1,4 +1,4 @@
-"""Rules on how large item collections are: A6 and A15."""
+"""Rules on how many item collections there are, and how large they are: A6, A15 and A19."""
 
 import math
 from collections.abc import Iterable
@@ -16,18 +16,30 @@ from keyhop.report.advice.indexes import (
 from keyhop.report.advice.links import with_new_key
 from keyhop.report.advice.shards import peak_of
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts import Absent, Collection, Facts, SampleFacts, StreamFacts
-from keyhop.report.findings import Advice, Evidence, Severity
+from keyhop.report.facts import (
+    TABLE,
+    Absent,
+    Collection,
+    Facts,
+    MetricFacts,
+    SampleFacts,
+    StreamFacts,
+)
+from keyhop.report.findings import Advice, Evidence, Price, Severity
 from keyhop.report.rules.limits import (
     COLLECTION_BYTES,
     DATED,
     DAY,
     GB,
     HALF,
+    KB,
+    KEY_READS,
+    KEY_WRITES,
     NEAR_COLLECTION_BYTES,
     YEAR,
 )
-from keyhop.report.rules.rule import Said, clear, found, missing, unknown
+from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, price_of, unknown
+from keyhop.report.rules.seen import counted_long_enough, too_young
 from keyhop.report.rules.shares import evidence, interval, more, percent
 
 UNITS_OF_TOP = 1100.0
@@ -36,7 +48,15 @@ UNITS_OF_LENGTHS = 3000.0
 UNSEEN = 0.05
 """Share of items in collections larger than any that was seen, or in the largest."""
 TIMES_MEAN = 20.0
-"""A collection of so many times the mean is out of line with the others."""
+"""A collection of so many times the mean of the others is out of line with them."""
+FEW_KEYS = 40.0
+"""The default quota of a table is 40,000 write units a second, a partition serves 1,000: a table
+of fewer keys cannot use the quota, however evenly its keys are written."""
+SMALL_SECONDS = 60.0
+"""A key whose items one partition writes within a minute is small: it is copied, loaded or divided
+before anybody waits."""
+UNITS_OF_KEYS = 30.0
+"""The read units of 60 keys."""
 FEW_ITEMS = 200
 """A table of so few has no collection that matters."""
 WORTH_BYTES = GB
@@ -128,26 +148,121 @@ def unbounded(facts: Facts) -> Iterable[Said]:
         told = f"One collection holds {interval(largest[1])} of all items."
         severity = _severity(facts, largest[1].low)
         return [found(severity, told, *signals, advice=advice)]
-    if unseen is not None and not sample.exhaustive and unseen.against(UNSEEN) == "above":
+    if unseen is not None and unseen.against(UNSEEN) == "above":
         told = f"{interval(unseen)} of the items are in collections larger than any seen."
         severity = _severity(facts, unseen.low)
         return [found(severity, told, *signals, advice=advice)]
     if growth is not None:
         return [growth]
-    if sample.exhaustive and sample.items_read:
+    if sample.all_items and sample.items_read:
         return [clear("All was read: no collection stands out by its size.", *signals)]
     if unseen is not None and unseen.against(UNSEEN) == "below" and _seen_is_small(facts, sample):
         told = f"{percent(unseen.high)} of the items at most are in larger collections than seen."
         return [clear(told, *signals)]
+    if sample.all_lengths and largest is not None:
+        # Of so few keys each has a large share: only growth tells whether they have a bound.
+        told = (
+            f"All partition keys are known, and the largest collection holds "
+            f"{interval(largest[1])} of all items. Whether it has a bound is open."
+        )
+        stream = isinstance(facts.stream, StreamFacts)
+        price = more(sample, UNITS_OF_LENGTHS) if stream else Price(0.0, FLAGS["stream"])
+        return [unknown(told, price, *signals)]
     told = "Whether there are collections far larger than those seen is open."
     return [unknown(told, more(sample, UNITS_OF_LENGTHS), *signals)]
+
+
+def few_keys(facts: Facts) -> Iterable[Said]:
+    """A19. The number of partition keys bounds what a table can take.
+
+    By the load: where n keys share it, at least one of them takes an n-th of it. By the size: at
+    least one key has an n-th of the items, and the time in which a partition writes them shows
+    whether the table is small.
+    """
+    sample = facts.sample
+    if isinstance(sample, Absent):
+        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    if (keys := sample.keys) is None:
+        return [unknown("Too few keys were seen.", more(sample, UNITS_OF_KEYS))]
+    signals = [evidence("sample", "distinct partition keys", keys, FEW_KEYS)]
+    number = f"{keys.value:,.0f} partition {'key' if keys.value == 1 else 'keys'}"
+    load = _load_of_a_key(facts, keys)
+    if load is not None:
+        what = "part of what a partition serves that the busiest key takes at least"
+        signals.append(Evidence("metrics", what, load, threshold=HALF))
+        if load >= HALF:
+            told = f"{number}: the busiest takes {percent(load)} or more of what a partition serves"
+            return [found("medium", f"{told}.", *signals, advice=_more_keys(facts))]
+    if keys.against(FEW_KEYS) == "above":
+        return [clear(f"{number}: enough for the quota of a table.", *signals)]
+    least, most = _seconds_to_write(facts, sample, keys)
+    what = "seconds in which a partition writes the items of the largest key"
+    signals.append(Evidence("sample", what, least, least, most, SMALL_SECONDS))
+    if keys.against(FEW_KEYS) == "below" and least >= SMALL_SECONDS:
+        largest = _largest(facts, sample)
+        share = max(largest[1].low if largest else 0.0, 1 / max(1.0, keys.high))
+        told = f"{number} for {facts.table.items:,} items"
+        if largest is not None and keys.value > 1:
+            told += f"; the largest holds {interval(largest[1])} of them"
+        severity = _severity(facts, share) if load is None else "low"
+        return [found(severity, f"{told}.", *signals, advice=_more_keys(facts))]
+    if most >= SMALL_SECONDS:
+        told = "Whether there are enough partition keys is open."
+        return [unknown(told, more(sample, UNITS_OF_KEYS), *signals)]
+    if load is not None:
+        return [clear(f"{number}: enough for so few items, and for their load.", *signals)]
+    told = f"{number}: enough for so few items, but their load is not known."
+    if isinstance(facts.metrics, Absent):
+        return [unknown(told, price_of(facts.metrics, "metrics"), *signals)]
+    return [unknown(told, too_young(), *signals)]
+
+
+def _load_of_a_key(facts: Facts, keys: Estimate) -> float | None:
+    """Return what the busiest key takes at least, as a part of what a partition serves.
+
+    None if neither the metrics of a day nor `--peak-writes` tell the load.
+    """
+    peaks = facts.metrics.peak if isinstance(facts.metrics, MetricFacts) else {}
+    writes = max(peaks.get(("write", TABLE), 0.0), facts.peak_writes or 0.0)
+    load = max(writes / KEY_WRITES, peaks.get(("read", TABLE), 0.0) / KEY_READS)
+    load /= max(1.0, keys.high)
+    is_known = counted_long_enough(facts) and bool(peaks)
+    return load if is_known or load >= HALF else None
+
+
+def _seconds_to_write(facts: Facts, sample: SampleFacts, keys: Estimate) -> tuple[float, float]:
+    """Return in how many seconds a partition writes the items of the largest key, low and high."""
+    table = facts.table
+    items = max(table.items, sample.items_read)
+    size = max(0.0, table.bytes / KB)
+    least = max(items, size) / max(1.0, keys.high)
+    most = items + size
+    largest = _largest(facts, sample)
+    if largest is not None:
+        collection = largest[0]
+        least = max(least, collection.items.low)
+        if sample.all_lengths and collection.bytes is not None:
+            most = min(most, collection.items.high + collection.bytes.high / KB)
+    return least / KEY_WRITES, max(least, most) / KEY_WRITES
+
+
+def _more_keys(facts: Facts) -> Advice:
+    steps = (
+        "Make the partition key of something that there are many of, as customers, devices or "
+        "orders; a status, a flag or a type belongs into the sort key, or into an index.",
+        "Where all items must stay under one key, spread it over shards.",
+        "One key takes 1,000 write and 3,000 read units a second. DynamoDB may divide its items by "
+        "the sort key when it is hot, but not where new items always come at the end, and never in "
+        "a table with an LSI.",
+    )
+    return with_new_key(facts, ("P5", "P17"), *steps)
 
 
 def _largest(facts: Facts, sample: SampleFacts) -> tuple[Collection, Estimate] | None:
     """The largest collection that is known, and its share of all items."""
     items = max(facts.table.items, sample.items_read)
     known = [*sample.top]
-    if sample.seen_largest is not None:
+    if not known and sample.seen_largest is not None:
         size = Estimate.exactly(sample.seen_largest, sample.keys_read, "random segments")
         known.append(Collection("", size, None))
     if not known or not items:
@@ -159,14 +274,26 @@ def _largest(facts: Facts, sample: SampleFacts) -> tuple[Collection, Estimate] |
 
 
 def _stands_out(largest: tuple[Collection, Estimate], sample: SampleFacts) -> bool:
-    """Whether it is larger than UNSEEN of all items, and out of line with the other collections."""
+    """Return whether a collection has more than UNSEEN of all items, and TIMES_MEAN times as many
+    as the others have on average.
+
+    Its own items do not count for that average: of ten collections, none can have twenty times the
+    mean of all ten.
+    """
     collection, share = largest
     if share.against(UNSEEN) != "above":
         return False
-    mean = sample.mean_items.high if sample.mean_items is not None else None
-    if mean is None and sample.keys is not None and share.value:
-        mean = collection.items.value / share.value / max(1.0, sample.keys.low)
-    return mean is not None and collection.items.low >= TIMES_MEAN * mean
+    items = collection.items.value / share.value
+    if sample.mean_items is not None:
+        fewest = items / sample.mean_items.high
+    elif sample.keys is not None:
+        fewest = sample.keys.low
+    else:
+        return False
+    if fewest <= 1:
+        return False
+    others = max(0.0, items - collection.items.low) / (fewest - 1)
+    return collection.items.low >= TIMES_MEAN * others
 
 
 def _seen_is_small(facts: Facts, sample: SampleFacts) -> bool:

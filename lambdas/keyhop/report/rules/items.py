@@ -54,7 +54,7 @@ def large_items(facts: Facts) -> Iterable[Said]:
         near = p99.low >= HALF * ITEM_BYTES
         told = f"One item in a hundred has {p99.value / KB:,.0f} KB or more."
         return [found("medium" if near else "low", told, *signals, advice=_ELSEWHERE)]
-    if sample.exhaustive and largest is not None and largest < LARGE_ITEM_BYTES:
+    if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:
         return [clear(f"All was read: no item has more than {largest / KB:,.1f} KB.", *signals)]
     if p99 is None or large is None:
         return [unknown("Too few items were seen.", more(sample, UNITS_OF_ITEMS), *signals)]

@@ -1,6 +1,6 @@
 """All rules of the report, and what they say of the facts. Pure.
 
-Of each rule: its id (A1 to A18 anti-patterns of keys, H1 to H7 of heat, I1 to I3 of indexes, E1 and
+Of each rule: its id (A1 to A19 anti-patterns of keys, H1 to H7 of heat, I1 to I3 of indexes, E1 and
 E2 others), title, the sources that can tell, and why it matters.
 """
 
@@ -147,6 +147,13 @@ RULES: tuple[Rule, ...] = (
         ("sample",),
         "Who reads by an index, an export or a stream has to parse keys.",
         keys.no_type_attribute,
+    ),
+    Rule(
+        "A19",
+        "too few partition keys",
+        ("sample", "metrics", "control plane"),
+        "A key takes 1,000 write and 3,000 read units a second: few keys bound the table.",
+        collections.few_keys,
     ),
     Rule(
         "H1",

@@ -64,6 +64,8 @@ TYPED = 0.95
 UNPADDED = 0.05
 ORPHANS = 0.02
 
+FEWEST_ALIKE = 3
+"""Collections that must share a word before it counts as a tag (sample/observed.py)."""
 UNITS_OF_KEYS = 30.0
 """Read units of 60 keys."""
 
@@ -228,7 +230,7 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
     typed = sample.typed
     tags = [tag for tag in sample.tags if tag.share.value >= RARE_SHAPE]
     if typed is None:
-        if len(tags) < 2 and sample.exhaustive and sample.items_read:
+        if len(tags) < 2 and sample.all_items and sample.items_read:
             return [clear("There is one kind of item by its tag: no attribute has to tell it.")]
         return [_unknown(sample, "Too few items were seen.", UNITS_OF_KEYS)]
     name = sample.type_name or "Type"
@@ -238,7 +240,8 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
         return [clear("All items have the same tags: they are of one kind.", signal)]
     if len(tags) < 2:
-        if sample.tagged is not None and sample.tagged.high < UNTAGGED_AT_MOST:
+        are_seen = sample.keys_read >= FEWEST_ALIKE and sample.most_unrepresented < UNTAGGED_AT_MOST
+        if are_seen and sample.tagged is not None and sample.tagged.high < UNTAGGED_AT_MOST:
             return [clear("Keys have no tags, so no kinds are told apart by them.", signal)]
         if tags and tags[0].share.low >= 1 - UNTAGGED:
             return [clear(f"All items are of one kind, {tags[0].name}.", signal)]

@@ -61,8 +61,18 @@ def interval(estimate: Estimate) -> str:
 
 
 def more(sample: SampleFacts, rru: float) -> Price:
-    """Of knowing what the sample left open. rru: what the rule takes in a usual table."""
-    if sample.exhaustive:
+    """Return the price of knowing what the sample left open.
+
+    Where all partition keys are known already, a sample of more read units does not read more
+    until it has enough of them to read every item.
+
+    Args:
+        sample: The sample that left it open.
+        rru: The read units that the rule needs in a usual table.
+    """
+    if sample.all_items:
         return Price(0.0, "nothing: all of the table was read")
     units = math.ceil(max(rru, MORE * sample.rru))
+    if sample.all_keys:
+        units = max(units, math.ceil(sample.all_units))
     return Price(units, f"--max-read-units {units}")

@@ -1,6 +1,7 @@
-"""Of a table that was read to its end the shares and quantiles are counts, and no estimates. Pure.
+"""Where everything was read, shares and quantiles are counts and no estimates. Pure.
 
-As far as the table stood still meanwhile: what was written while it was read is not in them.
+Shares of partition keys are counts if all keys are known, shares of items only if all items were
+read and noted. What was written while the table was read is not in them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,26 +18,32 @@ K = TypeVar("K")
 
 
 def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
-    """The same without intervals, if every item of the table was read and noted in its row."""
+    """Return the facts without the intervals of those figures that were counted."""
     collections = (one for row in rows if isinstance(row, SegmentRow) for one in row.collections)
-    if not facts.exhaustive or not all(
+    if facts.all_keys:
+        facts = replace(
+            facts,
+            keys=_exact(facts.keys),
+            dated=_exact(facts.dated),
+            tagged=_exact(facts.tagged),
+            numbered=_exact(facts.numbered),
+            density=_exact(facts.density),
+        )
+    if not facts.all_items or not all(
         one.whole and len(one.observations) == one.items for one in collections
     ):
         return facts
     ttl = facts.ttl
     return replace(
         facts,
-        keys=_exact(facts.keys),
         length=_all(facts.length),
         item_bytes=_all(facts.item_bytes),
         large=_exact(facts.large),
         coverage=_all(facts.coverage),
         tags=tuple(replace(one, share=_known(one.share)) for one in facts.tags),
         shapes=_all(facts.shapes),
-        dated=_exact(facts.dated),
-        tagged=_exact(facts.tagged),
-        numbered=_exact(facts.numbered),
-        density=_exact(facts.density),
+        item_mean=_exact(facts.item_mean),
+        unrepresented=_exact(facts.unrepresented),
         typed=_exact(facts.typed),
         unpadded=_exact(facts.unpadded),
         orphans=_exact(facts.orphans),

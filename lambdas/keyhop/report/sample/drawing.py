@@ -4,6 +4,7 @@ The segments of the run that samples are the drawn ones: first those of the tabl
 are probed, then those that are only counted, then those of indexes.
 """
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -151,6 +152,20 @@ def reads_through(drawing: Drawing, units: float | None, all_units: float) -> bo
     return (
         2 * (all_units + LEAST_UNITS["draw"] * drawing.segments) <= units * drawing.shares["probe"]
     )
+
+
+def units_to_read_through(
+    segments: int, all_units: float, shares: Mapping[Kind, float] | None
+) -> float:
+    """Return the read units with which `reads_through` lets a sample read every item.
+
+    Args:
+        segments: Into how many segments the table is divided. All of them must be probed.
+        all_units: What reading all items costs.
+        shares: The shares of a drawing; None for those of a table with indexes.
+    """
+    probe = _all_probed(SHARES)["probe"] if shares is None else shares["probe"]
+    return math.ceil(2 * (all_units + LEAST_UNITS["draw"] * segments) / probe)
 
 
 def _all_probed(shares: Mapping[Kind, float]) -> Mapping[Kind, float]:

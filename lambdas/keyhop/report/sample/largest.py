@@ -5,15 +5,19 @@ from random segments of it, meet a key of the table as often as it has items; wh
 few keys itself, its segments are no such draws: most are empty, and one holds what counts.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Collection, IndexSample
 from keyhop.report.sample.observed import Observed
 from keyhop.report.sample.population import Population
 from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow
-from keyhop.report.statistics.shares import Item, weighted_share
+from keyhop.report.statistics.giants import STALE
+from keyhop.report.statistics.lengths import is_cut
+from keyhop.report.statistics.shares import Item, weighted_share, widened
 from keyhop.report.statistics.top import top
 
 MOST = 10
@@ -91,14 +95,60 @@ def largest(
     return by_size(found.values())
 
 
+def within_count(
+    collections: Sequence[Collection], lengths: Sequence[Estimate], item_count: float
+) -> tuple[Collection, ...]:
+    """Return collections whose lengths are narrowed by what the others leave of the item count.
+
+    Args:
+        collections: The collections to narrow, with the lengths that are among `lengths`.
+        lengths: The lengths of all collections of the table.
+        item_count: The number of items that the table reports, up to six hours ago; 0 if it is
+            not known.
+    """
+    if not item_count:
+        return tuple(collections)
+    return by_size(_within(one, lengths, item_count) for one in collections)
+
+
+def _within(one: Collection, lengths: Sequence[Estimate], item_count: float) -> Collection:
+    length, others = one.items, [*lengths]
+    if length not in others:  # A draw from an index measured it.
+        return one
+    others.remove(length)
+    low = max(length.low, item_count / STALE - math.fsum(each.high for each in others))
+    high = min(length.high, item_count * STALE - math.fsum(each.low for each in others))
+    if low > high:  # The count is older than the collections.
+        return one
+    value = length.value
+    if is_cut(length):
+        value = item_count - math.fsum(each.value for each in others)
+    items = replace(length, value=min(high, max(low, value)), low=low, high=high)
+    size = one.bytes
+    if size is not None and length.value:
+        size = items.scaled(size.value / length.value)
+    return replace(one, items=items, bytes=size)
+
+
 def by_size(collections: Iterable[Collection]) -> tuple[Collection, ...]:
     """The MOST largest, the largest first."""
     return tuple(sorted(collections, key=lambda one: -one.items.value)[:MOST])
 
 
-def index_sample(name: str, observed: Observed, draws: Sequence[DrawRow]) -> IndexSample:
-    """The index's largest key is looked for among the table's items, which are drawn without regard
+def index_sample(
+    name: str, observed: Observed, draws: Sequence[DrawRow], unrepresented: float
+) -> IndexSample:
+    """Return what a sample says of an index.
+
+    The index's largest key is looked for among the table's items, which are drawn without regard
     to it; if all of the index was read, it is known.
+
+    Args:
+        name: The index's name.
+        observed: The items of the table that were noted.
+        draws: The segments of indexes that were read.
+        unrepresented: The share of the index's entries for which none of these items stands, at
+            most.
     """
     rows = [row for row in draws if row.index == name]
     read = sum(row.items for row in rows)
@@ -118,6 +168,8 @@ def index_sample(name: str, observed: Observed, draws: Sequence[DrawRow]) -> Ind
     top_share = weighted_share(
         [Item(at, one.weight, float(one.entries[name] == key)) for at, one in inside]
     )
+    if top_share is not None:
+        top_share = widened(top_share, unrepresented)
     return IndexSample(read + len(inside), top_share, key, sparse)
 
 

@@ -13,7 +13,7 @@ from keyhop.report.facts import Tag, TtlFacts
 from keyhop.report.forms import KeyForm
 from keyhop.report.sample.observation import Observation, is_type_name
 from keyhop.report.sample.rows import CollectionRow
-from keyhop.report.statistics.shares import Item, weighted_share
+from keyhop.report.statistics.shares import Item, weighted_share, widened
 
 EXPIRED_DAYS = 7.0
 """TTL deletes within a few days: what has expired so long ago should be gone."""
@@ -27,21 +27,48 @@ MOST_ATTRIBUTES, MOST_SHAPES, MOST_TAGS = 200, 50, 30
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The observations of collections, each with the number and the form of its collection."""
+    """The items that a sample has noted.
+
+    Attributes:
+        all: The observations, each with the number and the form of its collection.
+        unrepresented: The share of the table's items for which none of them stands, at most.
+    """
 
     all: Sequence[tuple[int, KeyForm, Observation]]
+    unrepresented: float = 0.0
 
     @classmethod
-    def of(cls, rows: Sequence[CollectionRow]) -> "Observed":
-        return cls([(at, row.form, one) for at, row in enumerate(rows) for one in row.observations])
+    def of(cls, rows: Sequence[CollectionRow], unrepresented: float = 0.0) -> "Observed":
+        """Return the observations of the rows of a sample."""
+        noted = [(at, row.form, one) for at, row in enumerate(rows) for one in row.observations]
+        return cls(noted, unrepresented)
 
     def items(self, value: Callable[[Observation], float]) -> list[Item]:
         """As the statistics take them."""
         return [Item(at, one.weight, value(one)) for at, _, one in self.all]
 
     def share(self, holds: Callable[[Observation], bool]) -> Estimate | None:
-        """Of all items."""
-        return weighted_share(self.items(lambda one: float(holds(one))))
+        """Return the share of all items of the table for which something holds."""
+        return self._of_all(self.items(lambda one: float(holds(one))))
+
+    def among(
+        self, belongs: Callable[[Observation], bool], holds: Callable[[Observation], bool]
+    ) -> Estimate | None:
+        """Return the share of the items that belong to a group for which something holds.
+
+        All items that were not seen may belong to it, so the smaller the group is in the sample,
+        the less is known of it.
+        """
+        group = [Item(at, one.weight, float(holds(one))) for at, _, one in self.all if belongs(one)]
+        share, size = weighted_share(group), self.share(belongs)
+        if share is None or size is None:
+            return None
+        of_all = self.unrepresented + size.low
+        return widened(share, self.unrepresented / of_all if of_all else 1.0)
+
+    def _of_all(self, items: Sequence[Item]) -> Estimate | None:
+        share = weighted_share(items)
+        return None if share is None else widened(share, self.unrepresented)
 
     def coverage(self) -> dict[str, Estimate]:
         """By attribute: the share of items that have it."""
@@ -70,7 +97,7 @@ class Observed:
         found = []
         for tag, where in holders.items():
             if len(where) >= FEWEST_ALIKE:
-                share = weighted_share(
+                share = self._of_all(
                     [
                         Item(at, one.weight, float(tag in (form.tag, one.tag)))
                         for at, form, one in self.all
@@ -100,11 +127,10 @@ class Observed:
         return self.share(lambda one: bool(one.width) and one.tag in uneven)
 
     def ttl(self) -> TtlFacts | None:
-        """None if no item with the attribute was met: there is nothing to say of those."""
-        having = [(at, one.weight, one.ttl) for at, _, one in self.all if one.ttl is not None]
+        """Return what the values of the TTL attribute are like; None if no item has it."""
 
-        def share(holds: Callable[[float | str], bool]) -> Estimate | None:
-            return weighted_share([Item(at, weight, holds(ttl)) for at, weight, ttl in having])
+        def share(holds: Callable[[float | str | None], bool]) -> Estimate | None:
+            return self.among(lambda one: one.ttl is not None, lambda one: holds(one.ttl))
 
         expired = share(lambda ttl: isinstance(ttl, float | int) and ttl > EXPIRED_DAYS)
         wrong = share(lambda ttl: ttl == "type")

@@ -24,6 +24,10 @@ from one such factor below it to one above."""
 LADDER = tuple(float(base * 10**power) for power in range(1, 13) for base in (1, 2, 5))
 """Thresholds are not chosen by the data: that would choose by what chance has put in the sample."""
 
+STALE = 1.1
+"""ItemCount is up to six hours old. Where a sample shows so many times as many items, it is too old
+to say how many were not seen."""
+
 METHOD = "complement against ItemCount"
 
 
@@ -122,6 +126,62 @@ def beyond(
         if step > top * BLUR:
             break
     return found
+
+
+def unrepresented(
+    weights: Sequence[float], errors: Sequence[float], keys: Estimate, item_count: float
+) -> Estimate:
+    """Return the share of all items for which no item of a sample stands.
+
+    Unlike `unseen` it always says something, as the intervals of all shares of items depend on it:
+    where the sample bounds nothing, its upper end is 1.
+
+    Args:
+        weights: Of each sampled collection, for how many items those that were read stand. The
+            collections were drawn uniformly.
+        errors: Of each, the square of the relative error of its weight; 0 if it was counted.
+        keys: The number of collections of the table.
+        item_count: The number of items that the table reports; 0 if it is not known.
+    """
+    n = len(weights)
+    if not n or item_count <= 0:
+        return Estimate(0.0, 0.0, 1.0, n, METHOD)
+    pairs = sorted(zip(weights, errors, strict=True))
+    total, loud = math.fsum(weights), 0
+    # A collection that outweighs the others stands for itself alone: another sample meets none.
+    while loud < n and n < keys.value and pairs[n - loud - 1][0] > LOUDEST * total:
+        total -= pairs[n - loud - 1][0]
+        loud += 1
+    rest = [weight for weight, _ in pairs[: n - loud]]
+    others = max(0.0, keys.value - loud)
+    mass = variance = 0.0
+    if len(rest) > 1:
+        mean = math.fsum(rest) / len(rest)
+        mass = mean * others
+        chance = max(0.0, 1 - len(rest) / max(1.0, others))
+        spread = math.fsum((one - mean) ** 2 for one in rest) / (len(rest) - 1) / len(rest)
+        variance += chance * spread * others**2
+        variance += ((keys.high - keys.low) / (2 * Z) * mean) ** 2
+    else:
+        mass = math.fsum(rest)
+    scale = mass / math.fsum(rest) if math.fsum(rest) else 0.0
+    variance += math.fsum(
+        error * (weight * (scale if at < n - loud else 1.0)) ** 2
+        for at, (weight, error) in enumerate(pairs)
+    )
+    mass += math.fsum(weight for weight, _ in pairs[n - loud :])
+    if not mass:
+        return Estimate(1.0, 0.0, 1.0, n, METHOD)
+    factor = math.exp(Z * math.sqrt(variance) / mass)
+    if mass / factor > STALE * item_count:  # The count is older than these items.
+        return Estimate(0.0, 0.0, 1.0, n, METHOD)
+    return Estimate(
+        value=_share(1 - mass / item_count),
+        low=_share(1 - mass * factor / item_count),
+        high=_share(1 - mass / factor / item_count),
+        n=n,
+        method=METHOD,
+    )
 
 
 def _complement(

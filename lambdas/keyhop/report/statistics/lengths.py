@@ -88,7 +88,7 @@ def without_noise(lengths: Sequence[Estimate], times: float = 1.0) -> list[float
     if len(measured) < BEYOND:
         return [one.value for one in lengths]
     logs = [math.log(one.value) for one in measured]
-    noise = times * statistics.fmean(map(_error, measured))
+    noise = times * statistics.fmean(map(error_of, measured))
     spread = statistics.pvariance(logs)
     kept = math.sqrt(max(0.0, 1 - noise / spread)) if spread > 0 else 1.0
     middle = statistics.median(logs)
@@ -100,8 +100,8 @@ def without_noise(lengths: Sequence[Estimate], times: float = 1.0) -> list[float
     ]
 
 
-def _error(length: Estimate) -> float:
-    """Variance of the logarithm; of one that does not tell, by its interval."""
+def error_of(length: Estimate) -> float:
+    """Return the variance of a measured length's logarithm; without one, by its interval."""
     if isinstance(length, Measured):
         return length.error
     return (math.log(max(1.0, length.high / max(1.0, length.low))) / (2 * Z)) ** 2

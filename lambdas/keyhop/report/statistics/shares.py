@@ -7,7 +7,7 @@ observation is the collection: intervals are by a jackknife that leaves out one 
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keyhop.report.estimate import Estimate
 from keyhop.scan.distributions import Z, proportion_limits, t_quantile
@@ -65,12 +65,46 @@ def weighted_share(items: Sequence[Item], method: str = METHOD) -> Estimate | No
     return Estimate(share, min(low, share), max(high, share), len(items), method)
 
 
+def widened(share: Estimate, unrepresented: float) -> Estimate:
+    """Return a share of all items, made of a share of those for which the sample stands.
+
+    Of the others, which are the part `unrepresented` of all items, nothing is known: none of them
+    may belong to the share, or all of them. The value stays.
+    """
+    represented = 1 - unrepresented
+    return replace(
+        share, low=share.low * represented, high=share.high * represented + unrepresented
+    )
+
+
+def weighted_mean(items: Sequence[Item]) -> Estimate | None:
+    """Return the mean of `value` over the items for which the sample stands; None without items.
+
+    The interval is that of a jackknife that leaves out one collection at a time, and has no upper
+    end where there is only one collection.
+    """
+    sums = _sums((item.collection, item.weight, item.weight * item.value) for item in items)
+    whole, total = (math.fsum(one[at] for one in sums.values()) for at in (0, 1))
+    if whole <= 0:
+        return None
+    mean, groups = total / whole, len(sums)
+    rest = [(total - part) / (whole - weight) for weight, part in sums.values() if weight < whole]
+    if groups < 2 or not rest:
+        return Estimate(mean, 0.0, math.inf, len(items), METHOD)
+    variance = (groups - 1) / groups * math.fsum((one - mean) ** 2 for one in rest)
+    margin = t_quantile(groups - 1) * math.sqrt(variance)
+    return Estimate(mean, max(0.0, mean - margin), mean + margin, len(items), METHOD)
+
+
 def weighted_quantiles(
-    items: Sequence[Item], levels: Iterable[float], beyond: int = 10
+    items: Sequence[Item], levels: Iterable[float], beyond: int = 10, unrepresented: float = 0.0
 ) -> dict[float, Estimate]:
-    """Of `value` over all items. Its limits are the quantiles at the limits of the share that lies
-    below (Woodruff 1952). A high level with fewer than `beyond` effective draws past it has its low
-    limit alone; with fewer than one, or of a low level, it is left out.
+    """Return quantiles of `value` over all items.
+
+    The limits of a quantile are the quantiles at the limits of the share that lies below (Woodruff
+    1952). A high level with fewer than `beyond` effective draws past it has only its low limit;
+    with fewer than one, or of a low level, it is left out. The part `unrepresented` of all items,
+    for which the sample does not stand, may lie below all values of the sample, or above them.
     """
     order = sorted(items, key=lambda item: item.value)
     whole = sum(item.weight for item in order)
@@ -84,9 +118,14 @@ def weighted_quantiles(
         past = draws * min(level, 1 - level) + 1e-9
         if share is None or past < (beyond if level <= 0.5 else 1):
             continue
-        low = _at(order, whole, max(0.0, level - (share.value - share.low)))
-        high = _at(order, whole, min(1.0, level + (share.high - share.value)))
-        if past < beyond:
+        represented = 1 - unrepresented
+        least = (level - unrepresented) / represented if represented > 0 else 0.0
+        most = level / represented if represented > 0 else math.inf
+        low = _at(order, whole, max(0.0, least - (share.value - share.low)))
+        high = _at(order, whole, min(1.0, most + (share.high - share.value)))
+        if unrepresented > 0 and least <= 0:
+            low = 0.0
+        if past < beyond or most > 1:
             high = math.inf
         found[level] = Estimate(value, min(low, value), max(high, value), len(order), METHOD)
     return found

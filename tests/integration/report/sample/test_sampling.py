@@ -82,7 +82,7 @@ def test_everything_is_looked_at_if_that_is_asked_for(strict: Database, table_na
     strict.create(table_name)
     strict.fill(table_name, collections(sizes))
     facts = sampled(strict, table_name, exhaustive=True)
-    assert facts.exhaustive
+    assert facts.all_lengths
     assert facts.keys is not None
     assert (facts.keys.low, facts.keys.high) == (60, 60)
     assert facts.seen_largest is not None

@@ -123,15 +123,6 @@ def test_what_reads_would_cost_is_not_said_where_they_are_not_known(
     assert (found.today, found.advised) == (pytest.approx(3.5), None)
 
 
-def test_giants_that_nobody_sampled_may_be_one_key_each():
-    facts = facts_of()
-    assert isinstance(facts.sample, SampleFacts)
-    unseen = replace(facts, sample=replace(facts.sample, unseen=of(0.4)))
-    (found,) = evaluated([candidate(TEXT)], [None], unseen)
-    assert found.largest.high == pytest.approx(0.44)
-    assert found.effective.low < 1 / 0.44**2
-
-
 def test_without_a_sample_nothing_is_said():
     facts = facts_of()
     assert evaluated([candidate(TEXT)], [None], replace(facts, sample=NOT)) == ()

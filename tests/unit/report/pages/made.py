@@ -123,7 +123,8 @@ samples = st.builds(
     indexes=by(texts, st.builds(IndexSample, counts, st.none() | estimates, texts)),
     gini=st.none() | estimates,
     lorenz=some(st.tuples(shares, shares)),
-    exhaustive=st.booleans(),
+    all_keys=st.booleans(),
+    all_items=st.booleans(),
 )
 streams = st.builds(
     StreamFacts,

@@ -32,7 +32,7 @@ from tests.unit.report.rules.world import (
 )
 
 ALL = (
-    [f"A{n}" for n in range(1, 19)]
+    [f"A{n}" for n in range(1, 20)]
     + [f"H{n}" for n in range(1, 8)]
     + ["I1", "I2", "I3", "E1", "E2"]
 )
@@ -168,6 +168,7 @@ ORDINARY = {
         "unseen": share(0.01, 0.0, 0.03),
         "seen_largest": 60.0,
         "mean_items": share(10.0),
+        "keys": share(100_000.0, 95_000.0, 105_000.0),
         "item_bytes": {0.99: share(900, 800, 999)},
         "large": share(0.0, 0.0, 0.001),
         "largest_item": 999.0,
@@ -193,7 +194,7 @@ WHOLE_TABLE = {"ttl": "expires", "indexes": (gsi(projection="ALL", bytes=3 * 10*
 SUFFICES = {
     **{
         rule: ["sample"]
-        for rule in ["A1", "A2", "A3", "A9", "A13", "A15", "A16", "A18", "I1", "E1", "E2"]
+        for rule in ["A1", "A2", "A3", "A9", "A13", "A15", "A16", "A18", "A19", "I1", "E1", "E2"]
     },
     **{rule: ["stream"] for rule in ["A8", "A11", "H2", "H6", "H7"]},
     **{rule: ["metrics"] for rule in ["A4", "A12", "H1", "H3", "H4", "I2", "I3"]},

@@ -1,18 +1,25 @@
-"""A6, A13, A15, A16: collections, items, and what should have gone."""
+"""A6, A13, A15, A16, A19: collections, items, what should have gone, and how many keys."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     Absent,
     Collection,
     KeyTraffic,
     RequestShape,
+    SampleFacts,
     TtlFacts,
 )
+from keyhop.report.rules.judge import RULES
+from keyhop.report.rules.rule import Rule
 
-from tests.unit.report.rules.world import GB, facts, lsi, says, share, verdict
+from tests.unit.report.pages.made import samples
+from tests.unit.report.rules.world import DAY, GB, NOW, facts, lsi, says, share, verdict
 
 KB = 1024
 LSI = {"indexes": (lsi(bytes=250_000_000),), "bytes": 10**9}
@@ -103,8 +110,88 @@ def test_a_collection_that_stands_out_is_found_by_its_share() -> None:
     assert verdict("A15", of) == ("found", "low")
     assert says("A15", of).evidence[0].where == "big"
     assert verdict("A15", facts({"bytes": 10 * GB}, sample=top)) == ("found", "medium")
-    even = {**large(1e6, 1e6, 1e6, items=50), "mean_items": share(50), "exhaustive": True}
+    even = {
+        **large(1e6, 1e6, 1e6, items=50),
+        "mean_items": share(50),
+        "all_keys": True,
+        "all_items": True,
+    }
     assert verdict("A15", facts(sample=even)) == ("clear", "info")
+
+
+def load(writes: float, reads: float = 0.0) -> dict[str, Any]:
+    """Metrics of two weeks with such peaks, in units a second."""
+    return {"peak": {("write", ""): writes, ("read", ""): reads}}
+
+
+SMALL = {"items": 10_000, "bytes": 5_000_000}
+"""A table that a partition writes within ten seconds."""
+
+
+@pytest.mark.parametrize(
+    ("table", "sources", "expected"),
+    [
+        # Of 5 keys and 5 million items, whatever the load: one has a million of them at least.
+        ({"items": 5_000_000}, {"sample": {"keys": share(5)}}, ("found", "low")),
+        ({"bytes": 9 * GB}, {"sample": {"keys": share(5)}}, ("found", "medium")),
+        (
+            {"items": 5_000_000},
+            {"sample": {"keys": share(5)}, "metrics": load(1)},
+            ("found", "low"),
+        ),
+        # The quota of a table is what 40 keys take.
+        ({"items": 5_000_000}, {"sample": {"keys": share(39)}}, ("found", "low")),
+        ({"items": 5_000_000}, {"sample": {"keys": share(40)}}, ("clear", "info")),
+        ({"items": 5_000_000}, {"sample": {"keys": share(38, 35, 41)}}, ("unknown", "info")),
+        ({"items": 5_000_000}, {"sample": {"keys": None}}, ("unknown", "info")),
+        # A minute of writing, 60,000 items of a KB, parts small from large.
+        ({"items": 60_000, "bytes": 0}, {"sample": {"keys": share(1)}}, ("found", "low")),
+        ({"items": 59_999, "bytes": 0}, {"sample": {"keys": share(1)}}, ("unknown", "info")),
+        ({"items": 500, "bytes": 60_000 * KB}, {"sample": {"keys": share(1)}}, ("found", "low")),
+        # A small table is clear if its load is known to be small, and not before.
+        (SMALL, {"sample": {"keys": share(5)}}, ("unknown", "info")),
+        (SMALL, {"sample": {"keys": share(5)}, "metrics": {}}, ("unknown", "info")),
+        (SMALL, {"sample": {"keys": share(5)}, "metrics": load(2_499)}, ("clear", "info")),
+        (SMALL, {"sample": {"keys": share(5)}, "metrics": load(2_500)}, ("found", "medium")),
+        (SMALL, {"sample": {"keys": share(5)}, "metrics": load(9, 7_499)}, ("clear", "info")),
+        (SMALL, {"sample": {"keys": share(5)}, "metrics": load(9, 7_500)}, ("found", "medium")),
+        (SMALL, {"sample": {"keys": share(60)}, "metrics": load(30_000)}, ("found", "medium")),
+        (SMALL, {"sample": {"keys": share(5)}, "peak_writes": 2_500.0}, ("found", "medium")),
+        (SMALL, {"sample": {"keys": share(5)}, "peak_writes": 10.0}, ("unknown", "info")),
+        # Ten keys, of which one has most: it may be large where a tenth of the items is not.
+        (
+            {"items": 90_000, "bytes": 0},
+            {"sample": {**large(1e6, 1e6, 1e6, items=80_000), "keys": share(10)}},
+            ("found", "low"),
+        ),
+        ({"items": 90_000, "bytes": 0}, {"sample": {"keys": share(10)}}, ("unknown", "info")),
+    ],
+)
+def test_too_few_keys(
+    table: dict[str, Any], sources: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    assert verdict("A19", facts(table, **sources)) == expected
+
+
+def test_metrics_of_less_than_a_day_do_not_tell_the_load_of_few_keys() -> None:
+    young = {"created": NOW - DAY / 2, **SMALL}
+    of = facts(young, sample={"keys": share(5)}, metrics=load(1))
+    assert verdict("A19", of) == ("unknown", "info")
+
+
+@given(
+    rule=st.sampled_from(RULES),
+    sample=samples,
+    all_lengths=st.booleans(),
+)
+def test_nobody_claims_to_have_read_all_where_only_all_keys_are_known(
+    rule: Rule, sample: SampleFacts, all_lengths: bool
+) -> None:
+    unseen = share(0.0) if all_lengths else None
+    seen = replace(sample, all_keys=True, all_items=False, unseen=unseen)
+    for finding in rule(facts(sample=seen)):
+        texts = [finding.summary, finding.price.remedy if finding.price else ""]
+        assert not [text for text in texts if "was read" in text], finding
 
 
 def test_without_a_sort_key_no_collection_grows() -> None:
@@ -154,8 +241,8 @@ NONE = share(0.0, 0.0, 0.01)
         ),
         ({"large": NONE}, ("unknown", "info")),
         ({"item_bytes": {0.99: share(900, 800, 999)}}, ("unknown", "info")),
-        ({"exhaustive": True, "largest_item": 9_000}, ("clear", "info")),
-        ({"exhaustive": True}, ("unknown", "info")),
+        ({"all_keys": True, "all_items": True, "largest_item": 9_000}, ("clear", "info")),
+        ({"all_keys": True, "all_items": True}, ("unknown", "info")),
     ],
 )
 def test_large_items(sample: dict[str, Any], expected: tuple[str, str]) -> None:

@@ -48,7 +48,12 @@ TABLE_OF_ORDERS = TableFacts(
     pitr=True,
 )
 NOTHING = Absent("nothing was said")
-SAMPLE = SampleFacts(rru=300, items_read=3000, keys_read=400)
+SAMPLE = SampleFacts(
+    rru=300,
+    items_read=3000,
+    keys_read=400,
+    unrepresented=Estimate(0.0, 0.0, 0.01, 400, "test"),
+)
 STREAM = StreamFacts(NOW - 900, 900, 10_000, 5_000, "NEW_AND_OLD_IMAGES", 500)
 METRICS = MetricFacts(NOW - 14 * DAY, NOW)
 INSIGHTS = InsightFacts(NOW - DAY, NOW)

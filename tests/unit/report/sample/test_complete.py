@@ -51,7 +51,7 @@ def test_long_numbers_are_rounded_and_yet_no_shards():
 
 def test_what_was_read_to_its_end_has_no_interval():
     share = Estimate(0.04, 0.02, 0.07, 100, "weighted windows")
-    facts = SampleFacts(1.0, 3, 3, unpadded=share, item_bytes={0.5: share}, exhaustive=True)
+    facts = SampleFacts(1.0, 3, 3, unpadded=share, item_bytes={0.5: share}, all_items=True)
     whole = counted(facts, rows_of("a", "b"))
     assert whole.unpadded == Estimate.exactly(0.04, 100, "complete count")
     assert whole.item_bytes[0.5].low == 0.04
@@ -59,7 +59,7 @@ def test_what_was_read_to_its_end_has_no_interval():
 
 def test_what_was_not_noted_of_each_item_stays_an_estimate():
     share = Estimate(0.04, 0.02, 0.07, 100, "weighted windows")
-    facts = SampleFacts(1.0, 3, 3, unpadded=share, exhaustive=True)
+    facts = SampleFacts(1.0, 3, 3, unpadded=share, all_items=True)
     rows = [SegmentRow(0, True, (CollectionRow("a", KeyForm(), 9, True),))]
     assert counted(facts, rows) is facts
 
