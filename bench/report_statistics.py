@@ -110,8 +110,9 @@ Made by `python -m bench.report_statistics`; seeds are fixed. Nothing here was m
 - **Shares of items, sizes.** Weighted by 1/chance; the jackknife by collection gives the effective
   number of draws, Clopper and Pearson's limits the interval; sizes by Woodruff's method.
 - **Items that nobody stands for.** ItemCount less what the items that were read stand for, as a
-  share. All of them might have an attribute, or none, so it widens both ends of each share of items.
-  By Markov's inequality a share p of the items is larger than 1/p of DescribeTable's mean at most.
+  share. All of them might have an attribute, or none, so it widens both ends of each share of
+  items. By Markov's inequality a share p of the items is larger than 1/p of DescribeTable's mean
+  at most.
 - **Gini, Lorenz.** The sampled collections and the number of keys against ItemCount; what was not
   seen is the last step of the curve. Bootstrap.
 - **Order.** Kendall's tau-b with Fieller's interval, Spearman's rho with Bonett and Wright's.

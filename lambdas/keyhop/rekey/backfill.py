@@ -14,13 +14,13 @@ look leaves that place to verify (docs/rekey-protocol.md).
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 from typing import Any
 
-from keyhop.dynamodb.capacity import blocks_of
+from keyhop.dynamodb.capacity import BLOCK_BYTES
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.requester import Stopped
@@ -127,10 +127,10 @@ class BackfillTask(RekeyTask):
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
         """Task.units_per_key: the put of an item, which is taken to enter each index of the
-        destination, and the second look at it.
+        destination, and the second look at it, by a strongly consistent Scan.
         """
         item_bytes = math.ceil(source.mean_item_bytes or 1.0)
-        return write_units(item_bytes) * (1 + self._indexes), float(blocks_of(item_bytes))
+        return write_units(item_bytes) * (1 + self._indexes), item_bytes / BLOCK_BYTES
 
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
@@ -166,7 +166,7 @@ class BackfillTask(RekeyTask):
         item that was not dealt with when this one was over.
         """
         self._destination.over = self._valve.over = over
-        counts, done = self._copier.copy(page.items, lambda: is_over(self._stop, over))
+        counts, done = self._copier.copy(page, lambda: is_over(self._stop, over))
         if done < len(page.items):
             if not done:
                 raise Stopped
@@ -255,12 +255,12 @@ class Copier:
         self._spent = spent
 
     def copy(
-        self, items: Sequence[Item], is_over: Callable[[], bool] = lambda: False
+        self, page: Page, is_over: Callable[[], bool] = lambda: False
     ) -> tuple[Counter[str], int]:
-        """Put the items where nothing is, and look once more at those that were put.
+        """Put the items of a page where nothing is, and look once more at those that were put.
 
         Args:
-            items: Whole items of the source, as they were read.
+            page: Whole items of the source, as they were read.
             is_over: Whether to begin no further item.
 
         Returns:
@@ -272,7 +272,7 @@ class Copier:
         counts: Counter[str] = Counter()
         puts = _Puts()
         done = 0
-        for item in items:
+        for item in page.items:
             if is_over():
                 break
             try:
@@ -280,7 +280,7 @@ class Copier:
             except Stopped:
                 break
             done += 1
-        self._look_again(puts)
+        self._look_again(puts, page)
         return counts, done
 
     def _copied(self, item: Item, puts: _Puts) -> str:
@@ -319,12 +319,12 @@ class Copier:
             return CLAIMED
         raise GaveUp("A place in the destination was taken and left again all the time.")
 
-    def _look_again(self, puts: _Puts) -> None:
+    def _look_again(self, puts: _Puts, page: Page) -> None:
         """Claim each place that the item that was put there has left, or may have left."""
         if puts.is_unsure:
             self._source.pause(WAIT_SECONDS)
         try:
-            sources = self._source.items(owner for _, owner in puts.places)
+            sources = self._source.items((owner for _, owner in puts.places), page)
         finally:
             self._spent(self._source.usage.take())
         for place, owner in puts.places:

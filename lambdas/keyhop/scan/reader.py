@@ -89,7 +89,8 @@ class PageReader:
             self.usage.count(rows_elsewhere=len(rows) - len(items))
         keys, runs = collapse(items, self.source.space.names)
         shown = items if self.source.attributes or self.source.whole else ()
-        page = Page(keys, runs, response.get("LastEvaluatedKey"), spent, shown)
+        next_ = response.get("LastEvaluatedKey")
+        page = Page(keys, runs, next_, spent, shown, scan=parameters)
         suspects = self.source.suspects
         if suspects is not None and any(has_values(item, suspects) for item in items):
             self.source = replace(self.source, ignores=suspects, suspects=None)

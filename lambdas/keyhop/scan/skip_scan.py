@@ -34,7 +34,8 @@ class Page:
     items: themselves, in the order of the keys, if the source asks for more of them than the key.
     ignored: keys of collections, not among `keys`, of which it shows nothing that counts.
     runs_read: the runs with those of `ignored`, where they are others than `runs`. counts: what
-    whoever has visited it has counted, for a commit (Step.counts).
+    whoever has visited it has counted, for a commit (Step.counts). scan: the parameters of the
+    Scan; empty if it was not one.
     """
 
     keys: Sequence[Key]
@@ -45,6 +46,7 @@ class Page:
     ignored: Sequence[Key] = ()
     runs_read: Sequence[int] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    scan: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def runs_of_all(self) -> Sequence[int]:

@@ -114,8 +114,8 @@ def test_second_looks_are_counted_and_held_under_the_read_rate(
     job = backfill(rekey, maxReadRate=1e6)
     assert job.work()
     _, summary = job.finish()
-    assert sum(booked) == 300, "one read unit for each item that was put"
-    assert summary["read_units"] > 300
+    assert 0 < sum(booked) < 100, "less than a read unit for each of the small items"
+    assert summary["read_units"] > sum(booked)
 
 
 def test_who_is_late_writes_nothing_after_the_end(

@@ -66,7 +66,7 @@ def test_it_is_in_the_new_table_once_or_no_gate_opens(
 
     monkeypatch.setattr(Destination, "put_if_absent", putting)
     if not looks_again:
-        monkeypatch.setattr(Copier, "_look_again", lambda self, puts: None)
+        monkeypatch.setattr(Copier, "_look_again", lambda self, puts, page: None)
     job = backfill(rekey)
     assert job.work()
     job.finish()

@@ -1,13 +1,17 @@
 """The copy and the verify of a re-key in the simulated service, under the traffic of a chaos.
 
-Each page is read at one moment. Everything else, from the puts to the repairs, is what is deployed.
+The rows of the verify are read at moments of their own. Everything else, from the pages of the copy
+to the repairs, is what is deployed.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.backfill import ITEMS_AT_ONCE, Copier
 from keyhop.rekey.compare.looks import NOT_EQUAL, REPAIRED, Looks, Reads
@@ -16,6 +20,8 @@ from keyhop.rekey.compare.sides import Rows
 from keyhop.rekey.destination import Destination
 from keyhop.rekey.valve import SETTLED_SECONDS
 from keyhop.rekey.worker.replicate import GiveUp
+from keyhop.scan.rate_limit import Budget
+from keyhop.scan.reader import PageReader
 
 from tests.unit.rekey.chaos_world import ChaosWorld
 
@@ -33,8 +39,10 @@ class ChaosCopy:
     def __init__(self, world: ChaosWorld, counts: Counter[str]) -> None:
         self.world = world
         self.counts = counts
-        self._last: str | None = None
-        """The key of the last source item whose page has counted; what is killed goes on there."""
+        self._next: Key | None = None
+        """Where the next page begins, after the last one that has counted; a killed copy goes on
+        there."""
+        self._has_ended = False
 
     def copy(self, connection: Connection) -> None:
         """Copy what was not copied yet, page by page."""
@@ -53,10 +61,12 @@ class ChaosCopy:
             Reads(connection, world.pair.source, stop=world.stop, finishes=True),
             side,
         )
-        while page := self._page():
+        reader = PageReader(connection, self._source(), Budget(), stop=world.stop)
+        while not self._has_ended:
+            page = reader.read(0, 1, self._next, ITEMS_AT_ONCE, UNITS_PER_BLOCK)
             counts, _ = copier.copy(page)
             self.counts.update(counts)
-            self._last = page[-1]["id"]["S"]
+            self._next, self._has_ended = page.next, page.next is None
 
     def verify(self, connection: Connection, give_up: GiveUp) -> None:
         """Compare both tables, and repair."""
@@ -86,11 +96,10 @@ class ChaosCopy:
         self.counts.update({f"verify: {name}": count for name, count in counts.items()})
         self.counts["verify: left"] = sum(counts[name] for name in NOT_EQUAL) - counts[REPAIRED]
 
-    def _page(self) -> list[Item]:
-        last = self._last or ""
-        items = sorted(self.world.items(self.world.pair.source), key=lambda item: item["id"]["S"])
-        self.world.sleep(PAGE_SECONDS)
-        return [item for item in items if item["id"]["S"] > last][:ITEMS_AT_ONCE]
+    def _source(self) -> Source:
+        name = self.world.pair.source
+        space = KeySpace((KeyAttribute("id", "S"),))
+        return Source(name, None, name, name, space, 0, 0, whole=True)
 
     def _rows(self, table: str, rows_of: Callable[[Any], tuple[list[Key], Any]]) -> Iterator[Key]:
         """Read the items of a table by their keys' order, each page at a moment of its own."""

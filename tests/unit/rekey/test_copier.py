@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from keyhop.rekey.compare.looks import Reads
 from keyhop.rekey.destination import Destination
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.scan.reader import is_over
+from keyhop.scan.skip_scan import Page
 
 from testing.simulation.schedule import Process
 from tests.unit.rekey.chaos_world import ChaosWorld, Waiting
@@ -27,10 +29,12 @@ def item(number: int, **more: str) -> Item:
 class Copy:
     """A copy of one page, whose source may change right before the put of its first item.
 
-    fate: what becomes of a request of the copy, by its operation and parameters.
+    fate: what becomes of a request of the copy, by its operation and parameters. scan: the
+    parameters of the Scan that brought the page; empty if it was brought otherwise.
     """
 
-    def __init__(self, items: int = 3) -> None:
+    def __init__(self, items: int = 3, scan: Mapping[str, Any] | None = None) -> None:
+        self.page = Page((), (), None, 0.5, scan=scan or {})
         self.world = ChaosWorld(random.Random(1))
         self.items = [item(number) for number in range(items)]
         self.world.put_first(self.items)
@@ -89,7 +93,7 @@ class Copy:
         outcome: list[tuple[dict[str, int], int]] = []
 
         def act() -> None:
-            counts, done = copier.copy(self.items, is_over)
+            counts, done = copier.copy(replace(self.page, items=self.items), is_over)
             outcome.append((dict(counts), done))
 
         self.run(act)
@@ -108,6 +112,31 @@ def test_the_source_is_looked_at_once_more_and_what_stays_is_not_claimed() -> No
     assert copy.claims == []
 
 
+def test_the_range_of_a_page_is_scanned_once_more_where_that_costs_less() -> None:
+    copy = Copy(scan={"Limit": 3})
+    assert copy.copied() == ({"copied": 3}, 3)
+    assert (len(copy.moments("scan")), copy.moments("batch_get_item")) == (1, [])
+    assert copy.spent.read_units == 1
+    assert copy.claims == []
+
+
+def test_items_that_a_second_scan_does_not_bring_are_read_by_their_keys() -> None:
+    """Its limit is that of the first one, and other items may have come before them."""
+    copy = Copy(scan={"Limit": 2})
+    assert copy.copied() == ({"copied": 3}, 3)
+    assert (len(copy.moments("scan")), len(copy.moments("batch_get_item"))) == (1, 1)
+    assert copy.spent.read_units == 2
+    assert copy.claims == []
+
+
+def test_where_few_items_of_a_page_were_put_they_are_read_by_their_keys() -> None:
+    copy = Copy(scan={"Limit": 3})
+    left = [False, True]
+    assert copy.copied(is_over=lambda: left.pop(0)) == ({"copied": 1}, 1)
+    assert (copy.moments("scan"), len(copy.moments("batch_get_item"))) == ([], 1)
+
+
+@pytest.mark.parametrize("scan", [{}, {"Limit": 3}], ids=["by key", "by scan"])
 @pytest.mark.parametrize(
     ("change", "is_claimed"),
     [
@@ -120,10 +149,10 @@ def test_the_source_is_looked_at_once_more_and_what_stays_is_not_claimed() -> No
     ids=["moved", "without a form there now", "left out now", "deleted", "changed in place"],
 )
 def test_a_place_that_its_item_has_left_is_claimed(
-    change: Callable[[Any], None], is_claimed: bool
+    change: Callable[[Any], None], is_claimed: bool, scan: Mapping[str, Any]
 ) -> None:
     """What has changed in place brings a record, and the stream's worker writes it."""
-    copy = Copy()
+    copy = Copy(scan=scan)
     copy.before_put = lambda: change(copy.source)
     assert copy.copied() == ({"copied": 3}, 3)
     assert copy.claims == ([("d0", "s0")] if is_claimed else [])

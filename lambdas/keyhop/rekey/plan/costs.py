@@ -37,9 +37,9 @@ def costs(
     mapped = trial.mapped / trial.items if trial.items else 1.0
     put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0
     growth = trial.bytes_after / trial.bytes_before if trial.bytes_before else 1.0
-    looks = trial.look_units / trial.mapped if trial.mapped else 1.0
     puts = items * mapped * put
-    reads = 0.5 * table_bytes / BLOCK_BYTES + items * mapped * looks
+    # A Scan, and a second look at the same pages, which is strongly consistent.
+    reads = 1.5 * table_bytes / BLOCK_BYTES
     there = table_bytes * growth
     compared = (table_bytes + there) / BLOCK_BYTES
     million = prices.dollars(MILLION, MILLION * put)

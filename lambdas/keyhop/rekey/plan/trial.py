@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.capacity import blocks_of
 from keyhop.dynamodb.items import MOST_ITEM_BYTES, Item, same_item, size_of
 from keyhop.dynamodb.values import Key, canonical, has_values
 from keyhop.rekey.transform import Transform, Unmappable
@@ -41,7 +40,6 @@ class Trial:
         unmappable: Items without a form under the other key, by the reason, which holds no values.
         not_back: Items that the way back does not make again.
         write_units: For putting all items; `index_units`: for their indexes beside.
-        look_units: For reading each source item once more after its put.
         source_counts: Items by partition key of the source.
         places: By each place, the collections of the items that want it.
         not_there: By attribute of the destination's key, items that do not have its value under
@@ -61,7 +59,6 @@ class Trial:
     bytes_after: int = 0
     write_units: float = 0.0
     index_units: float = 0.0
-    look_units: float = 0.0
     source_counts: Counter[_Frozen] = field(default_factory=Counter)
     new_collections: Counter[_Frozen] = field(default_factory=Counter)
     places: dict[_Frozen, list[_Frozen]] = field(default_factory=dict)
@@ -129,7 +126,6 @@ class Trial:
         units = float(max(1, -(-size // BLOCK_BYTES)))
         self.bytes_after += size
         self.write_units += units
-        self.look_units += blocks_of(size_of(item))
         self.too_large += size > MOST_ITEM_BYTES
         self.not_back += not self._comes_back(item, there)
         own = _frozen([item[self.transform.source.partition]])
