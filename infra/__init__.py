@@ -15,9 +15,9 @@ if not IS_INSTALLED:
 from .config_values import ConfigError
 from .deployment import KeyEnumeration
 from .each import ForEachKey
-from .functions import Network
 from .key_index import KeyIndex
 from .layer import LayerError
+from .network import PRIVATE_DNS, Network
 from .rekey import Rekey
 from .report import KeyReports
 from .sharding import ShardedTables
@@ -25,6 +25,7 @@ from .stack import KeyhopStack
 from .tables import keyhop_pair, keyhop_table
 
 __all__ = [
+    "PRIVATE_DNS",
     "ConfigError",
     "ForEachKey",
     "KeyEnumeration",

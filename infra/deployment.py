@@ -17,9 +17,9 @@ from .config import Config
 from .config_tables import Table, with_metadata_tables
 from .config_values import ConfigError
 from .enumeration import Enumeration
-from .functions import Network
 from .guard import Guard
 from .monitoring import Monitoring
+from .network import Network
 from .results import Results
 from .tables import made_in, own_tables
 
@@ -59,6 +59,9 @@ class KeyEnumeration(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.config = config = config or _config(Stack.of(self), own_tables(tables), settings)
+        self._network = network
+        if network:
+            network.check(self, "keys", config.tables)
         self._estimate(self)
         self.results = Results(self, "Results", config, results_bucket)
         bucket = self.results.bucket
@@ -88,6 +91,8 @@ class KeyEnumeration(Construct):
             raise ConfigError(f"{other.node.path}: no table of {self.node.path} has {option}.")
         if Stack.of(other) is not Stack.of(self):
             raise ConfigError(f"{other.node.path} must be in the stack of {self.node.path}.")
+        if self._network:
+            self._network.check(other, option, tables)
         self._estimate(other)
         self.guard.comes_after(other)
 

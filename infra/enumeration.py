@@ -6,8 +6,9 @@ from constructs import Construct
 
 from .config import Config
 from .config_tables import which_key_indexes, which_sharding, which_tables
-from .functions import DISK_MB, VCPU_MB, Functions, Network, which_limit, which_worker
+from .functions import DISK_MB, VCPU_MB, Functions, which_limit, which_worker
 from .job import WRITE_PARTS, Job
+from .network import Network
 from .permissions import (
     allow,
     allow_objects,

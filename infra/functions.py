@@ -1,12 +1,10 @@
 """One place for what all functions have in common: runtime, code, logs, tracing, role."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, cast
 
 from aws_cdk import Duration, IgnoreMode, RemovalPolicy, Size, Stack
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -15,6 +13,7 @@ from keyhop.dynamodb.prices import VARIABLE
 
 from . import layer
 from .config import Config
+from .network import Network
 from .paths import LAMBDAS
 from .permissions import acknowledge, allow
 
@@ -65,21 +64,6 @@ def which_limit(config: Config) -> dict[str, str]:
     return {"KEYHOP_MAX_COST": f"{config.max_cost:g}"}
 
 
-@dataclass(frozen=True)
-class Network:
-    """Where functions have their addresses; by default in the private subnets of the VPC."""
-
-    vpc: ec2.IVpc
-    subnets: ec2.SubnetSelection | None = None
-    security_groups: Sequence[ec2.ISecurityGroup] = ()
-    """Empty: each function has one of its own."""
-
-    def of_a_function(self) -> dict[str, Any]:
-        """The CDK's words for it."""
-        groups = {"security_groups": [*self.security_groups]} if self.security_groups else {}
-        return {"vpc": self.vpc, "vpc_subnets": self.subnets, **groups}
-
-
 class Functions:
     """Makes functions, in any scope of the stack; all share the code and the layer."""
 
@@ -115,6 +99,8 @@ class Functions:
         if config.dynamodb_endpoint:
             for service in ("DYNAMODB", "DYNAMODB_STREAMS"):
                 self._environment[f"AWS_ENDPOINT_URL_{service}"] = config.dynamodb_endpoint
+        if network:
+            self._environment |= network.environment
 
         self.of_a_worker: dict[str, Any] = {
             "module": "scan_segments",

@@ -5,7 +5,7 @@ belongs to somebody else, and the ARN of its stream changes. What that asks of a
 changed or destroyed is in guard.py.
 """
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -224,7 +224,7 @@ class KeyIndex(Construct):
         return function
 
     def _allow_scaling(self, function: lambda_.Function) -> None:
-        """Where a table has auto scaling, its key index gets the like."""
+        """Let ManageIndex set up auto scaling of a key index if its table has auto scaling."""
         scaling = "application-autoscaling"
         allow(
             function,
@@ -250,19 +250,15 @@ class KeyIndex(Construct):
             wildcard="The service names a target when it is registered; the conditions allow "
             "indexes of tables only.",
         )
-        # It asks for its caller's rights to the alarms that it makes (AWS documentation,
+        # Application Auto Scaling validates that its caller may manage alarms, and names no alarm
+        # when it does so: a narrower resource refuses PutScalingPolicy (AWS documentation,
         # "Permissions validation for Application Auto Scaling API calls").
         allow(
             function,
             "HaveTheAlarmsByWhichAnIndexScales",
             "cloudwatch:DescribeAlarms PutMetricAlarm DeleteAlarms",
-            Stack.of(self).format_arn(
-                service="cloudwatch",
-                resource="alarm",
-                resource_name="TargetTracking-table/*",
-                arn_format=ArnFormat.COLON_RESOURCE_NAME,
-            ),
-            wildcard="The service names its alarms by the table and by itself.",
+            "*",
+            wildcard="Application Auto Scaling validates these permissions without a resource.",
         )
 
     def _let_runs_judge(self, job: Job) -> None:

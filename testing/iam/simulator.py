@@ -88,7 +88,12 @@ class Simulator:
 
         Of a resource of another account it says what the role's own side says: the other one's
         policy is not known here.
+
+        A call of the resource `*` names no resource, so only statements on `*` allow it. Without
+        this rule iam-simulate allows it if any resource of the action's kind is allowed.
         """
+        if call.resource == "*":
+            statements = [one for one in statements if "*" in one["Resource"]]
         simulation: dict[str, Any] = {
             "request": {
                 "principal": f"arn:aws:iam::{PRINCIPAL_ACCOUNT}:role/{call.caller}",

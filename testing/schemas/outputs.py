@@ -333,6 +333,7 @@ class Units(TypedDict):
 
 class Capacity(Units):
     scaled: Annotated[bool | None, "whether it has auto scaling; null: that cannot be seen"]
+    refused: Annotated[str | None, "what the service refused when the capacity was set, or null"]
 
 
 class CapacityPlan(TypedDict):
@@ -384,6 +385,7 @@ class Removed(TypedDict):
     stream: Annotated[str | None, "of the table, if it is on"]
     mappings: Annotated[int, "of the keeper, which are left"]
     as_before: Annotated[bool, "whether the table is as before the build"]
+    refused: Annotated[str | None, "why auto scaling of the index may remain, or null"]
 
 
 class DrainState(TypedDict):

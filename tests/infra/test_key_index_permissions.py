@@ -51,6 +51,9 @@ WHOLE_SERVICE = {
     "dynamodb:ListStreams": "a list knows no resources",
     "application-autoscaling:DescribeScalableTargets": "a list knows no resources",
     "application-autoscaling:DescribeScalingPolicies": "a list knows no resources",
+    "cloudwatch:DescribeAlarms": "Application Auto Scaling asks without a resource",
+    "cloudwatch:PutMetricAlarm": "Application Auto Scaling asks without a resource",
+    "cloudwatch:DeleteAlarms": "Application Auto Scaling asks without a resource",
     "lambda:CreateEventSourceMapping": "has no name yet; narrowed by a condition",
 }
 
@@ -400,3 +403,12 @@ def test_only_indexes_are_made_to_scale_and_only_by_who_makes_them(
     assert may("dynamodb", index) == (owner == "ManageIndex")
     assert not may("dynamodb", "dynamodb:table:WriteCapacityUnits")
     assert not may("ecs", index)
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("action", ["DescribeAlarms", "PutMetricAlarm", "DeleteAlarms"])
+def test_only_the_manager_has_the_alarm_permissions_that_auto_scaling_requires(
+    kept: Deployed, owner: str, action: str
+):
+    """Application Auto Scaling validates these permissions without naming an alarm."""
+    assert kept.allows(owner, f"cloudwatch:{action}", "*") == (owner == "ManageIndex")

@@ -50,6 +50,9 @@ CHECKS: dict[str, Check] = {
     "index-capacity": Check(
         "a provisioned table's index is built, and has no more capacity than it"
     ),
+    "index-scaling": Check(
+        "an auto-scaled table's index gets auto scaling, and nothing is refused", "scaling"
+    ),
     "stream-looks": Check("a strong read after a record's arrival shows its write, or a later one"),
     "stream-order": Check("a stream shard has its records in the order of the writes' answers"),
     "index-kms": Check("a table with a customer-managed key can have an index", "kms"),

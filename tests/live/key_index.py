@@ -1,10 +1,12 @@
 """A key index from its build to its removal, on tables that differ in what they were before."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import boto3
 from keyhop.key_index.sentinel import INDEX
 
 from tests.live.fixtures import Fixture, comparable
@@ -41,6 +43,12 @@ class Life:
 
     def build_keep_read_remove(self) -> str:
         """All of it; the order is a user's."""
+        if self.table.capacity and "scaling" not in self.ways.lacks:
+            with _scaled(self.table.name, self.table.capacity):
+                return self._build_keep_read_remove()
+        return self._build_keep_read_remove()
+
+    def _build_keep_read_remove(self) -> str:
         if self.table.streams:
             self._put(EARLY)
         self.before = self._items()
@@ -54,6 +62,10 @@ class Life:
         if self.table.capacity:
             units = index["ProvisionedThroughput"]["WriteCapacityUnits"]
             expect(units <= self.table.capacity, f"the index has {units} WCU after the build")
+            if "scaling" not in self.ways.lacks:
+                capacity = built["capacity"]
+                expect_equal(capacity["refused"], None, "what auto scaling refused")
+                expect_equal(capacity["scaled"], True, "whether the index has auto scaling")
         self._follow()
         run = self.runs.start(f"{self.table.label}-auto", {"table": self.table.name})
         output = self.runs.output(run)
@@ -138,7 +150,7 @@ def check_key_index(
         if table.streams:
             names += ["index-old-records", "index-stream-stays"]
         if table.capacity:
-            names.append("index-capacity")
+            names += ["index-capacity", "index-scaling"]
         if table.key:
             names.append("index-kms")
         came = _Once(life)
@@ -146,6 +158,32 @@ def check_key_index(
             report.check(name, came, table.name)
     if not any(table.key for table in tables):
         report.check("index-kms", _no_key)
+
+
+@contextmanager
+def _scaled(table: str, capacity: int) -> Iterator[None]:
+    """Give a table auto scaling of its writes, which never takes it above its capacity."""
+    client = boto3.client("application-autoscaling")
+    which = {
+        "ServiceNamespace": "dynamodb",
+        "ResourceId": f"table/{table}",
+        "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
+    }
+    client.register_scalable_target(**which, MinCapacity=capacity, MaxCapacity=capacity)
+    metric = {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"}
+    try:
+        client.put_scaling_policy(
+            **which,
+            PolicyName="keyhop-live",
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration={
+                "TargetValue": 70.0,
+                "PredefinedMetricSpecification": metric,
+            },
+        )
+        yield
+    finally:
+        client.deregister_scalable_target(**which)
 
 
 class _Once:

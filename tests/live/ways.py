@@ -48,6 +48,7 @@ LAPTOP = Ways(
         "cloudwatch": "ministack makes no metrics of logs, and raises no alarms",
         "kms": "DynamoDB Local does not encrypt",
         "refusals": "ministack goes on deleting what a custom resource, that refuses, depends on",
+        "scaling": "DynamoDB Local has no auto scaling",
         "throttles": "DynamoDB Local throttles nothing",
     },
     stack_makes_tables=False,  # DynamoDB is DynamoDB Local, which CloudFormation does not know

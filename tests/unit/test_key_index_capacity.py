@@ -14,6 +14,7 @@ from keyhop.key_index.provisioned import (
     Scaling,
     Target,
     capacity_for,
+    capacity_now,
     capacity_of,
     capacity_plan,
 )
@@ -31,7 +32,7 @@ def units(read: int, write: int) -> dict[str, int]:
     return {READ: read, WRITE: write}
 
 
-def table(throughput: Mapping[str, int] | None) -> Table:
+def table(throughput: Mapping[str, int] | None, of_index: Mapping[str, int] | None = None) -> Table:
     described: dict[str, Any] = {
         "TableName": "Orders",
         "KeySchema": [
@@ -46,6 +47,9 @@ def table(throughput: Mapping[str, int] | None) -> Table:
         described["BillingModeSummary"] = {"BillingMode": "PAY_PER_REQUEST"}
     else:
         described["ProvisionedThroughput"] = throughput
+    if of_index is not None:
+        key_index = {"IndexName": "keyhop-keys", "ProvisionedThroughput": of_index}
+        described["GlobalSecondaryIndexes"] = [key_index]
     return Table("Orders", described)
 
 
@@ -80,8 +84,8 @@ def test_on_demand_there_is_nothing_to_decide_or_to_ask() -> None:
 
     scaling = Scaling(nobody)
     assert capacity_of(table(None), 1_000, scaling) is None
-    scaling.follow(table(None), KEPT)
-    scaling.forget(table(None))
+    assert scaling.follow(table(None), KEPT) is None
+    assert scaling.forget(table(None)) is None
     assert capacity_plan(None, 10) is None
 
 
@@ -160,7 +164,7 @@ def test_the_index_scales_as_the_table_does_but_from_little(service: Stubber) ->
                 "TargetTrackingScalingPolicyConfiguration": POLICY,
             }
             service.add_response("put_scaling_policy", {"PolicyARN": "p"}, {**which, **policy})
-    Scaling(lambda: service.client).follow(table(units(100, 100)), KEPT)
+    assert Scaling(lambda: service.client).follow(table(units(100, 100)), KEPT) is None
     service.assert_no_pending_responses()
 
 
@@ -169,7 +173,7 @@ def test_what_scales_the_index_goes_with_it(service: Stubber) -> None:
     answer_targets(service, INDEX["ResourceId"], "index", WRITE)
     which = {**INDEX, "ScalableDimension": f"dynamodb:index:{WRITE}"}
     service.add_response("deregister_scalable_target", {}, which)
-    Scaling(lambda: service.client).forget(table(units(100, 100)))
+    assert Scaling(lambda: service.client).forget(table(units(100, 100))) is None
     service.assert_no_pending_responses()
 
 
@@ -187,15 +191,37 @@ def test_what_cannot_be_seen_is_said_and_stops_nothing(service: Stubber) -> None
     capacity = capacity_of(provisioned, 1_000, scaling)
     assert capacity is not None
     assert capacity.is_scaled is None
-    scaling.follow(provisioned, KEPT)
-    scaling.forget(provisioned)
+    assert "AccessDenied" in str(scaling.follow(provisioned, KEPT))
+    assert "would scale a later index" in str(scaling.forget(provisioned))
     assert Scaling().of_table(provisioned) is None
 
 
-def test_a_refusal_to_scale_leaves_the_index_at_its_capacity(service: Stubber) -> None:
+DENIED = (
+    "Failed to create or update scaling policy: Insufficient permissions, cloudwatch:PutMetricAlarm"
+)
+
+
+def test_a_refusal_to_scale_is_reported(service: Stubber) -> None:
     answer_targets(service, "table/Orders", "table", WRITE)
-    service.add_client_error("register_scalable_target", "ValidationException")
-    Scaling(lambda: service.client).follow(table(units(100, 100)), KEPT)
+    service.add_response("register_scalable_target", {})
+    service.add_client_error("put_scaling_policy", "ValidationException", DENIED)
+    refused = Scaling(lambda: service.client).follow(table(units(100, 100)), KEPT)
+    assert refused is not None
+    assert refused.startswith("The index may not scale as its table does: ")
+    assert DENIED in refused
+
+
+def test_a_target_without_a_policy_does_not_scale_the_index(service: Stubber) -> None:
+    """The service keeps the registered target when it refuses the policy."""
+    provisioned = table(units(100, 100), {READ: 5, WRITE: 5})
+    answer_targets(service, INDEX["ResourceId"], "index", READ)
+    answer_targets(service, INDEX["ResourceId"], "index", READ, WRITE)
+    scaling = Scaling(lambda: service.client)
+    found = [capacity_now(provisioned, scaling, refused) for refused in ("why", None)]
+    assert found == [
+        {"read": 5, "write": 5, "scaled": False, "refused": "why"},
+        {"read": 5, "write": 5, "scaled": True, "refused": None},
+    ]
 
 
 def test_client_errors_are_what_the_stub_raises(service: Stubber) -> None:

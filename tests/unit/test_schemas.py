@@ -141,6 +141,7 @@ ADDED = {
     "enters",
     "hot",
     "kept_by",
+    "refused",
     "remaining",
     "stream",
     "write_units_per_key",

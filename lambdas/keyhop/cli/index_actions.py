@@ -108,6 +108,9 @@ class IndexCommand:
             put_out(self.options.format, estimate, lambda: text)
             return DONE
         status = self._audited(state["result"], self._reports, "build", "audit")
+        capacity = state["result"]["capacity"]
+        if capacity and capacity["refused"]:
+            self._say(capacity["refused"])
         if not state["result"]["audit"]["keeper"]:
             self._say(
                 "No keeper that can be seen from here follows the table's stream, so the index is "
@@ -168,6 +171,8 @@ class IndexCommand:
             left = f"{elsewhere:,} items with the marker are left, at other sort keys"
         told.append(f"The index {INDEX} is gone, and {left}.")
         self._put_out({**removed, "as_before": result["as_before"]}, "\n".join(told))
+        if result["refused"]:
+            self._say(result["refused"])
         return DONE
 
     def reconcile(self) -> int:

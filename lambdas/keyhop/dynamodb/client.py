@@ -72,6 +72,9 @@ class DynamoDB(Protocol):
         """One request, by boto3's name for it."""
 
 
+OF_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where the client talks to. None means: as the AWS configuration of the machine says.
@@ -98,6 +101,11 @@ class Endpoint:
             return ip_address(host).is_loopback
         except ValueError:
             return host == "localhost"
+
+    @property
+    def is_of_aws(self) -> bool:
+        """Tell whether the endpoint is one of AWS, such as an endpoint of a VPC."""
+        return (urlsplit(self.url or "").hostname or "").endswith(OF_AWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +206,14 @@ def _is_http(url: str) -> bool:
 
 
 def aws_client(service: str, endpoint: Endpoint, attempts: int = 3, **config: Any) -> Any:
-    """A client for another service beside the table; a local table's streams are at its address.
+    """Make a client for another service beside the table.
 
-    config: what of botocore's settings is not as usual.
-    Others of a local table are where the environment says (AWS_ENDPOINT_URL).
+    The streams of a local table are at the table's address. AWS has them at another address than
+    the table, also in a VPC, so the environment says where (AWS_ENDPOINT_URL_DYNAMODB_STREAMS), as
+    for other services (AWS_ENDPOINT_URL).
+
+    Args:
+        config: The settings of botocore that are not the usual ones.
     """
     return _client_of(_session(endpoint), service, endpoint, attempts, **config)
 
@@ -209,10 +221,13 @@ def aws_client(service: str, endpoint: Endpoint, attempts: int = 3, **config: An
 def _client_of(
     session: Session, service: str, endpoint: Endpoint, attempts: int, **config: Any
 ) -> Any:
+    is_at_its_address = service == "dynamodb" or (
+        service == "dynamodbstreams" and not endpoint.is_of_aws
+    )
     return session.create_client(
         service,
         region_name=_region_or_stand_in(session, endpoint),
-        endpoint_url=endpoint.url if service in ("dynamodb", "dynamodbstreams") else None,
+        endpoint_url=endpoint.url if is_at_its_address else None,
         config=Config(
             **{
                 "retries": {"mode": "standard", "total_max_attempts": attempts},

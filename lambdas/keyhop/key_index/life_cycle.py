@@ -38,7 +38,7 @@ from keyhop.key_index.index import (
 )
 from keyhop.key_index.keepers import Keeper, kept_now
 from keyhop.key_index.lease import FENCE_SECONDS
-from keyhop.key_index.provisioned import Scaling, capacity_now, capacity_of, settle
+from keyhop.key_index.provisioned import Scaling, capacity_now, capacity_of, scale_again, settle
 from keyhop.key_index.registry import LOST, Entry, IsAlive, Registry, without_examples
 from keyhop.key_index.request import Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
@@ -61,7 +61,10 @@ MOST_REMOVALS = 5
 CARRIED = ("walked", "audited", "kept", "checked")
 """Of the state after a build's or an audit's walks, what the next step needs."""
 
-OF_AN_INDEX = ("before", "sentinel", "turns_stream_on", "stream", "emptied", "elsewhere", "units")
+OF_AN_INDEX = (
+    *("before", "sentinel", "turns_stream_on", "stream", "emptied", "elsewhere", "units"),
+    "refused",
+)
 """What of an entry is over when the index is gone."""
 
 REPORT = "audit.json"
@@ -217,6 +220,7 @@ class LifeCycle:
             emptied=False,
             elsewhere=0,
             units=capacity.kept if capacity else self.entry.units,
+            refused=None if capacity else self.entry.refused,
         )
         table, step = step_towards_built(
             self.connection,
@@ -241,12 +245,18 @@ class LifeCycle:
         }
 
     def _lower(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The capacity that the index had for its build; what to wait for, None when it is done."""
+        """Lower the capacity that the index had for its build.
+
+        Returns:
+            The state that waits for it; None when it is done.
+        """
         if (units := self.entry.units) is not None:
-            self.table, step = settle(self.connection, self.table, units, self.scaling)
+            self.table, step, refused = settle(self.connection, self.table, units, self.scaling)
             if not step.done:
                 return {**state, **self._wait(step)}
-            self._note(units=None)
+            self._note(units=None, refused=refused)
+        elif self.entry.refused:  # by an earlier build, whose index has its capacity by now
+            self._note(refused=scale_again(self.table, self.order.max_write_rate, self.scaling))
         return None
 
     def _check_region(self) -> None:
@@ -331,7 +341,7 @@ class LifeCycle:
             built = report_of(self.order.walk("build"), self.journal_of(state["walked"]["run"]))
             check_all_were_free(built)
             result["build"] = without_examples(built)
-            result["capacity"] = capacity_now(self.table, self.scaling)
+            result["capacity"] = capacity_now(self.table, self.scaling, self.entry.refused)
         return {"next": "end", "result": result}
 
     def _evidence_of_audit(self, journal: Journal) -> dict[str, Any]:
@@ -369,7 +379,7 @@ class LifeCycle:
             and table.stream == self.entry.our_stream(table.stream)
             and not self.keeper.shares_stream(table)
         )
-        self.scaling.forget(table)
+        refused = self.scaling.forget(table)
         table, step = step_towards_removed(self.connection, order.table, with_stream=is_ours)
         if not step.done:
             return {**self._wait(step), "rounds": state["rounds"]}
@@ -382,6 +392,7 @@ class LifeCycle:
             "stream": table.stream,
             "mappings": self.keeper.mappings(table),
             "as_before": not elsewhere and (before is None or shape_of(table) == before),
+            "refused": refused,
         }
         nothing = Entry(self.entry.identity)
         self._note(**{name: getattr(nothing, name) for name in OF_AN_INDEX})

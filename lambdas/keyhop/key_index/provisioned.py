@@ -70,7 +70,7 @@ def capacity_for(
     most = max(own[WRITE], scaled.most if scaled else 0)
     sentinels = math.ceil(max_write_rate / sentinel_units)
     building = {**kept, WRITE: max(kept[WRITE], min(sentinels, most))}
-    return Capacity(building, kept, None if targets is None else bool(targets))
+    return Capacity(building, kept, is_scaled(targets))
 
 
 def capacity_plan(capacity: Capacity | None, seconds: float) -> dict[str, Any] | None:
@@ -92,7 +92,8 @@ class Scaling:
     """Application Auto Scaling of a table of this account and region. client_of: makes its client;
     without it, nothing can be seen from here.
 
-    Nothing depends on it: what it refuses is as if it were not there.
+    A refusal stops nothing, because the index works without auto scaling. What changes something
+    returns the refusal, so that the result of the build or of the removal can report it.
     """
 
     client_of: Callable[[], Any] | None = None
@@ -105,12 +106,19 @@ class Scaling:
         """The key index's; none on demand, None if they cannot be seen."""
         return {} if table.throughput is None else self._targets(_resource_of_index(table))
 
-    def follow(self, table: Table, least: Units) -> None:
-        """Have the index scale from `least` as the table does."""
+    def follow(self, table: Table, least: Units) -> str | None:
+        """Let the index scale from `least` as the table does.
+
+        Returns:
+            A sentence that says what was refused; None if nothing was refused.
+        """
+        if table.throughput is None or self.client_of is None:
+            return None
         resource = _resource_of_index(table)
         try:
-            for kind, target in (self.of_table(table) or {}).items():
-                client = self._client()
+            client = self._client()
+            targets = self._described(f"table/{table.bare_name}")
+            for kind, target in targets.items():
                 which = {**_which(resource), "ScalableDimension": f"dynamodb:index:{kind}"}
                 client.register_scalable_target(
                     **which, MinCapacity=least[kind], MaxCapacity=max(least[kind], target.most)
@@ -122,19 +130,30 @@ class Scaling:
                         PolicyType="TargetTrackingScaling",
                         TargetTrackingScalingPolicyConfiguration=dict(policy),
                     )
-        except (BotoCoreError, ClientError):
-            return
+        except (BotoCoreError, ClientError) as error:
+            return f"The index may not scale as its table does: {error}"
+        return None
 
-    def forget(self, table: Table) -> None:
-        """Take that back: it would outlive the index."""
+    def forget(self, table: Table) -> str | None:
+        """Remove the auto scaling of the index, which the service keeps when an index is deleted.
+
+        Returns:
+            A sentence that says what was refused; None if nothing was refused.
+        """
+        if table.throughput is None or self.client_of is None:
+            return None
         resource = _resource_of_index(table)
         try:
-            for kind in self.of_index(table) or {}:
+            for kind in self._described(resource):
                 self._client().deregister_scalable_target(
                     **_which(resource), ScalableDimension=f"dynamodb:index:{kind}"
                 )
-        except (BotoCoreError, ClientError):
-            return
+        except (BotoCoreError, ClientError) as error:
+            return (
+                f"Auto scaling of {resource} may remain, and would scale a later index of this "
+                f"name: {error}"
+            )
+        return None
 
     def _client(self) -> Any:
         assert self.client_of is not None
@@ -144,17 +163,21 @@ class Scaling:
         if self.client_of is None:
             return None
         try:
-            client = self._client()
-            targets = client.describe_scalable_targets(
-                ServiceNamespace="dynamodb", ResourceIds=[resource]
-            )["ScalableTargets"]
-            policies = (
-                client.describe_scaling_policies(**_which(resource))["ScalingPolicies"]
-                if targets
-                else ()
-            )
+            return self._described(resource)
         except (BotoCoreError, ClientError):
             return None
+
+    def _described(self, resource: str) -> Targets:
+        """Return the targets of a table or an index. Raises what boto3 raises."""
+        client = self._client()
+        targets = client.describe_scalable_targets(
+            ServiceNamespace="dynamodb", ResourceIds=[resource]
+        )["ScalableTargets"]
+        policies = (
+            client.describe_scaling_policies(**_which(resource))["ScalingPolicies"]
+            if targets
+            else ()
+        )
         configuration = "TargetTrackingScalingPolicyConfiguration"
         return {
             target["ScalableDimension"].rpartition(":")[2]: Target(
@@ -170,6 +193,14 @@ class Scaling:
         }
 
 
+def is_scaled(targets: Targets | None) -> bool | None:
+    """Tell whether a policy scales something; None if that cannot be seen.
+
+    A registered target without a policy never scales.
+    """
+    return None if targets is None else any(target.policies for target in targets.values())
+
+
 def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capacity | None:
     """What the key index of a table gets; None on demand."""
     if table.throughput is None:
@@ -180,21 +211,40 @@ def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capaci
 
 def settle(
     connection: Connection, table: Table, units: Units, scaling: Scaling
-) -> tuple[Table, Step]:
-    """After a build: the index down to `units`, from where it scales as the table does."""
+) -> tuple[Table, Step, str | None]:
+    """Lower the index to `units` after a build, and let it scale from there as its table does.
+
+    Returns:
+        The table, the step, and a text that says what was refused, if anything was.
+    """
     table, step = step_towards_capacity(connection, table.name, units)
-    if step.done:
-        scaling.follow(table, units)
-    return table, step
+    if not step.done:
+        return table, step, None
+    kept = None if _has(table, units) else f"{step.says[:1].upper()}{step.says[1:]}"
+    refusals = [text for text in (kept, scaling.follow(table, units)) if text]
+    return table, step, " ".join(refusals) or None
 
 
-def capacity_now(table: Table, scaling: Scaling) -> dict[str, Any] | None:
-    """The index's capacity, by the table's description; None without one, or on demand."""
+def scale_again(table: Table, max_write_rate: float, scaling: Scaling) -> str | None:
+    """Repeat what was refused to an earlier build; return what is refused now, if anything is."""
+    capacity = capacity_of(table, max_write_rate, scaling)
+    return scaling.follow(table, capacity.kept) if capacity else None
+
+
+def capacity_now(table: Table, scaling: Scaling, refused: str | None) -> dict[str, Any] | None:
+    """Return the index's capacity by the table's description; None without one, or on demand."""
     index = table.index(INDEX)
     if index is None or table.throughput is None:
         return None
-    units, targets = index["ProvisionedThroughput"], scaling.of_index(table)
-    return {**_plain(units), "scaled": None if targets is None else bool(targets)}
+    units = _plain(index["ProvisionedThroughput"])
+    return {**units, "scaled": is_scaled(scaling.of_index(table)), "refused": refused}
+
+
+def _has(table: Table, units: Units) -> bool:
+    index = table.index(INDEX)
+    if index is None or table.throughput is None:
+        return True
+    return all(index["ProvisionedThroughput"][kind] == units[kind] for kind in units)
 
 
 def _resource_of_index(table: Table) -> str:

@@ -69,10 +69,10 @@ class Entry(Record):
     turned its stream on, or is about to; stream: then, once it is known, that stream's ARN.
     emptied: all sentinels are deleted; elsewhere: rows that the index still had then, which are at
     other sort keys. units: the capacity that the index is to have when the build ends that gave
-    it more. audit: the last one that counts. ended: holder and last
-    state of the action that ended last, for a step that is repeated after it. begun: how many
-    builds and removals have begun. withdrawals: how many times somebody withdrew the trust in the
-    index, and withdrawn: when and why that was done last.
+    it more. refused: what the service refused when that was done. audit: the last one that counts.
+    ended: holder and last state of the action that ended last, for a step that is repeated after
+    it. begun: how many builds and removals have begun. withdrawals: how many times somebody
+    withdrew the trust in the index, and withdrawn: when and why that was done last.
     """
 
     identity: str
@@ -87,6 +87,7 @@ class Entry(Record):
     emptied: bool = False
     elsewhere: int = 0
     units: Mapping[str, int] | None = None
+    refused: str | None = None
     audit: Mapping[str, Any] | None = None
     lease: Lease | None = None
     ended: Mapping[str, Any] | None = None

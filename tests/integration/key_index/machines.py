@@ -9,6 +9,7 @@ from keyhop.key_index.ceiling import check_cost
 from keyhop.key_index.index import table_with_index
 from keyhop.key_index.keepers import MappedKeeper
 from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.registry import Lease
 from keyhop.key_index.request import Order
 from keyhop.streams.event_source import Mappings, Watch
@@ -31,6 +32,7 @@ class Machines:
     drifts: list[int] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     max_cost: float = 10.0
+    scaling: Scaling = field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
         self.machine.watch = self.watch
@@ -96,6 +98,7 @@ class Machines:
             execution.id,
             self.is_alive,
             settle_seconds=1,
+            scaling=self.scaling,
         )
         if step == "prepare":
             check_cost(life_cycle, given, state, self.max_cost)

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.errors import CannotStart
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.keeper import keep
+from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
@@ -334,3 +336,75 @@ def test_where_items_are_large_a_look_reads_one_of_them(
         assert keep(records, collections, withdraw=lambda: None).failed == ()
     assert small.usage.read_units > 190
     assert told.usage.read_units < 98
+
+
+DIMENSION = "ScalableDimension"
+DENIED = {"Code": "ValidationException", "Message": "Insufficient permissions, PutMetricAlarm"}
+
+
+class FakeAutoScaling:
+    """Application Auto Scaling of one table; it refuses policies while `is_denied`."""
+
+    def __init__(self, table: str) -> None:
+        dimension = "dynamodb:table:WriteCapacityUnits"
+        self.targets = {(f"table/{table}", dimension): {"MaxCapacity": 400}}
+        configuration = "TargetTrackingScalingPolicyConfiguration"
+        self.policies = {(f"table/{table}", dimension): {configuration: {"TargetValue": 70.0}}}
+        self.is_denied = True
+
+    def describe_scalable_targets(self, **given: Any) -> dict[str, Any]:
+        return {"ScalableTargets": self._of(self.targets, given["ResourceIds"][0])}
+
+    def describe_scaling_policies(self, **given: Any) -> dict[str, Any]:
+        return {"ScalingPolicies": self._of(self.policies, given["ResourceId"])}
+
+    def register_scalable_target(self, **given: Any) -> None:
+        self.targets[given["ResourceId"], given[DIMENSION]] = given
+
+    def put_scaling_policy(self, **given: Any) -> None:
+        if self.is_denied:
+            raise ClientError({"Error": DENIED}, "PutScalingPolicy")
+        self.policies[given["ResourceId"], given[DIMENSION]] = given
+
+    def deregister_scalable_target(self, **given: Any) -> None:
+        if self.is_denied:
+            raise ClientError({"Error": DENIED}, "DeregisterScalableTarget")
+        del self.targets[given["ResourceId"], given[DIMENSION]]
+
+    @staticmethod
+    def _of(found: dict[tuple[str, str], dict[str, Any]], resource: str) -> list[dict[str, Any]]:
+        return [{**one, DIMENSION: at[1]} for at, one in found.items() if at[0] == resource]
+
+
+def test_a_build_and_a_removal_report_what_auto_scaling_refuses(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    """A later build sets the auto scaling up that was refused to an earlier one."""
+    dynamodb.client.create_table(
+        TableName=table_name,
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")
+        ],
+        ProvisionedThroughput={"ReadCapacityUnits": 100, "WriteCapacityUnits": 100},
+    )
+    dynamodb.fill(table_name, [item("a", "x"), item("b", "y")])
+    fake = FakeAutoScaling(table_name)
+    machines.scaling = Scaling(lambda: fake)
+    given = {"table": table_name, **QUICK}
+    refused = machines.start("build", given)["capacity"]
+    assert (refused["write"], refused["scaled"]) == (5, False)
+    assert DENIED["Message"] in refused["refused"]
+    assert machines.start("build", given)["capacity"]["refused"] == refused["refused"]
+
+    fake.is_denied = False
+    capacity = machines.start("build", given)["capacity"]
+    assert capacity == {"read": 5, "write": 5, "scaled": True, "refused": None}
+
+    fake.is_denied = True
+    removed = machines.start("remove", {"table": table_name})
+    assert removed["as_before"]
+    assert "would scale a later index of this name" in removed["refused"]

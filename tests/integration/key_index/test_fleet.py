@@ -73,6 +73,7 @@ def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: 
         "stream": None,
         "mappings": 0,
         "as_before": True,
+        "refused": None,
     }
     assert machines.lambdas.mappings == {}
     assert sorted(map(repr, scanned(dynamodb, table_name))) == before

@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -20,7 +19,6 @@ NOTHING = Spent(0.0, 0, 0.0, 0.0)
 FAILURES = (BotoCoreError, ClientError, KeyhopError)
 """What a request may raise that ends a source, and not the report."""
 
-OF_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 _NOT_SERVED = {"UnknownOperationException", "UnknownOperation", "InvalidAction", "NotImplemented"}
 
@@ -46,10 +44,9 @@ def client_beside(service: str, endpoint: Endpoint) -> Any | Absent:
     A table at an address that is not AWS's must not be taken for the one of the same name in the
     caller's account: unless the environment says where the service is beside it (AWS_ENDPOINT_URL).
     """
-    host = urlsplit(endpoint.url or "").hostname or ""
     own = f"AWS_ENDPOINT_URL_{service.upper()}"
     is_told = bool(os.environ.get(own) or os.environ.get("AWS_ENDPOINT_URL"))
-    is_beside = service == "dynamodbstreams" or host.endswith(OF_AWS)
+    is_beside = service == "dynamodbstreams" or endpoint.is_of_aws
     if endpoint.url and not is_beside and not is_told:
         return Absent(f"{endpoint.shown} has no {service}", "look at the table in AWS")
     try:

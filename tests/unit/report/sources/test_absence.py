@@ -10,6 +10,7 @@ from keyhop.report.sources.absence import client_beside, why_absent
 from testing.report_cloud import refusal
 
 LOCAL = Endpoint(url="http://127.0.0.1:8000")
+IN_A_VPC = Endpoint(url="https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", region="eu-west-1")
 
 
 def test_an_error_that_was_explained_is_judged_by_what_it_was():
@@ -40,11 +41,16 @@ def test_a_table_elsewhere_is_not_looked_up_in_the_callers_account(
     ("service", "endpoint", "elsewhere", "address"),
     [
         ("dynamodbstreams", LOCAL, None, "http://127.0.0.1:8000"),
+        ("dynamodbstreams", IN_A_VPC, None, "https://streams.dynamodb.eu-west-1.amazonaws.com"),
+        (
+            "dynamodbstreams",
+            IN_A_VPC,
+            "https://vpce-2.streams.dynamodb.eu-west-1.vpce.amazonaws.com",
+            "https://vpce-2.streams.dynamodb.eu-west-1.vpce.amazonaws.com",
+        ),
         (
             "cloudwatch",
-            Endpoint(
-                url="https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", region="eu-west-1"
-            ),
+            IN_A_VPC,
             None,
             "https://monitoring.eu-west-1.amazonaws.com",
         ),
@@ -62,6 +68,7 @@ def test_where_a_service_is(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     if elsewhere:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", elsewhere)
+        name = {"cloudwatch": "CLOUDWATCH", "dynamodbstreams": "DYNAMODB_STREAMS"}[service]
+        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{name}", elsewhere)
     client = client_beside(service, endpoint)
     assert client.meta.endpoint_url.startswith(address)
