@@ -158,9 +158,8 @@ class Looks:
         be equal at any moment: it is repaired if all of its claims were settled.
         """
         assert self.settle is not None
-        allowed = set(map(id, self.may_settle([one.candidate for one in found])))
-        for one in found:
-            one.is_bypassed = id(one.candidate) not in allowed
+        for one in found:  # each is asked for by itself: stragglers are noted meanwhile
+            one.is_bypassed = not self.may_settle([one.candidate])
             if one.is_bypassed:
                 continue
             place = [one.candidate.place]

@@ -248,8 +248,10 @@ class Change:
 
     def _settle_stragglers(self, control: Control) -> int:
         """Have the workers settle all stragglers, if that is accepted; return how many."""
-        stragglers = self.side.unsettled() if self.accept else ()
+        stragglers = [one for one in self.side.unsettled() if one.has_form] if self.accept else []
         for straggler in stragglers:
+            if self.side.control() != control:  # perhaps the other table serves, and is right
+                raise _Overtaken
             self.side.settle(straggler, control.serving)
         if stragglers:
             seconds = settling_seconds(len(stragglers))
@@ -327,9 +329,10 @@ class Change:
                 return Evidence(seen_for), remains
             self.drain.check_shards()
         direction = direction_from(control.serving)
+        # Whoever settles a straggler notes claims, and then marks the row: so rows are read first.
+        stragglers = len(self.side.unsettled(1)) if control.turns else 0
         batches = len(self.side.open_batches(direction))
         claims = len(self.side.claims(direction, 1))
-        stragglers = len(self.side.unsettled(1)) if control.turns else 0
         remains = f"{batches} batches are in flight" if batches else "claims remain"
         if stragglers:
             remains = "a write has bypassed the routers (keyhop rekey status --show-keys full)"

@@ -161,7 +161,10 @@ def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
         f"the {serving}; then --accept settles them, and what only the {other} has is lost. "
         f"Without settling, what the {serving} has would be lost"
     )
-    return _gate("stragglers", accept, says, remedy)
+    if formless := sum(not one.has_form for one in seen.stragglers):
+        says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
+        remedy = f"delete those without a form in the {other}, or mend them there; {remedy}"
+    return _gate("stragglers", accept and not formless, says, remedy)
 
 
 def examined_gate(why_not: str, accept: bool) -> Gate:

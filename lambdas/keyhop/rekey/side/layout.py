@@ -78,6 +78,8 @@ class Straggler:
         places: The keys of its images in the other table, where its counterpart was or should be.
         at: When it was last noted, in seconds since 1970.
         settled: When it was settled; None if it was not.
+        has_form: Whether its item had a form in the other table when it was noted, or was deleted.
+            Nobody's workers write or delete an item without one: somebody has to.
         body: The row's content, as the condition of a change of the row.
     """
 
@@ -87,6 +89,7 @@ class Straggler:
     at: float
     settled: float | None = None
     body: str = ""
+    has_form: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,12 +189,13 @@ class SideTable(Batches, Claims):
         """What each has told last."""
         return {row["sk"]["S"]: body_of(row) for row in self._rows(of.CLIENT)}
 
-    def straggler(self, side: Side, key: Key, places: Sequence[Key]) -> None:
+    def straggler(self, side: Side, key: Key, places: Sequence[Key], has_form: bool = True) -> None:
         """Note a write to `side` that bypassed the routers.
 
         Args:
             places: The keys of its images in the other table. Those of earlier writes to the same
                 item that are not settled yet are kept.
+            has_form: See Straggler.
         """
         name = row_name(f"{side}|{key_text(key)}")
         condition, values = ABSENT, None
@@ -202,6 +203,7 @@ class SideTable(Batches, Claims):
         while True:
             both = {key_text(place): to_json(place) for place in (*known, *places)}
             told = {"side": side, "key": to_json(key), "at": self._now()}
+            told |= {} if has_form else {"has_form": False}
             row = {"body": {"S": text_of({**told, "places": list(both.values())})}}
             refused = self._put(of.STRAGGLER, name, row, condition, values)
             if refused is None or refused.row.get("body") == row["body"]:
@@ -281,7 +283,13 @@ class SideTable(Batches, Claims):
 def _straggler(row: Mapping[str, Any]) -> Straggler:
     told = body_of(row)
     places = tuple(from_json(place) for place in told["places"])
-    body = row["body"]["S"]
+    body, has_form = row["body"]["S"], told.get("has_form", True)
     return Straggler(
-        told["side"], from_json(told["key"]), places, told["at"], told.get("settled"), body
+        told["side"],
+        from_json(told["key"]),
+        places,
+        told["at"],
+        told.get("settled"),
+        body,
+        has_form,
     )

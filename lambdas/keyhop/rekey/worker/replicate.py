@@ -6,7 +6,7 @@ that: its note, the control item, what it tells, and the claims that it sweeps.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -14,8 +14,9 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import GaveUp
-from keyhop.rekey.control import Direction, Share, origin_of, other_direction
+from keyhop.rekey.control import Direction, Share, Side, origin_of, other_direction
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.layout import Straggler
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
@@ -285,6 +286,11 @@ class Replicator:
         if not self._has_turned:
             return worked
         told = changes_of(records, self._transform)
+        side = origin_of(self.direction)
+        noted = {frozen(one.key): one for one in self._side.unsettled() if one.side == side}
+        for change in told.changes:  # one that is deleted may leave no other trace of its places
+            if (straggler := noted.get(change.source)) is not None:
+                change.places |= {frozen(at): {} for at in straggler.places}
         found = stragglers_among(
             told.changes,
             self._transform,
@@ -294,15 +300,26 @@ class Replicator:
         )
         if found and self._share() != "pass":
             return self.work(records)
-        side = origin_of(self.direction)
         for one in found:
-            self._side.straggler(side, thawed(one.source), [thawed(at) for at in one.places])
-        known = [one for one in self._side.unsettled(MOST_CLAIMS) if one.side == side]
-        for straggler in resolved_among(known, self._transform, self._origin, self._target):
+            has_form = one.image is None or one.image.place is not None
+            places = [thawed(at) for at in one.places]
+            self._side.straggler(side, thawed(one.source), places, has_form)
+        for straggler in self._resolved(side, {one.source for one in told.changes}):
             self._side.resolve(straggler)
         self._see_markers(told.markers)
         worked.stragglers = len(found)
         return worked
+
+    def _resolved(self, side: Side, touched: Set[Any]) -> Iterator[Straggler]:
+        """Yield stragglers that have come to an end: of these keys, and of some others in turn."""
+        known = [one for one in self._side.unsettled() if one.side == side]
+        first = int(self._now() * 1000) % max(1, len(known))
+        known = known[first:] + known[:first]
+        now = [one for one in known if frozen(one.key) in touched]
+        now += [one for one in known if frozen(one.key) not in touched][:MOST_CLAIMS]
+        for at in range(0, len(now), MOST_CLAIMS):
+            some = now[at : at + MOST_CLAIMS]
+            yield from resolved_among(some, self._transform, self._origin, self._target)
 
     # --- around ---
 

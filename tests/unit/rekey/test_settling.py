@@ -1,0 +1,157 @@
+"""Stragglers that are many, that have no form in the other table, and that are noted meanwhile."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from keyhop.rekey.compare.looks import BYPASSED, REPAIRED, Looks
+from keyhop.rekey.compare.rows import Candidate
+from keyhop.rekey.control import Control
+from keyhop.rekey.cutover.assembly import change_of
+from keyhop.rekey.cutover.change import Change
+from keyhop.rekey.side.rows import key_text
+
+from testing.rekey_owned import Owned
+from tests.unit.rekey.test_stragglers import Pair, item
+
+
+def test_of_many_stragglers_each_is_marked_when_both_tables_agree() -> None:
+    pair = Pair()
+
+    def act() -> None:
+        for number in range(130):
+            pair.put_old(item(f"k{number:03}", 1))
+        pair.world.sleep(8.0)
+        assert pair.change("destination").action == "done"
+        for number in range(130):
+            pair.put_old(item(f"k{number:03}", 2))
+        pair.world.sleep(120.0)
+        assert len(pair.side.unsettled()) == 130
+        pair.put_new(item("k129", 3))
+        pair.put_new(item("k128", 2))  # as the straggler: the old table does not change
+        pair.world.sleep(10.0)
+        for number in range(6):
+            pair.put_old(item("other", number))
+            pair.world.sleep(20.0)
+        left = {one.key["id"]["S"] for one in pair.side.unsettled()}
+        assert "k000" in left
+        assert left.isdisjoint({"k128", "k129"})
+
+    pair.run(act)
+
+
+def test_a_straggler_without_a_form_in_the_other_table_is_not_settled_in_name_only() -> None:
+    pair = Pair()
+
+    def act() -> None:
+        pair.write(item("a", 1))
+        pair.write(item("b", 1))
+        pair.world.sleep(8.0)
+        assert pair.change("destination").action == "done"
+        pair.put_old(item("a", 2, to="-"))
+        pair.put_old(item("b", 2, to="-"))
+        pair.put_old(item("c", 2, to="-"))
+        pair.send("delete_item", TableName=pair.world.pair.destination, Key={"pk": {"S": "at a"}})
+        pair.world.sleep(20.0)
+        refused = pair.change("source", accept=True)
+        assert refused.action == "refused"
+        assert "stragglers" in refused.why
+        assert not pair.side.claims("reverse")
+        for key in "abc":
+            pair.delete_old(key)
+        pair.world.sleep(20.0)
+        assert pair.change("source", accept=True).action == "done"
+        assert {key: one["n"] for key, one in pair.old.items()} == {"b": {"N": "1"}}
+
+    pair.run(act)
+
+
+def test_nothing_turns_if_a_straggler_is_settled_while_the_evidence_is_collected() -> None:
+    """Another process settles it, between two looks at the side table."""
+    claims: list[str] = []
+    stragglers = ["one"]
+
+    class Side:
+        def open_batches(self, direction: str) -> list[Any]:
+            return []
+
+        def claims(self, direction: str, most: int) -> list[str]:
+            found = list(claims)
+            settle()
+            return found
+
+        def unsettled(self, most: int) -> list[str]:
+            found = list(stragglers)
+            settle()
+            return found
+
+    def settle() -> None:
+        claims[:] = ["of one"]
+        stragglers.clear()
+
+    control = Control("destination", "fenced", 7, turns=1, replicating=True)
+    change: Any = Change("source", Side(), None, None, lambda control: [])  # type: ignore[arg-type]
+    evidence, _ = change._evidence(control, control.settle, [])
+    assert control.following(evidence)[0] is None
+
+
+def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> None:
+    places: list[Any] = [{"pk": {"S": f"p{number}"}} for number in range(100)]
+    settled: list[str] = []
+
+    class Empty:
+        def items(self, keys: Any) -> dict[str, Any]:
+            return {}
+
+    class Wrong:
+        def items(self, keys: Any) -> dict[str, Any]:
+            there = {place["pk"]["S"]: {**place, "id": {"S": place["pk"]["S"]}} for place in places}
+            return {key_text(k): there[k["pk"]["S"]] for k in keys if k["pk"]["S"] not in settled}
+
+    def may_settle(candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The last place is noted when the first is settled."""
+        return [one for one in candidates if not settled or one.place != places[-1]]
+
+    def settle(owner: Any, at: Any) -> bool:
+        settled.append(at[0]["pk"]["S"])
+        return True
+
+    source, destination = Empty(), Wrong()
+    looks = Looks(Owned(), source, destination, settle, may_settle=may_settle)  # type: ignore[arg-type]
+    counts, _ = looks.settled([Candidate(place, []) for place in places], lambda seconds: None)
+    assert "p99" not in settled
+    assert counts[BYPASSED] == 1
+    assert counts[REPAIRED] == 99
+
+
+def test_nothing_is_settled_if_another_table_serves_by_then() -> None:
+    """A coordinator that was paused while it had the new table's stragglers examined."""
+    pair = Pair()
+
+    def act() -> None:
+        pair.write(item("a", 1))
+        pair.world.sleep(8.0)
+        assert pair.change("destination").action == "done"
+        change = change_of(
+            pair.world.connection(lambda *request: "well"),
+            pair.world.pair.destination,
+            "source",
+            pair.world.streams,
+            accept=True,
+            clock=pair.world,
+            chance=pair.world.chance,
+            pool=pair.world.pool,
+            stop=pair.world.stop,
+        )
+        change.look = lambda control: []
+
+        def paused() -> None:
+            assert pair.change("source").action == "done"
+            pair.put_new(item("a", 2))
+            pair.world.sleep(20.0)
+
+        change.examine = paused
+        assert change.run().action == "called off"
+        assert [one.side for one in pair.side.unsettled()] == ["destination"]
+        assert not pair.side.claims("reverse")
+
+    pair.run(act)
