@@ -33,7 +33,7 @@ CACHES = {
     "CDK_HOME": str(ROOT / ".cache" / "cdk"),
     "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / ".cache" / "jsii"),
 }
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_SECONDS = 30.0
 """After so long the process goes as it is. Stopping takes a second or two; on a machine that does
 much else, what it takes to delete some thousand files."""
@@ -55,18 +55,22 @@ class Failed(Exception):
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C, or SIGTERM: the number of the signal."""
+    """A signal asks the process to end; the argument is its number."""
 
 
 def exit_with(main: Callable[[], int]) -> NoReturn:
-    """End the process with what `main` returns; the servers end with its blocks.
+    """End the process with the status that `main` returns, after all servers have stopped.
 
-    Ctrl-C is answered at once. Whatever does not end then, the process goes: servers end with it.
+    Ctrl-C, SIGTERM and a closed terminal (SIGHUP) leave the blocks of `main`, which stop their
+    servers. If that takes longer than STOP_SECONDS, the process ends, and the servers end with it.
     """
+    terminals = [file for file in (1, 2) if os.isatty(file)]
 
     def stop(number: int, _frame: FrameType | None) -> None:
         for known in SIGNALS:  # once is enough
             signal.signal(known, signal.SIG_IGN)
+        if number == signal.SIGHUP:
+            _discard_output(terminals)
         os.write(sys.stderr.fileno(), b"Stopping ...\n")  # print may be under way
         last = Timer(STOP_SECONDS, os._exit, (128 + number,))
         last.daemon = True
@@ -74,7 +78,8 @@ def exit_with(main: Callable[[], int]) -> NoReturn:
         raise Stopped(number)
 
     for known in SIGNALS:
-        signal.signal(known, stop)
+        if known != signal.SIGHUP or signal.getsignal(known) != signal.SIG_IGN:  # as nohup sets it
+            signal.signal(known, stop)
     try:
         sys.exit(main())
     except Failed as error:
@@ -82,6 +87,13 @@ def exit_with(main: Callable[[], int]) -> NoReturn:
     except Stopped as stopped:
         print("All servers are stopped.", file=sys.stderr)
         sys.exit(128 + stopped.args[0])
+
+
+def _discard_output(files: Sequence[int]) -> None:
+    """Discard output to these file descriptors, because writing to a closed terminal fails."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for file in files:
+        os.dup2(nowhere, file)
 
 
 @dataclass

@@ -10,7 +10,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,10 @@ from typing import Any
 
 from keyhop.cli.stack import ENUMERATE_KEYS, Stack
 from keyhop.dynamodb.capacity import ON_DEMAND
+from keyhop.dynamodb.requester import Requester
+from keyhop.each.outcomes import ERROR, OUTCOME
+from keyhop.jobs.journal import Journal
+from keyhop.storage.local import UNDO, Directory
 from rich.console import Console
 
 from local.beside import beside
@@ -41,6 +45,9 @@ TIMES = 1_000
 FEATURE = {"departure": "#feature", "seats": "free", "by": "${run}", "since": "${now}"}
 BUILD = {"table": BY_ROUTE, "maxConcurrency": 2, "graceSeconds": 2}
 LONGEST_DELIVERY_SECONDS = 60.0
+LONGEST_FAILURE_SECONDS = 120.0
+LONGEST_WAIT_SECONDS = 1.0
+"""How long the demo's own writes are repeated while they all fail, and the wait between two."""
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -49,23 +56,31 @@ def main() -> int:
     """Deploy, run, compare; returns an exit status."""
     with laptop_cloud() as cloud:
         load_and_deploy(cloud)
-        is_right = _show(cloud)
+        faults = _show(cloud)
     console.print("All servers are stopped, and nothing of them is left.")
-    return 0 if is_right else 1
+    for fault in faults:
+        print(f"The demo has failed: {fault}", file=sys.stderr)
+    return 1 if faults else 0
 
 
-def _show(cloud: Cloud) -> bool:
-    """Both tables, then a key index of one; whether all ways have found the same."""
+def _show(cloud: Cloud) -> list[str]:
+    """Show both tables, then a key index of one of them; return what was wrong, in sentences."""
     by_route = _show_keys(cloud, BY_ROUTE)
     by_aircraft = _show_keys(cloud, BY_AIRCRAFT)
     _say_what_to_choose(*by_route)
-    each_is_right = _show_each(cloud, by_route[0].keys)
-    index_is_right = _show_key_index(cloud, by_route[0])
-    return (
-        each_is_right
-        and index_is_right
-        and all(len({way.keys for way in ways}) == 1 for ways in (by_route, by_aircraft))
-    )
+    return [
+        *faults_of_ways(by_route),
+        *faults_of_ways(by_aircraft),
+        *show_each(cloud, by_route[0].keys),
+        *_show_key_index(cloud, by_route[0]),
+    ]
+
+
+def faults_of_ways(ways: Sequence[Way]) -> Iterator[str]:
+    """Return a sentence if not all ways have found the same number of keys."""
+    if len({way.keys for way in ways}) > 1:
+        counts = ", ".join(f"{way.name} {way.keys:,}" for way in ways)
+        yield f"the ways found different numbers of keys: {counts}."
 
 
 def _show_keys(cloud: Cloud, table: str) -> list[Way]:
@@ -116,36 +131,69 @@ def _say_what_to_choose(deployed: Way, hopped: Way, *others: Way) -> None:
     )
 
 
-def _show_each(cloud: Cloud, keys: int) -> bool:
-    """Put an item into each route, and take it back; whether it was as many as there are keys."""
+def show_each(cloud: Cloud, keys: int) -> list[str]:
+    """Put an item into each route, and delete it; return what was wrong, in sentences.
+
+    Raises:
+        Failed: the command has ended with an error. What became of the keys is printed before.
+    """
     console.print("\nA feature needs an item in every route: put it there, and take it back.")
     place = ("--endpoint-url", cloud.dynamodb, "--region", "us-east-1", "--yes", "--quiet")
-    with tempfile.TemporaryDirectory(prefix="keyhop-") as folder:
-        Path(folder, "feature.json").write_text(json.dumps(FEATURE))
+    with tempfile.TemporaryDirectory(prefix="keyhop-") as name:
+        folder = Path(name)
+        (folder / "feature.json").write_text(json.dumps(FEATURE))
         reports = []
-        for words in (["--put", "feature.json", "-o", "feature"], ["--undo", "feature"]):
+        for words, run in (
+            (["--put", "feature.json", "-o", "feature"], folder / "feature"),
+            (["--undo", "feature"], folder / "feature" / UNDO),
+        ):
             console.print(f"$ keyhop each {BY_ROUTE} {' '.join(words)}", markup=False)
             report = ("--report", "report.json")
-            _command(cloud, ["each", BY_ROUTE, *words, *place, *report], Path(folder))
-            reports.append(json.loads(Path(folder, "report.json").read_bytes()))
+            try:
+                _command(cloud, ["each", BY_ROUTE, *words, *place, *report], folder)
+            except Failed:  # the folder, and all evidence in it, is about to be deleted
+                for line in _outcomes_of(run):
+                    console.print(line, markup=False)
+                raise
+            reports.append(json.loads((folder / "report.json").read_bytes()))
     for report in reports:
         outcomes = ", ".join(f"{count:,} {name}" for name, count in report["outcomes"].items())
         console.print(
             f"{outcomes}, in {report['seconds']:.1f} s, for {report['write_units']:,.0f} WRU and "
             f"{report['read_units']:,.0f} RRU: {dollars(report['dollars'])}"
         )
-    return [report["outcomes"] for report in reports] == [{"put": keys}, {"deleted": keys}]
+    both = [report["outcomes"] for report in reports]
+    if both == [{"put": keys}, {"deleted": keys}]:
+        return []
+    return [f"of {keys:,} keys, keyhop each has put and deleted {json.dumps(both)}."]
 
 
-def _show_key_index(cloud: Cloud, before: Way) -> bool:
-    """Build it while routes come and go, read it, audit it; whether all was right.
+def _outcomes_of(run: Path) -> Iterator[str]:
+    """Return a line for each different outcome and error in a run of `keyhop each`."""
+    journal = Journal(Directory(run))
+    plan = journal.plan()
+    if plan is None:
+        yield "The run had not begun."
+        return
+    counts: Counter[tuple[str, str]] = Counter()
+    for commit in journal.commits_of(range(plan.groups)):
+        for part in commit.parts:
+            for _, row in journal.keys(plan, part):
+                error = row.get(ERROR, {}).get("S", "")
+                counts[row[OUTCOME]["S"], error] += 1
+    for (outcome, error), count in counts.most_common():
+        yield f"  {count:,} {outcome}: {error}".rstrip(": ")
+
+
+def _show_key_index(cloud: Cloud, before: Way) -> Iterator[str]:
+    """Build it while routes come and go, audit and read it; return what was wrong, in sentences.
 
     before: the run of the same table by hops.
     """
     bridge = bridge_for(cloud)
     console.print(f"\nStarting BuildKeyIndex with {json.dumps(BUILD)},", markup=False)
     console.print("while routes come and go, whose records the keeper follows ...")
-    with bridge.running(), _routes_come_and_go(cloud) as counts:
+    with bridge.running(), routes_come_and_go(cloud) as counts:
         built = _build(cloud)
     bridge.deliver_all(LONGEST_DELIVERY_SECONDS)
     build, audit = built["build"], built["audit"]
@@ -159,7 +207,31 @@ def _show_key_index(cloud: Cloud, before: Way) -> bool:
     read = _keyhop_run(cloud, BY_ROUTE, "by-index")
     console.print(table_of((before, Way.deployed("by key index", read))))
     expected = before.keys + counts["came"] - counts["went"]
-    return bool(audit["drift"] == 0 and read["keys"] == expected and read["method"] == "index")
+    yield from faults_of_index(audit, read, expected)
+
+
+def faults_of_index(
+    audit: Mapping[str, Any], read: Mapping[str, Any], expected: int
+) -> Iterator[str]:
+    """Return a sentence for each expectation of a built index that is not met.
+
+    Drift that is gone when the audit ends is no fault: the keeper was only behind, and `auto` reads
+    such an index.
+
+    Args:
+        audit: The result of the build's audit.
+        read: The result of the run that should read the index.
+        expected: The number of keys in the table.
+    """
+    if audit["remaining"]:
+        yield (
+            f"the audit found {audit['missing']} missing and {audit['surplus']} surplus sentinels, "
+            f"and {audit['remaining']} of these {audit['drift']} remained wrong."
+        )
+    if read["method"] != "index":
+        yield f"the run did not read the index: {read['reason']}."
+    if read["keys"] != expected:
+        yield f"the run by the index found {read['keys']:,} keys instead of {expected:,}."
 
 
 def _keyhop_run(cloud: Cloud, table: str, name: str, *flags: str) -> dict[str, Any]:
@@ -197,11 +269,17 @@ def _stack(cloud: Cloud) -> Stack:
 
 
 @contextmanager
-def _routes_come_and_go(cloud: Cloud) -> Iterator[Counter[str]]:
-    """Until the block ends: routes get their first flight, and some lose their last one."""
+def routes_come_and_go(cloud: Cloud) -> Iterator[Counter[str]]:
+    """Give routes their first flight, and take the last one from some, until the block ends."""
     counts: Counter[str] = Counter()
-    # DynamoDB Local fails a request now and then while it makes an index.
-    client = local_client(cloud.dynamodb, attempts=8)
+    # DynamoDB Local answers InternalFailure for some time while it creates an index. The requests
+    # may be repeated: a put of the same item, and a delete.
+    requester = Requester(
+        local_client(cloud.dynamodb),
+        BY_ROUTE,
+        patience=LONGEST_FAILURE_SECONDS,
+        longest_wait=LONGEST_WAIT_SECONDS,
+    )
     chance = random.Random(1)
 
     def write(over: Event) -> None:
@@ -209,12 +287,12 @@ def _routes_come_and_go(cloud: Cloud) -> Iterator[Counter[str]]:
         while not over.wait(0.2):
             if present and chance.random() < 0.3:
                 flight = present.pop(chance.randrange(len(present)))
-                client.delete_item(TableName=BY_ROUTE, Key=flight)
+                requester.call("delete_item", TableName=BY_ROUTE, Key=flight)
                 counts["went"] += 1
             else:  # to where nobody flew
                 route, departure = f"JFK-KEYHOP{counts['came']}", "2013-12-31T23:59#KH1"
                 flight = {"route": {"S": route}, "departure": {"S": departure}}
-                client.put_item(TableName=BY_ROUTE, Item=flight)
+                requester.call("put_item", TableName=BY_ROUTE, Item=flight)
                 present.append(flight)
                 counts["came"] += 1
 

@@ -86,9 +86,9 @@ def running(
 def child(
     command: Sequence[str], folder: Path, environment: Mapping[str, str] | None, log: Any
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that ends with the block or with this process, and with it all that it started.
+    """Run a process that ends with the block or with this process, and all that it has started.
 
-    folder: where it works. log: a file for all that it says.
+    folder: its working directory. log: a file for its output.
     """
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "testing" / "child.py"), *command],
@@ -97,6 +97,9 @@ def child(
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=subprocess.STDOUT,
+        # A signal to the process group of this process (by a terminal, `timeout` or a service
+        # manager) must not kill the guard: the guard has to kill the server.
+        start_new_session=True,
     )
     assert process.stdin is not None
     try:

@@ -1,13 +1,19 @@
-"""Ctrl-C of what runs on this machine: it ends in order, not by its last resort; nothing is left.
+"""Signals, and a closed terminal: what runs on this machine ends in order, and leaves nothing.
 
-The signal goes to the Python process alone, as by `kill -INT`: in a terminal the processes that it
-has started get it too, and some of them end by that.
+A terminal sends Ctrl-C and its hangup to a whole process group; `kill` and a service manager may
+send a signal to one process only. The tests do both.
 """
 
+import fcntl
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +22,162 @@ from testing.marks import prove
 from testing.servers import ROOT
 
 MARK = "KEYHOP_TEST_OF_STOPPING"
+LONGEST_SECONDS = 60.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+TREE = """
+import os, subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+os.write(1, b"%d %d %d\\n" % (os.getppid(), os.getpid(), worker.pid))
+worker.wait()
+"""
+"""A server with a worker. It prints the process ids of its guard (child.py), itself, the worker."""
+
+HOLD = f"""
+import signal
+from testing.servers import ROOT, child
+
+def hold(log=None):
+    with child([{sys.executable!r}, "-c", {TREE!r}], ROOT, None, log):
+        signal.pause()
+"""
+"""Defines `hold`: run that server, with its output into `log`, until a signal comes."""
+
+
+@contextmanager
+def holding(program: str) -> Iterator["Held"]:
+    """Run `program`, which calls `hold`, in a process group of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD + program],
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdout is not None
+        held = Held(parent, parent.stdout.readline())
+        try:
+            yield held
+        finally:
+            held.kill()
+
+
+class Held:
+    """A program that holds a server, the server's guard, and the server's processes.
+
+    printed: the line that the server prints.
+    """
+
+    def __init__(self, parent: "subprocess.Popen[bytes]", printed: bytes) -> None:
+        self.parent = parent
+        self.guard, *processes = map(int, printed.split())
+        self.files = [os.pidfd_open(process) for process in processes]
+
+    def server_ends(self) -> bool:
+        """Wait until all processes of the server have ended, if that does not take too long."""
+        return all(select.select([file], [], [], LONGEST_SECONDS)[0] for file in self.files)
+
+    def kill(self) -> None:
+        """Kill the processes that still run."""
+        self.parent.kill()
+        for file in self.files:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(file, signal.SIGKILL)
+            os.close(file)
+
+
+def to_group(held: Held, number: signal.Signals) -> None:
+    os.killpg(held.parent.pid, number)
+
+
+def to_parent(held: Held, number: signal.Signals) -> None:
+    held.parent.send_signal(number)
+
+
+def to_guard(held: Held, number: signal.Signals) -> None:
+    os.kill(held.guard, number)
+
+
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [
+        *((to_group, number) for number in SIGNALS),
+        (to_group, signal.SIGKILL),
+        *((to_parent, number) for number in SIGNALS),
+        (to_parent, signal.SIGKILL),
+        *((to_guard, number) for number in SIGNALS),
+    ],
+)
+def test_all_processes_of_a_server_end_whoever_gets_the_signal(
+    send: Callable[[Held, signal.Signals], None], number: signal.Signals
+) -> None:
+    with holding("hold()") as held:
+        send(held, number)
+        assert held.server_ends()
+
+
+@pytest.mark.parametrize(
+    ("before", "numbers"),
+    [
+        *(("", [number]) for number in SIGNALS),
+        ("signal.signal(signal.SIGHUP, signal.SIG_IGN)", [signal.SIGHUP, signal.SIGTERM]),  # nohup
+    ],
+)
+def test_servers_are_stopped_before_the_program_says_so(
+    before: str, numbers: list[signal.Signals]
+) -> None:
+    program = f"from local.cloud import exit_with\n{before}\nexit_with(hold)"
+    with holding(program) as held:
+        for number in numbers:
+            to_group(held, number)
+        assert held.parent.stderr is not None
+        assert held.parent.stderr.readline() == b"Stopping ...\n"
+        assert held.parent.stderr.readline() == b"All servers are stopped.\n"
+        assert select.select(held.files[:1], [], [], 0)[0], "the server still runs"
+        assert held.server_ends()
+        assert held.parent.wait(LONGEST_SECONDS) == 128 + numbers[-1]
+
+
+def test_a_closed_terminal_stops_the_servers(tmp_path: Path) -> None:
+    """Whatever is printed from then on fails, and must not keep the program from its end."""
+    program = """
+from local.cloud import exit_with
+
+def main():
+    try:
+        hold(3)
+    finally:
+        print("printed into the closed terminal", flush=True)
+
+exit_with(main)
+"""
+    terminal, end = pty.openpty()
+    reader, writer = os.pipe()
+
+    def take_terminal() -> None:
+        os.dup2(writer, 3)
+        fcntl.ioctl(end, termios.TIOCSCTTY, 0)
+
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD + program],
+        cwd=ROOT,
+        start_new_session=True,
+        preexec_fn=take_terminal,
+        pass_fds=[3],
+        stdin=end,
+        stdout=end,
+        stderr=end,
+    ) as parent:
+        os.close(end)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as printed:
+            held = Held(parent, printed.readline())
+        try:
+            os.close(terminal)
+            assert held.server_ends()
+            assert parent.wait(LONGEST_SECONDS) == 128 + signal.SIGHUP
+        finally:
+            held.kill()
 
 
 @pytest.mark.prove
@@ -30,7 +192,7 @@ MARK = "KEYHOP_TEST_OF_STOPPING"
         prove("local.demo", [], "BuildKeyIndex"),
     ],
 )
-@pytest.mark.parametrize("number", [signal.SIGINT, prove(signal.SIGTERM)])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_it_ends_in_order_and_leaves_nothing(
     module: str, arguments: list[str], until: str, number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -39,6 +201,7 @@ def test_it_ends_in_order_and_leaves_nothing(
         [sys.executable, "-u", "-m", module, *arguments],
         cwd=ROOT,
         env={**os.environ, MARK: str(tmp_path), "TMPDIR": str(tmp_path)},
+        start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -46,8 +209,8 @@ def test_it_ends_in_order_and_leaves_nothing(
         assert example.stdout is not None
         assert any(until in told for told in example.stdout), example.communicate()
         assert len(processes_with(mark)) > 1
-        example.send_signal(number)
-        example.send_signal(number)  # whoever is impatient changes nothing
+        os.killpg(example.pid, number)
+        example.send_signal(number)  # a second signal changes nothing
         _, error = example.communicate(timeout=300)
     assert error == "Stopping ...\nAll servers are stopped.\n"
     assert example.returncode == 128 + number
