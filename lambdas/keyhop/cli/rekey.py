@@ -1,6 +1,7 @@
 """`keyhop rekey ACTION TABLE`: the flags; what the actions do is in rekey_actions.py."""
 
 import math
+import re
 from typing import Any
 
 import click
@@ -9,8 +10,17 @@ from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, limit, number, output, together
 
 SHOW_KEYS = ("full", "digest")
-ACCEPTS = ("unseen", "drop-indexes", "drop-local-indexes", "keep-local-indexes")
+ACCEPTS = (
+    "unseen",
+    "drop-indexes",
+    "drop-local-indexes",
+    "keep-local-indexes",
+    "drop-vector-indexes",
+)
 """As likeness.ACCEPTS, which no start of a command need import."""
+
+MEMBER = re.compile(r"[A-Z][A-Za-z0-9]*(\.[A-Z][A-Za-z0-9]*)*")
+"""The name of a setting of a table that Keyhop does not know, as `plan` shows it."""
 
 KEY_TYPES = ("S", "N", "B")
 
@@ -33,6 +43,16 @@ def key_attribute(text: str) -> tuple[str, str | None]:
     if not name:
         raise click.BadParameter(f"{text!r} is not NAME or NAME:TYPE, such as tenant:S")
     return name, type_
+
+
+class Accepted(click.Choice[str]):
+    """A word of ACCEPTS, or the name of a setting that `plan` reports as unknown (Tags.Scope)."""
+
+    def __init__(self) -> None:
+        super().__init__(ACCEPTS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if MEMBER.fullmatch(value) else super().convert(value, param, ctx)
 
 
 def show_keys(help: str) -> Decorator:
@@ -67,7 +87,7 @@ designing = together(
     option(
         "--accept WHAT",
         help="go on though something cannot be as in TABLE: as plan names it; may be repeated",
-        type=click.Choice(ACCEPTS),
+        type=Accepted(),
         multiple=True,
     ),
 )

@@ -1,17 +1,19 @@
 """`create` on DynamoDB Local: made once, by whoever, killed wherever."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 import pytest
-from keyhop.errors import CannotStart, RunConflict
+from keyhop.errors import CannotStart, NotPermitted, RunConflict
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.figures import TURNED
 
 from testing.databases import Database
 from testing.marks import prove
+from tests.integration.rekey.learned import TABLE_SETTING, TTL_SETTING, Learned
 from tests.integration.rekey.lives import SETS_TTL, Dying, Killed, Life, client_at, until_done
 
 INDEX = {
@@ -60,6 +62,71 @@ def test_killed_at_each_change_it_ends_as_if_it_had_not_been(
         assert side.told("stream")["arn"] == life.described(name)["LatestStreamArn"]
         assert life.described(life.pair.destination)["TableStatus"] == "ACTIVE"
     assert dies_at > 8
+
+
+NEW_SETTINGS = ("drop-vector-indexes", TABLE_SETTING, TTL_SETTING)
+
+
+@pytest.mark.parametrize("unaccepted", NEW_SETTINGS)
+def test_nothing_is_made_while_the_source_has_what_keyhop_does_not_know(
+    life: Life, unaccepted: str
+) -> None:
+    before = life.database.tables()
+    accepted = [name for name in NEW_SETTINGS if name != unaccepted]
+    client = Learned(client_at(life.database.url), life.pair.source)
+    with pytest.raises(CannotStart, match=f"accept it by {unaccepted}"):
+        life.creation(client, accepted=accepted).step()
+    assert life.database.tables() == before
+
+
+def test_what_keyhop_does_not_know_is_left_out_if_it_is_accepted_by_name(life: Life) -> None:
+    client = Learned(client_at(life.database.url), life.pair.source)
+    until_done(life.creation(client, accepted=NEW_SETTINGS).step)
+    fates = {row["what"]: row["fate"] for row in life.side.told("copied")}
+    names = (TABLE_SETTING, TTL_SETTING, "vector index by-meaning")
+    assert [fates[name] for name in names] == ["left out"] * 3
+
+
+@dataclass
+class Scaling:
+    """Application Auto Scaling, with a policy of a kind that tables did not have before."""
+
+    table: str
+    made: list[str] = field(default_factory=list)
+
+    def client_of(self, service: str) -> "Scaling":
+        if service != "application-autoscaling":
+            raise NotPermitted(f"There is no {service} here.")
+        return self
+
+    def get_paginator(self, operation: str) -> "Scaling":
+        return replace(self, made=[operation])
+
+    def paginate(self, **_: Any) -> "Scaling":
+        return self
+
+    def search(self, _: str) -> list[dict[str, Any]]:
+        of_table = {"ResourceId": f"table/{self.table}"}
+        return {
+            "describe_scalable_targets": [of_table],
+            "describe_scaling_policies": [
+                {**of_table, "PolicyName": "seer", "PredictiveScalingPolicyConfiguration": {"a": 1}}
+            ],
+        }.get(self.made[0], [])
+
+    def register_scalable_target(self, **asked: Any) -> None:
+        self.made.append(asked["ResourceId"])
+
+
+def test_a_scaling_policy_that_tracks_no_target_is_named_and_left_out_if_it_is_accepted(
+    life: Life,
+) -> None:
+    scaling = Scaling(life.pair.source)
+    name = "ScalingPolicies.PredictiveScalingPolicyConfiguration"
+    with pytest.raises(CannotStart, match=f"accept it by {name}"):
+        life.creation(client_of=scaling.client_of).step()
+    until_done(life.creation(client_of=scaling.client_of, accepted=[name]).step)
+    assert scaling.made == [f"table/{life.pair.destination}"]
 
 
 def test_two_at_once_make_one(life: Life) -> None:

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from keyhop.rekey.plan.planning import Planning
 from keyhop.rekey.template.load import load
 
 from testing.databases import Database
+from tests.integration.rekey.learned import TABLE_SETTING, TTL_SETTING, Learned
 
 SOURCE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "S"))
@@ -74,6 +76,20 @@ def test_of_a_small_table_all_is_known_and_nothing_is_changed(
     assert len(plan.examples) == 10
     assert len({item["pk"]["S"] for item, _ in plan.examples}) == 10
     assert plan.blocks == []
+
+
+def test_what_keyhop_does_not_know_of_the_source_stands_in_the_way_by_its_name(
+    orders: Database, table_name: str
+) -> None:
+    found = planning(orders, table_name, [order(1, 1)])
+    client = Learned(orders.client, table_name)
+    plan = replace(found, connection=Connection(client)).plan()
+    names = ("drop-vector-indexes", TABLE_SETTING, TTL_SETTING)
+    assert len(plan.blocks) == 3
+    for name in names:
+        assert any(f"accept it by {name}" in why for why in plan.blocks)
+    accepting = replace(found, connection=Connection(client), accepted=names)
+    assert not accepting.plan().blocks
 
 
 def test_unmappable_items_are_counted_by_reason_and_stand_in_the_way(

@@ -1,10 +1,16 @@
 """What becomes of each feature of the source: copied, later, listed, left out, or refused."""
 
+import json
+import shlex
 from dataclasses import replace
 from typing import Any
 
+import botocore.session
+import click
 import pytest
+from botocore.validate import ParamValidator
 from keyhop.cli.rekey import ACCEPTS as OFFERED
+from keyhop.cli.rekey import Accepted
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Table
 from keyhop.rekey.life_cycle.copying import moved_policy
@@ -171,6 +177,96 @@ def test_a_global_table_is_refused_whatever_is_accepted() -> None:
     (refused,) = found.refused
     assert (refused.what, refused.accept) == ("replicas", ())
     assert "eu-west-1" in refused.says
+
+
+def test_a_witness_of_a_global_table_is_named_with_the_replicas() -> None:
+    replicas = {"Replicas": [{"RegionName": "eu-west-1"}]}
+    witness = {"GlobalTableWitnesses": [{"RegionName": "eu-west-3"}]}
+    found = alike(features(**replicas, **witness), *ACCEPTS)
+    assert "eu-west-1, eu-west-3" in row(found, "replicas").says
+
+
+def vectors(name: str = "by-meaning") -> dict[str, Any]:
+    return {
+        "IndexName": name,
+        "VectorAttribute": {"AttributeName": "embedding"},
+        "SearchSchema": [{"AttributeName": "tenant", "SearchSchemaElementType": "HASH"}],
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+        "Dimensions": 3,
+        "DistanceFunction": "COSINE",
+        "IndexStatus": "ACTIVE",
+        "IndexArn": f"{ARN}/index/{name}",
+    }
+
+
+def test_a_vector_index_is_refused_until_it_is_accepted_with_the_command_that_makes_it() -> None:
+    source = features(VectorIndexes=[vectors()])
+    (refused,) = alike(source).refused
+    assert (refused.what, refused.accept) == ("vector index by-meaning", ("drop-vector-indexes",))
+    found = alike(source, "drop-vector-indexes")
+    assert not found.refused
+    assert "VectorIndexes" not in found.request
+    left_out = row(found, "vector index by-meaning")
+    assert left_out.fate == "left out"
+    words = shlex.split(left_out.command)
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    assert options["--table-name"] == "OrdersByTenant"
+    asked = {
+        "TableName": options["--table-name"],
+        "AttributeDefinitions": json.loads(options["--attribute-definitions"]),
+        "VectorIndexUpdates": json.loads(options["--vector-index-updates"]),
+    }
+    assert asked["AttributeDefinitions"] == [{"AttributeName": "tenant", "AttributeType": "S"}]
+    service = botocore.session.get_session().get_service_model("dynamodb")
+    shape = service.operation_model("UpdateTable").input_shape
+    assert not ParamValidator().validate(asked, shape).has_errors()
+
+
+@pytest.mark.parametrize(
+    ("description", "name"),
+    [
+        ({"Telepathy": {"Enabled": True}}, "Telepathy"),
+        ({"Telepathy": False}, "Telepathy"),
+        ({"StreamSpecification": {"Retention": 48}}, "StreamSpecification.Retention"),
+        (
+            {"GlobalSecondaryIndexes": [index("by-day", "day", Order="newest")]},
+            "GlobalSecondaryIndexes.Order",
+        ),
+        ({"VectorIndexes": [{**vectors(), "Precision": 64}]}, "VectorIndexes.Precision"),
+    ],
+)
+def test_what_keyhop_does_not_know_is_refused_until_it_is_accepted_by_its_name(
+    description: dict[str, Any], name: str
+) -> None:
+    source = features(**description)
+    every_word = alike(source, *ACCEPTS)
+    assert [(one.what, one.accept) for one in every_word.refused] == [(name, (name,))]
+    found = alike(source, *ACCEPTS, name)
+    assert not found.refused
+    assert row(found, name).fate == "left out"
+
+
+def test_what_holds_nothing_is_not_refused() -> None:
+    assert not alike(features(Telepathy=[], VectorIndexes=[], Echo={}, Hum="", Yawn=None)).refused
+
+
+def test_what_the_other_answers_have_is_refused_too() -> None:
+    source = features(seen={"unknown": ("TimeToLiveDescription.Grace",)})
+    (refused,) = alike(source).refused
+    assert refused.accept == ("TimeToLiveDescription.Grace",)
+
+
+@pytest.mark.parametrize("text", [*ACCEPTS, "Telepathy", "TimeToLiveDescription.Grace"])
+def test_the_command_takes_words_and_names_of_settings(text: str) -> None:
+    assert Accepted().convert(text, None, None) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "drop-everything", "telepathy", "Tags.", "Tags..Scope", "A B"]
+)
+def test_the_command_takes_no_other_text(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="drop-vector-indexes"):
+        Accepted().convert(text, None, None)
 
 
 def test_items_expire_later() -> None:

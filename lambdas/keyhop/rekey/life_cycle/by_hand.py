@@ -20,6 +20,16 @@ _ALARM_ANSWERS = frozenset(
 )
 """What DescribeAlarms tells of an alarm, and PutMetricAlarm does not take."""
 
+_OF_VECTOR_INDEX = (
+    "IndexName",
+    "VectorAttribute",
+    "SearchSchema",
+    "Projection",
+    "Dimensions",
+    "DistanceFunction",
+)
+"""What UpdateTable takes for a new vector index (CreateVectorIndexAction)."""
+
 
 def kinesis(table: str, stream: str) -> str:
     """Have a Kinesis data stream get the changes of a table."""
@@ -35,6 +45,25 @@ def alarm(described: Mapping[str, Any], old: str, new: str) -> str:
     given["AlarmName"] = f"{described['AlarmName']}-{new}"
     given = _with(given, before, after)
     return _aws("cloudwatch put-metric-alarm", cli_input_json=json.dumps(given, default=str))
+
+
+def vector_index(described: Mapping[str, Any], types: Mapping[str, str], table: str) -> str:
+    """Return the command that adds a vector index of one table to another table.
+
+    Args:
+        described: The index as DescribeTable describes it.
+        types: The types of the first table's attributes, by name.
+        table: The name of the other table.
+    """
+    create = {name: described[name] for name in _OF_VECTOR_INDEX if name in described}
+    names = [one["AttributeName"] for one in described.get("SearchSchema", ())]
+    defined = [
+        {"AttributeName": name, "AttributeType": types[name]} for name in names if name in types
+    ]
+    definitions = {"attribute_definitions": json.dumps(defined)} if defined else {}
+    updates = json.dumps([{"Create": create}])
+    options = {"table_name": table, **definitions, "vector_index_updates": updates}
+    return _aws("dynamodb update-table", **options)
 
 
 def backups(plan: str) -> str:

@@ -78,8 +78,12 @@ class Copying:
             client = self.client_of("application-autoscaling")
             for target in self._moved(self.features.targets):
                 client.register_scalable_target(**_which(target), **_of(target, TARGET))
+            how = "TargetTrackingScalingPolicyConfiguration"
             for policy in self._moved(self.features.policies):
-                how = "TargetTrackingScalingPolicyConfiguration"
+                if (
+                    how not in policy
+                ):  # likeness names a policy of another kind, which somebody has accepted
+                    continue
                 client.put_scaling_policy(
                     **_which(policy),
                     PolicyName=policy["PolicyName"],

@@ -108,11 +108,7 @@ class Creation:
     def _unrefused(self) -> Likeness:
         looked = self.look()
         if refused := looked.refused:
-            told = "; ".join(
-                f"{row.what}: {row.says}"
-                + (f" (accept it by {' or '.join(row.accept)})" if row.accept else "")
-                for row in refused
-            )
+            told = "; ".join(row.refusal for row in refused)
             raise CannotStart(f"The destination would not be as the source is: {told}.")
         return looked
 

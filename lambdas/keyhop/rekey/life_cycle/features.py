@@ -4,7 +4,7 @@ Nothing here costs anything but requests. What cannot be seen is told with the r
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,6 +13,8 @@ from keyhop.dynamodb.client import Connection, explained
 from keyhop.dynamodb.requester import error_code
 from keyhop.dynamodb.tables import Table, ask, request
 from keyhop.errors import KeyhopError
+from keyhop.rekey.life_cycle.known import BESIDE, Members, unknown_members
+from keyhop.rekey.life_cycle.known import SCALING as OF_SCALABLE_TABLES
 
 T = TypeVar("T")
 ClientOf = Callable[[str], Any]
@@ -40,7 +42,8 @@ class Features:
     is off. insights: by index, "" the table, the mode ("" where it is not told). kinesis: ARNs of
     streams. targets, policies, schedules: auto scaling's, of the table and its indexes. plans: ids
     of backup plans. aws_key: whether the table's KMS key is the one that AWS keeps for DynamoDB.
-    unseen: by the names of these fields, why one cannot be seen.
+    unseen: by the names of these fields, why one cannot be seen. unknown: members of the answers
+    beside DescribeTable's that Keyhop does not know (known.py).
     """
 
     table: Table
@@ -57,6 +60,7 @@ class Features:
     plans: tuple[str, ...] = ()
     aws_key: bool = False
     unseen: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -80,9 +84,11 @@ def gather(connection: Connection, table: Table, client_of: ClientOf | None = No
     asked = _Asked(connection, table, client_of)
     nothing: tuple[Objects, Objects, Objects] = ((), (), ())
     scaled = asked.beside("application-autoscaling", "targets", _scaling, nothing)
-    return Features(
+    for kind, described in zip(OF_SCALABLE_TABLES, scaled, strict=True):
+        asked.compare({kind: list(described)}, OF_SCALABLE_TABLES)
+    found = Features(
         table,
-        ttl=asked.table("ttl", lambda: ttl_of(connection, table.name), None),
+        ttl=asked.table("ttl", asked.ttl, None),
         recovery_days=asked.table("recovery_days", asked.recovery, None),
         tags=asked.table("tags", asked.tags, ()),
         policy=asked.table("policy", asked.policy, None),
@@ -96,11 +102,15 @@ def gather(connection: Connection, table: Table, client_of: ClientOf | None = No
         aws_key=asked.aws_key(),
         unseen=asked.unseen,
     )
+    return replace(found, unknown=tuple(sorted(asked.unknown)))
 
 
 def ttl_of(connection: Connection, table: str) -> str | None:
-    """The attribute that items of a table expire by; None if they do not."""
-    answer = request(connection, table, "describe_time_to_live", PATIENCE_SECONDS)
+    """Return the attribute that items of a table expire by; None if they do not."""
+    return _ttl_in(request(connection, table, "describe_time_to_live", PATIENCE_SECONDS))
+
+
+def _ttl_in(answer: Mapping[str, Any]) -> str | None:
     told = answer["TimeToLiveDescription"]
     is_on = told.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
     return told.get("AttributeName") if is_on else None
@@ -112,6 +122,12 @@ class _Asked:
         self._table = table
         self._client_of = client_of
         self.unseen: dict[str, str] = {}
+        self.unknown: set[str] = set()
+
+    def compare(self, answer: Mapping[str, Any], members: Members) -> None:
+        """Remember the members of an answer that Keyhop does not know."""
+        own = {name: value for name, value in answer.items() if name != "ResponseMetadata"}
+        self.unknown.update(unknown_members(own, members))
 
     def table(self, name: str, read: Callable[[], T], otherwise: T) -> T:
         """What DynamoDB tells."""
@@ -135,13 +151,19 @@ class _Asked:
             return otherwise
 
     def _about(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        return request(
-            self._connection, self._table.name, operation, PATIENCE_SECONDS, **parameters
-        )
+        return self._ask(operation, {"TableName": self._table.name, **parameters})
 
     def _by_arn(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        given = {"ResourceArn": self._table.arn, **parameters}
-        return ask(self._connection, self._table.name, operation, given, PATIENCE_SECONDS)
+        return self._ask(operation, {"ResourceArn": self._table.arn, **parameters})
+
+    def _ask(self, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        name = self._table.name
+        answer = ask(self._connection, name, operation, parameters, PATIENCE_SECONDS)
+        self.compare(answer, BESIDE[operation])
+        return answer
+
+    def ttl(self) -> str | None:
+        return _ttl_in(self._about("describe_time_to_live"))
 
     def recovery(self) -> int | None:
         told = self._about("describe_continuous_backups")["ContinuousBackupsDescription"]

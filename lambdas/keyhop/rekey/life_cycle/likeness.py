@@ -14,6 +14,7 @@ from keyhop.dynamodb.tables import Table
 from keyhop.rekey.life_cycle import by_hand
 from keyhop.rekey.life_cycle.features import Features
 from keyhop.rekey.life_cycle.indexes import global_index, local_index
+from keyhop.rekey.life_cycle.known import TABLE, unknown_members
 from keyhop.rekey.life_cycle.throughput import limits, units_text, warm_beyond
 
 Fate = Literal["copied", "later", "listed", "left out", "refused", "not here"]
@@ -25,8 +26,10 @@ UNSEEN = "unseen"
 DROP_INDEXES = "drop-indexes"
 DROP_LOCAL = "drop-local-indexes"
 KEEP_LOCAL = "keep-local-indexes"
-ACCEPTS = (UNSEEN, DROP_INDEXES, DROP_LOCAL, KEEP_LOCAL)
-"""Words by which somebody accepts what is refused otherwise."""
+DROP_VECTOR = "drop-vector-indexes"
+ACCEPTS = (UNSEEN, DROP_INDEXES, DROP_LOCAL, KEEP_LOCAL, DROP_VECTOR)
+"""Words by which somebody accepts what is refused otherwise. A member of an answer that Keyhop does
+not know is accepted by its own name."""
 
 RESERVED = "aws:"
 """How tags begin that only AWS may set."""
@@ -48,8 +51,12 @@ _ONLY_LISTED = ("kinesis", "alarms", "plans")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """command: what does by hand what is only listed. accept: the words, one of ACCEPTS each, that
-    let `create` go on; none: nothing does.
+    """A feature of the source, and what becomes of it.
+
+    Attributes:
+        command: A command that does by hand what Keyhop does not do.
+        accept: The words of --accept with each of which `create` goes on. If there is none,
+            nothing makes it go on.
     """
 
     what: str
@@ -57,6 +64,12 @@ class Row:
     says: str
     command: str = ""
     accept: tuple[str, ...] = ()
+
+    @property
+    def refusal(self) -> str:
+        """Return why `create` does not begin, and the words that accept it."""
+        words = f" (accept it by {' or '.join(self.accept)})" if self.accept else ""
+        return f"{self.what}: {self.says}{words}"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -78,17 +91,23 @@ class Likeness:
 def likeness(
     features: Features, destination: str, keys: KeySpace, accepted: Collection[str] = ()
 ) -> Likeness:
-    """For a destination of that name, with those keys. accepted: of ACCEPTS."""
+    """Return what becomes of each feature of the source in a destination with these keys.
+
+    Args:
+        accepted: Words of ACCEPTS, and names of members that Keyhop does not know.
+    """
     table = features.table
     plan = _Plan(features, destination, keys, accepted)
     plan.capacity()
     plan.encryption()
     plan.global_indexes()
     plan.local_indexes()
+    plan.vector_indexes()
     plan.streams()
     plan.settings()
     plan.listed()
-    if replicas := table.description.get("Replicas"):
+    told = table.description
+    if replicas := [*told.get("Replicas", ()), *told.get("GlobalTableWitnesses", ())]:
         regions = ", ".join(sorted(one.get("RegionName", "?") for one in replicas))
         plan.row(
             "replicas",
@@ -97,6 +116,7 @@ def likeness(
             "common order. Re-key it with one writing region only, after removing the replicas",
         )
     plan.unseen()
+    plan.unknown()
     return Likeness(tuple(plan.rows), plan.request(), tuple(plan.kept))
 
 
@@ -215,6 +235,30 @@ class _Plan:
                 self.row(what, "refused", says, accept=words)
         if made:
             self.asked["LocalSecondaryIndexes"] = made
+
+    def vector_indexes(self) -> None:
+        types = {d["AttributeName"]: d["AttributeType"] for d in self.told["AttributeDefinitions"]}
+        for entry in self.told.get("VectorIndexes", ()):
+            what = f"vector index {entry['IndexName']}"
+            command = by_hand.vector_index(entry, types, self.name)
+            says = (
+                "SearchVectors finds nothing in the new table until somebody adds the index there"
+            )
+            if DROP_VECTOR in self.accepted:
+                self.row(what, "left out", f"as accepted; {says}", command)
+            else:
+                says = f"Keyhop does not copy vector indexes: {says}"
+                self.row(what, "refused", says, command, accept=[DROP_VECTOR])
+
+    def unknown(self) -> None:
+        """Name what the source has that Keyhop does not know, once for each member."""
+        names = {*unknown_members(self.told, TABLE), *self.features.unknown}
+        for name in sorted(names):
+            if name in self.accepted:
+                self.row(name, "left out", "as accepted; Keyhop does not know what it is")
+            else:
+                says = "the source has this, and this version of Keyhop does not know what it is"
+                self.row(name, "refused", says, accept=[name])
 
     def streams(self) -> None:
         self.asked["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": VIEW}

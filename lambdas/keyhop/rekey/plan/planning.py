@@ -161,7 +161,7 @@ class Planning:
             features=features,
             trial=trial,
             readers=readers,
-            refused=[f"{row.what}: {row.says}" for row in alike.refused],
+            refused=[row.refusal for row in alike.refused],
             unmappable=bad,
             collisions=collisions.pairs,
             is_sharded=self.is_sharded,
