@@ -24,6 +24,13 @@ CHECKS: dict[str, Check] = {
     "empty-segment": Check("a page of an empty segment is charged 0.5 read units"),
     "table-identity": Check("DescribeTable tells a table from others of its name"),
     "index-segments": Check("an index, segment by segment, has each item exactly once"),
+    "table-members": Check("DescribeTable has no member that Keyhop does not know"),
+    "vector-index": Check(
+        "a table with a vector index takes items without a vector, such as sentinels", "vectors"
+    ),
+    "bulk-put-records": Check(
+        "each item of a bulk put is a record of the table's stream", "bulk puts"
+    ),
     # keyhop keys
     "command": Check("keyhop keys lists each key exactly once"),
     # EnumerateKeys

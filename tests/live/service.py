@@ -7,7 +7,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.client import Connection, Endpoint, dynamodb_client
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
+from keyhop.dynamodb.tables import look_up
+from keyhop.rekey.life_cycle.known import TABLE, unknown_members
 
 from tests.live.fixtures import INDEX, Fixture, comparable, in_order
 from tests.live.report import Report, expect, expect_equal, expect_keys
@@ -113,6 +116,7 @@ def check_service(client: Any, tables: list[Fixture], ways: Ways, report: Report
         report.check(
             "table-identity", lambda table=table: identity(client, table, ways), table.name
         )
+        report.check("table-members", lambda table=table: members(client, table), table.name)
         if table.has_index:
             counted.append(Scans(client, table, INDEX))
             report.check("index-segments", lambda scans=counted[-1]: index_by_segments(scans))
@@ -213,6 +217,14 @@ def identity(client: Any, table: Fixture, ways: Ways) -> None:
     expect(description["TableArn"].endswith(f"table/{table.name}"), description["TableArn"])
     if ways.has_table_id:
         expect(description.get("TableId"), "there is no TableId")
+
+
+def members(client: Any, table: Fixture) -> None:
+    """By Keyhop's own client: boto3's client drops the members that botocore does not know."""
+    endpoint = Endpoint(client.meta.region_name, url=client.meta.endpoint_url)
+    own = look_up(Connection(dynamodb_client(endpoint), endpoint), table.name)
+    unknown = unknown_members(own.description, TABLE)
+    expect(not unknown, f"DescribeTable has {', '.join(unknown)}, which Keyhop does not know")
 
 
 def index_by_segments(scans: Scans) -> str:

@@ -50,6 +50,8 @@ LAPTOP = Ways(
         "refusals": "ministack goes on deleting what a custom resource, that refuses, depends on",
         "scaling": "DynamoDB Local has no auto scaling",
         "throttles": "DynamoDB Local throttles nothing",
+        "vectors": "DynamoDB Local has no vector indexes",
+        "bulk puts": "DynamoDB Local has no bulk puts",
     },
     stack_makes_tables=False,  # DynamoDB is DynamoDB Local, which CloudFormation does not know
     settle_seconds=0.0,

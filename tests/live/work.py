@@ -15,6 +15,7 @@ from tests.live.deployed import Deployed, find
 from tests.live.fixtures import OfOwnStack, enumerated
 from tests.live.hot_keys import check_hot_keys
 from tests.live.key_index import check_key_index, life_of
+from tests.live.newer import check_newer
 from tests.live.own_key import OwnKey
 from tests.live.report import Report, say
 from tests.live.runs import Runs, check_runs
@@ -83,6 +84,7 @@ class Work:
         streams = aws_client("dynamodbstreams", Endpoint(suite.region, url=local))
         followed = next(table for table in others.kept if table.streams)
         check_streams(suite.client, streams, followed, report)
+        check_newer(suite.client, streams, followed, runs.bucket, report)
         say("The key index")
         check_key_index(suite.client, others.kept, runs, outputs, report)
         say("Hot keys")

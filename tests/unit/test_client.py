@@ -187,6 +187,12 @@ def test_a_table_whose_key_dynamodb_may_not_use_is_not_waited_for() -> None:
         Table("Orders", locked).source()
 
 
+def test_a_vector_index_is_refused_as_one_that_only_searches_can_read() -> None:
+    vectors = {"IndexName": "by-meaning", "IndexStatus": "ACTIVE"}
+    with pytest.raises(CannotStart, match="'by-meaning' of table 'Orders' is a vector index"):
+        Table("Orders", {"TableName": "Orders", "VectorIndexes": [vectors]}).source("by-meaning")
+
+
 def test_a_role_is_assumed_and_assumed_again_when_it_ends(monkeypatch) -> None:
     """A table of another account; botocore renews credentials some minutes before they end."""
     for name, value in (("AWS_ACCESS_KEY_ID", "own"), ("AWS_SECRET_ACCESS_KEY", "own")):

@@ -234,6 +234,11 @@ class EachCommand:
         prices = self.connection.prices
         yield "reads", f"about {reads:,.0f} RRU"
         yield "writes", f"about {writes:,.0f} WRU, {each.write_units:g} for each key, indexes apart"
+        if names := self.table.vector_indexes:
+            yield (
+                "not in it",
+                f"writes to the vector indexes {', '.join(names)}, charged by the byte",
+            )
         if math.isfinite(keys.high):
             most = prices.dollars(
                 units.high + keys.high * each.read_units, keys.high * each.write_units

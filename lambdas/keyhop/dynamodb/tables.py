@@ -139,6 +139,12 @@ class Table:
         entries = self.description.get("GlobalSecondaryIndexes", ())
         return tuple(entry["IndexName"] for entry in entries)
 
+    @property
+    def vector_indexes(self) -> tuple[str, ...]:
+        """Return the names of the vector indexes, which only SearchVectors can read."""
+        entries = self.description.get("VectorIndexes", ())
+        return tuple(entry["IndexName"] for entry in entries)
+
     def source(self, index: str | None = None) -> Source:
         """The table, or one of its indexes, to be read; raises IndexNotFound or CannotStart."""
         if self.status == LOCKED:
@@ -165,6 +171,11 @@ class Table:
 
     def _readable_index(self, index: str) -> Mapping[str, Any]:
         entry = self.index(index)
+        if index in self.vector_indexes:
+            raise CannotStart(
+                f"Index {index!r} of table {self.bare_name!r} is a vector index: only "
+                "SearchVectors can read it. List the keys of the table itself, or of another index."
+            )
         if entry is None:
             names = [entry["IndexName"] for entry in indexes_of(self.description)]
             known = f"its indexes are {', '.join(names)}.{did_you_mean(index, names)}"

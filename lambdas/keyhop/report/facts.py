@@ -84,6 +84,7 @@ class TableFacts:
     replicas: int = 0
     untold: Mapping[str, Absent] = field(default_factory=dict)
     by_arn: bool = False
+    vector_indexes: tuple[str, ...] = ()
 
     @property
     def on_demand(self) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from keyhop.dynamodb.tables import Table
 
 from testing.databases import Database, Result, keyhop
 from testing.standin.server import StandIn
@@ -92,6 +93,15 @@ def test_a_dry_run_tells_what_it_comes_to_and_writes_nothing(each: Each, item: s
     assert told["writes"].startswith(f"about {len(SIZES)} WRU, 1 for each key")
     assert each.items() == before
     assert [*Path().iterdir()] == [Path("item.json")]
+
+
+def test_a_dry_run_says_that_vector_indexes_are_not_in_the_estimate(
+    each: Each, item: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "not in it" not in json.loads(each("--put", item, "--dry-run", "-f", "json").out)
+    monkeypatch.setattr(Table, "vector_indexes", ("by-meaning", "by-look"))
+    facts = json.loads(each("--put", item, "--dry-run", "-f", "json").out)
+    assert "vector indexes by-meaning, by-look" in facts["not in it"]
 
 
 def test_without_a_yes_nothing_is_read_or_written(each: Each, item: str) -> None:

@@ -17,7 +17,7 @@ import botocore.endpoint
 import pytest
 from botocore.client import BaseClient
 from botocore.retries.adaptive import ClientRateLimiter
-from keyhop.errors import Unreachable
+from keyhop.errors import CannotStart, Unreachable
 from keyhop.rekey import Router
 from keyhop.rekey.routing.router import WriteUncertain
 
@@ -284,6 +284,36 @@ def test_a_write_that_has_only_read_is_made_again_and_is_not_uncertain(world: Wo
         [lambda: router.write(old=lambda: change("old", world.cut_over), new=lambda: change("new"))]
     )
     assert world.wire.tables() == ["old", "old", "new", "new", "new"]
+
+
+def test_a_write_that_has_only_searched_vectors_is_made_again(world: World) -> None:
+    client = world.wire.client()
+    router = world.router(client)
+    search = {"IndexName": "by-meaning", "SearchVector": [{"N": "1"}], "TopK": 1}
+
+    def old() -> None:
+        client.search_vectors(TableName="old", **search)
+        world.cut_over()
+        put(client, "old")
+
+    world.clock.run([lambda: router.write(old=old, new=lambda: put(client, "new"))])
+    assert world.wire.tables() == ["old", "new"]
+
+
+def test_a_bulk_put_is_refused_in_a_write_because_it_goes_on_after_it(world: World) -> None:
+    client = world.wire.client()
+    router = world.router(client)
+
+    def load(table: str) -> None:
+        client.start_bulk_put_items(
+            TableName=table,
+            InputS3Configuration={"S3Bucket": "items", "InputFormat": "DYNAMODB_JSON"},
+            OutputS3Configuration={"S3Bucket": "items", "OutputType": ["ERROR"]},
+        )
+
+    with pytest.raises(CannotStart, match="bulk put"):
+        world.clock.run([lambda: router.write(old=lambda: load("old"), new=lambda: load("new"))])
+    assert not world.wire.sent
 
 
 @pytest.mark.parametrize("mode", ["legacy", "standard", "adaptive"])

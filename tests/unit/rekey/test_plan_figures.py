@@ -120,6 +120,9 @@ def test_dollars_of_a_terabyte_are_those_of_the_formulas(size: int, dollars: flo
     assert told["backfill"]["dollars"] == pytest.approx(dollars, rel=0.04)
     assert told["verify"]["dollars"] == pytest.approx(62, rel=0.04)
     assert told["export_import"]["dollars"] == 250
+    assert told["bulk_put"]["dollars"] is None
+    for word in ("condition", "1,024", "global table", "in the meantime", "price"):
+        assert word in told["bulk_put"]["says"]
 
 
 def test_puts_pay_for_each_index_that_an_item_enters() -> None:

@@ -23,6 +23,14 @@ EXPORT_SAYS = (
 )
 
 
+BULK_PUT_SAYS = (
+    "a bulk put from S3 into the new table, after the same export and transformation: the table "
+    "may have local indexes and a stream, and an item whose condition fails is not written, and is "
+    "reported; at least 1,024 writes a second, not into a global table, and the same gap for what "
+    "is written in the meantime; Keyhop does not do it, and does not know its price"
+)
+
+
 def costs(
     trial: Trial,
     items: float,
@@ -67,6 +75,7 @@ def costs(
             "says": EXPORT_SAYS,
             "prices": "from memory, to be checked",
         },
+        "bulk_put": {"dollars": None, "says": BULK_PUT_SAYS},
         "prices": prices.on_demand,
     }
 

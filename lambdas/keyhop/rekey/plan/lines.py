@@ -112,6 +112,7 @@ def _costs(plan: Plan) -> list[str]:
             ),
             ("storage", f"${told['storage']['dollars_a_month']:,.2f} a month, while there are two"),
             ("instead", f"${other['dollars']:,.2f} ({other['prices']}): {other['says']}"),
+            ("or instead", str(told["bulk_put"]["says"])),
             ("prices", str(told["prices"])),
         ]
     )

@@ -17,10 +17,12 @@ from typing import Any
 from botocore.client import BaseClient
 
 from keyhop.clock import Clock
+from keyhop.errors import CannotStart
 from keyhop.rekey.routing.follower import FAILURES, Follower, moment
 from keyhop.rekey.routing.lease import View, held_for_writes
 
-READS = frozenset({"GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan"})
+READS = frozenset({"GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan", "SearchVectors"})
+BULK_PUT = "StartBulkPutItems"
 
 
 class LeaseEnded(Exception):
@@ -112,11 +114,18 @@ class Guard:
     def _check(self, event_name: str, **_: Any) -> None:
         """Raise LeaseEnded if this request must not be sent; botocore calls it for each attempt."""
         running = [one for one in _attempts.get() if one.guard is self and not one.is_over]
+        operation = event_name.rpartition(".")[2]
+        if running and operation == BULK_PUT:
+            raise CannotStart(
+                "A router cannot guard a bulk put: DynamoDB goes on writing its items after the "
+                "request, also when another table serves. Write the items one by one by the "
+                "router, or make the bulk put before the re-key starts or after it is complete."
+            )
         for attempt in running:
             if not self._may_send(attempt):
                 attempt.was_refused = True
                 raise LeaseEnded
-        is_read = event_name.rpartition(".")[2] in READS
+        is_read = operation in READS
         for attempt in running:
             attempt.has_requested = True
             attempt.may_have_written |= not is_read

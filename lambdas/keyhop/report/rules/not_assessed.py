@@ -13,8 +13,13 @@ ALWAYS = (
 
 
 def not_assessed(facts: Facts) -> tuple[str, ...]:
-    """Of every table, and for want of sources that only the user's application has."""
+    """Return what this report cannot assess, with the reasons."""
     told = list(ALWAYS)
+    if names := facts.table.vector_indexes:
+        told.append(
+            f"The vector indexes {', '.join(names)}: the report reads neither what SearchVectors "
+            "finds in them, nor what they cost, nor whether anybody uses them."
+        )
     if isinstance(facts.requests, Absent):
         told.append(
             "Reads of an index right after a write (A10), and what filters drop (A5): only the "

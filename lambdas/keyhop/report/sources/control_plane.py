@@ -127,6 +127,7 @@ def facts_of(
         replicas=len(told.get("Replicas", ())),
         untold=untold or {},
         by_arn=table.name.startswith("arn:"),
+        vector_indexes=table.vector_indexes,
     )
 
 

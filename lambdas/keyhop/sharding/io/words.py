@@ -108,6 +108,11 @@ ELSEWHERE = {
     "scan": "A scan would show the shards' keys. `keyhop keys TABLE --logical` lists the logical "
     "keys, each once; query reads the items of one.",
     "execute_statement": "PartiQL is not possible here: its keys would be those of the shards.",
+    "search_vectors": "A vector search is not possible here: the items that it finds have the keys "
+    "of the shards, and a vector index whose search schema partitions it by the table's partition "
+    "key has a part for each shard.",
+    "start_bulk_put_items": "A bulk put is not possible here: only ShardedTable chooses the shard "
+    "of an item, and an item that is put under its logical key is not found again.",
 }
 """What a table, or a client, of boto3 does and ShardedTable cannot, with a sentence."""
 

@@ -140,6 +140,12 @@ def test_what_is_not_assessed_is_told() -> None:
     assert "A10" not in " ".join(not_assessed(facts(requests={}, code={})))
 
 
+def test_vector_indexes_are_named_as_not_assessed() -> None:
+    assert "vector" not in " ".join(not_assessed(facts()))
+    with_vectors = facts({"vector_indexes": ("by-meaning",)})
+    assert "The vector indexes by-meaning:" in " ".join(not_assessed(with_vectors))
+
+
 ORDINARY = {
     "metrics": {
         "consumed": {(way, at): 1e6 for way in ("read", "write") for at in ("", "by-status")},

@@ -6,7 +6,13 @@ from keyhop.report.facts import Absent
 from keyhop.report.sources.control_plane import ACTIONS, look
 
 from testing.report_cloud import refusal
-from tests.unit.report.sources.tables import Answers, connection, recorded
+from tests.unit.report.sources.tables import Answers, connection, orders, recorded
+
+
+def test_vector_indexes_are_named_and_are_no_indexes_of_the_report() -> None:
+    with_vectors = orders(VectorIndexes=[{"IndexName": "by-meaning"}])
+    assert with_vectors.vector_indexes == ("by-meaning",)
+    assert with_vectors.indexes == orders().indexes
 
 
 def test_a_table_is_told_in_full():

@@ -1,0 +1,113 @@
+"""What DynamoDB has learnt of late: vector indexes, and bulk puts from S3.
+
+What these two checks cost is not in the estimate of the suite: their prices are not known here.
+They write four small items.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+
+from tests.live.fixtures import Fixture
+from tests.live.report import Report, expect, expect_equal
+from tests.live.streams import Followed
+
+INDEX = "keyhop-live-vectors"
+PREFIX = "keyhop-live-bulk-put/"
+ITEMS = [{"pk": {"S": f"bulk {n}"}, "sk": {"S": "a"}, "n": {"N": str(n)}} for n in range(3)]
+WAIT_SECONDS = 3_600.0
+POLL_SECONDS = 5.0
+ENDED = {"COMPLETED", "COMPLETED_WITH_ERRORS", "CANCELLED", "FAILED"}
+
+
+def check_newer(client: Any, streams: Any, table: Fixture, bucket: str, report: Report) -> None:
+    """Leave a table with pk and sk, both S, and a stream, as it was."""
+    report.check("bulk-put-records", lambda: bulk_put(client, streams, table, bucket), table.name)
+    report.check("vector-index", lambda: vector_index(client, table), table.name)
+
+
+def bulk_put(client: Any, streams: Any, table: Fixture, bucket: str) -> str:
+    """Put three items from S3, and wait for their records."""
+    s3 = boto3.client("s3")
+    followed = Followed(client, streams, table)
+    lines = "".join(json.dumps({"Item": item}) + "\n" for item in ITEMS)
+    s3.put_object(Bucket=bucket, Key=f"{PREFIX}in/items.json", Body=lines.encode())
+    try:
+        started = client.start_bulk_put_items(
+            TableName=table.name,
+            InputS3Configuration={
+                "S3Bucket": bucket,
+                "S3KeyPrefix": f"{PREFIX}in/",
+                "InputFormat": "DYNAMODB_JSON",
+            },
+            OutputS3Configuration={
+                "S3Bucket": bucket,
+                "S3KeyPrefix": f"{PREFIX}out/",
+                "OutputType": ["ERROR"],
+            },
+        )
+        arn = started["BulkOperationDescription"]["BulkOperationArn"]
+
+        def status() -> str:
+            told = client.describe_bulk_operation(BulkOperationArn=arn)
+            return str(told["BulkOperationDescription"]["BulkOperationStatus"])
+
+        _wait(lambda: status() in ENDED, "the bulk put has not ended")
+        expect_equal(status(), "COMPLETED", "the bulk put's status")
+        seen: set[str] = set()
+
+        def all_have_come() -> bool:
+            seen.update(image["pk"]["S"] for _, image in followed.records())
+            followed.find_shards("TRIM_HORIZON")
+            return seen >= {item["pk"]["S"] for item in ITEMS}
+
+        _wait(all_have_come, "records of the bulk put have not come", 300.0)
+    finally:
+        for item in ITEMS:
+            key = {name: item[name] for name in ("pk", "sk")}
+            client.delete_item(TableName=table.name, Key=key)
+        listed = s3.list_objects_v2(Bucket=bucket, Prefix=PREFIX).get("Contents", ())
+        for one in listed:
+            s3.delete_object(Bucket=bucket, Key=one["Key"])
+    return f"{len(seen)} records"
+
+
+def vector_index(client: Any, table: Fixture) -> None:
+    """Add a vector index, put an item without a vector, and take the index away again."""
+    create = {
+        "IndexName": INDEX,
+        "VectorAttribute": {"AttributeName": "embedding"},
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+        "Dimensions": 3,
+        "DistanceFunction": "COSINE",
+    }
+    key = {"pk": {"S": "vectors"}, "sk": {"S": "!keyhop"}}
+
+    def found() -> dict[str, Any]:
+        told = client.describe_table(TableName=table.name)["Table"]
+        indexes = {one["IndexName"]: one for one in told.get("VectorIndexes", ())}
+        return dict(indexes.get(INDEX, {}))
+
+    client.update_table(TableName=table.name, VectorIndexUpdates=[{"Create": create}])
+    try:
+        _wait(
+            lambda: found().get("IndexStatus") == "ACTIVE" and not found().get("Backfilling"),
+            "the vector index is not ready",
+        )
+        client.put_item(TableName=table.name, Item={**key, "keyhop": {"N": "1"}})
+        client.delete_item(TableName=table.name, Key=key)
+    finally:
+        client.update_table(
+            TableName=table.name, VectorIndexUpdates=[{"Delete": {"IndexName": INDEX}}]
+        )
+        _wait(lambda: not found(), "the vector index is still there")
+
+
+def _wait(is_so: Callable[[], bool], otherwise: str, seconds: float = WAIT_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        expect(time.monotonic() < deadline, f"{otherwise} after {seconds:.0f} s")
+        time.sleep(POLL_SECONDS)
