@@ -12,7 +12,7 @@ from keyhop.dynamodb.items import same_item
 from keyhop.dynamodb.values import to_json
 from keyhop.jobs.worker import CALM_SLICES
 from keyhop.rekey.compare.look import Look, Verdict, look_at, verdict
-from keyhop.rekey.compare.looks import Looks
+from keyhop.rekey.compare.looks import MOST_REPAIRS, Looks
 from keyhop.rekey.compare.outcome import told_of
 from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of
 from keyhop.rekey.digest import item_digest, key_digest
@@ -375,3 +375,26 @@ def test_no_repair_writes_an_item_with_an_unsettled_straggler() -> None:
     stream.looks.may_settle = lambda candidates: []
     assert stream.settled() == {"missing": 1, "bypassed": 1}
     assert asked == []
+
+
+@pytest.mark.parametrize(("equal_after", "repaired"), [(1, 1), (2, 1), (MOST_REPAIRS + 1, 0)])
+def test_a_quiet_place_that_changes_while_it_is_settled_is_settled_again(
+    equal_after: int, repaired: int
+) -> None:
+    stream = Stream(1e9, lambda now: 0.0)
+    asked: list[Any] = []
+
+    def settle(owner: Any, places: Any) -> bool:
+        asked.append(owner)
+        if len(asked) == equal_after:
+            stream.comes_at = stream.now
+        return True
+
+    stream.looks.settle = settle
+    place = stream.candidate.place
+    there = ByTenant().forward(order(1))
+    stream.looks.destination.items = lambda keys, page=None: (  # type: ignore[method-assign]
+        {key_text(place): there} if stream.now >= stream.comes_at else {}
+    )
+    assert stream.settled() == {"missing": 1, **({"repaired": 1} if repaired else {})}
+    assert len(asked) == min(equal_after, MOST_REPAIRS)

@@ -32,6 +32,9 @@ PAUSES = (2.0, 6.0)
 """Seconds before the second look and the third: longer than the stream is behind, of a table that
 may be cut over (p99 under 2 s)."""
 
+MOST_REPAIRS = 3
+"""How often a place is settled that was quiet, and differs after it was settled."""
+
 MOST_LAG_SECONDS = 40.0
 """For which the third look waits, as a slice has to be long enough for it (worker.CALM_SLICES);
 behind a longer lag it may find real what is in flight, and the lag keeps the gate of a cutover shut
@@ -154,21 +157,29 @@ class Looks:
     def _repair(self, found: Sequence["Found"]) -> None:
         """Settle each place for all of its owners.
 
-        A place that was not changing is repaired if it is equal afterwards. A changing one need not
-        be equal at any moment: it is repaired if all of its claims were settled.
+        A place that was not changing is repaired if it is equal afterwards. One that is not may
+        have begun to change, so it is settled again, a few times. A place that was changing before
+        need not be equal at any moment: it is repaired if all of its claims were settled.
         """
         assert self.settle is not None
-        for one in found:  # each is asked for by itself: stragglers are noted meanwhile
-            one.is_bypassed = not self.may_settle([one.candidate])
-            if one.is_bypassed:
-                continue
-            place = [one.candidate.place]
-            succeeded = [self.settle(owner, place) for owner in one.candidate.owners]
-            one.is_repaired = all(succeeded)
-        quiet = [one for one in found if not (one.is_changing or one.is_bypassed)]
-        again = self._look([one.candidate for one in quiet])
-        for one, after in zip(quiet, again, strict=True):
-            one.is_repaired = after.look.finding == "equal"
+        left = [*found]
+        for _ in range(MOST_REPAIRS):
+            for one in left:  # each is asked for by itself: stragglers are noted meanwhile
+                one.is_bypassed = not self.may_settle([one.candidate])
+                one.is_repaired = False
+                if not one.is_bypassed:
+                    place = [one.candidate.place]
+                    succeeded = [self.settle(owner, place) for owner in one.candidate.owners]
+                    one.is_repaired = all(succeeded)
+            quiet = [one for one in left if not (one.is_changing or one.is_bypassed)]
+            again = self._look([one.candidate for one in quiet])
+            left = []
+            for one, after in zip(quiet, again, strict=True):
+                is_settled, one.is_repaired = one.is_repaired, after.look.finding == "equal"
+                if is_settled and not one.is_repaired and one.candidate.owners:
+                    left.append(one)
+            if not left:
+                return
 
     def _look(self, candidates: Sequence[Candidate]) -> list["Found"]:
         """Read the destination first, as its items name more owners, and then the source."""
