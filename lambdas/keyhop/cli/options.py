@@ -14,6 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource, augment_usage_errors
 
+from keyhop.cli.interrupts import raise_at_interrupt
 from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
@@ -130,6 +131,7 @@ class Command(Sections):
         super().invoke(ctx)
         check: Any = self.callback
         actions = import_module(f"{check.__module__}_actions")
+        raise_at_interrupt()
         return actions.run(Options(action=check.__name__, **ctx.params))
 
 
