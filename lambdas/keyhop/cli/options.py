@@ -229,6 +229,22 @@ yes = in_section("Before it begins")(
     help="do not ask; without a terminal (standard input and standard error) it must be given",
 )
 
+FILE_TYPES = (*FORMATS, "jsonl", "html", "svg", "txt", "yaml", "yml")
+"""Names that people give to `--output` when they mean a format."""
+
+
+def directory(name: str) -> str:
+    """The name of a run's directory; raises BadParameter for that of a format or a file type."""
+    if (word := name.lower().removeprefix(".")) not in FILE_TYPES:
+        return name
+    format_ = "typed-json" if word == "jsonl" else word
+    advice = f"use --format {format_}" if format_ in FORMATS else "use --format for a format"
+    raise click.BadParameter(
+        f"{name!r} is a format, and --output names a directory: {advice}, or write ./{name} if the "
+        "directory is called so"
+    )
+
+
 output = in_section("Output")
 quiet = output("--quiet", "-q", help="no progress, no summary")
 format_ = output(
