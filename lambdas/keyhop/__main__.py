@@ -1,7 +1,21 @@
-"""`python -m keyhop`."""
+"""The entry point of the `keyhop` command and of `python -m keyhop`."""
 
-import sys
+from keyhop.cli.interrupts import end_at_interrupt
 
-from keyhop.cli.main import main
+end_at_interrupt()  # before the imports of the command, which take most of its first half second
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line, and return the exit status."""
+    from keyhop.cli.main import main as run
+
+    try:
+        return run()
+    finally:
+        end_at_interrupt()
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main())

@@ -278,3 +278,39 @@ def test_help_to_a_reader_that_has_gone_ends_as_other_output_does() -> None:
     )
     os.close(writer)
     assert (process.returncode, process.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["keys", "Orders"],
+        ["each", "Orders", "--put", "item.json"],
+        ["index", "audit", "Orders"],
+        ["rekey", "start", "Orders", "Orders2"],
+        ["report", "Orders"],
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("json", "--format json"),
+        (".JSON", "--format json"),
+        ("csv", "--format csv"),
+        ("jsonl", "--format typed-json"),
+        ("html", "--format"),
+    ],
+)
+def test_a_format_is_no_directory(
+    command: list[str],
+    name: str,
+    advice: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "--output", name]) == 2
+    error = capsys.readouterr().err
+    assert f"{name!r} is a format, and --output names a directory: use {advice}" in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -69,6 +69,7 @@ which = in_section("Which keys")
 @output(
     "--output DIR",
     "-o",
+    type=shared.directory,
     help="keep the run in DIR (default: a new directory here, named after the table and the time)",
 )
 @output("--resume", help="continue the unfinished run in DIR")

@@ -71,8 +71,9 @@ def run(options: Options) -> int:
     connection = connection_of(options)
     with suggesting(connection, options.table):
         table = look_up(connection, options.table, options.give_up_after)
-    with stop_on_signals() as stop:
+    with stop_on_signals("Nothing was done.") as stop:
         return EachCommand(options, asked, request, connection, table, stop).run()
+    return stop.status
 
 
 def _asked(options: Options) -> EachInput:

@@ -19,7 +19,12 @@ writing = together(
     shared.max_write_rate,
     shared.max_read_rate,
     shared.give_up_after,
-    output("--output DIR", "-o", help="keep the walks in DIR; such a walk can be resumed"),
+    output(
+        "--output DIR",
+        "-o",
+        type=shared.directory,
+        help="keep the walks in DIR; such a walk can be resumed",
+    ),
     output("--resume", help="continue the unfinished walks in DIR"),
 )
 

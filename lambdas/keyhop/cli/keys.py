@@ -75,6 +75,7 @@ folding = in_section("Logical keys, of a table with sharded keys")
 @output(
     "--output DIR",
     "-o",
+    type=shared.directory,
     help="write the keys to DIR/parts and a DIR/manifest.json; such a run can be resumed",
 )
 @output("--resume", help="continue the unfinished run in DIR")

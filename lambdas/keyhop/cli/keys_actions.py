@@ -103,6 +103,7 @@ def run(options: Options) -> int:
             job.approve = partial(approve, job, stop, answered)
             fold = request.options.get("fold")
             return _Run(job, options, stop, fold, is_kept and fold is not None).run()
+    return stop.status
 
 
 def _request(options: Options) -> Request:

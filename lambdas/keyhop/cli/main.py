@@ -14,6 +14,7 @@ from keyhop import __version__
 from keyhop.cli import each, fleet, index, keys, rekey, report, shards
 from keyhop.cli import options as shared
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
+from keyhop.cli.interrupts import SENTENCE
 from keyhop.errors import BudgetSpent, KeyhopError
 
 COMPLETION = "_KEYHOP_COMPLETE"
@@ -103,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OUTPUT_CLOSED
     except KeyboardInterrupt:
+        print(SENTENCE, file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("KEYHOP_DEBUG"):

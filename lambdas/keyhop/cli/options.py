@@ -14,6 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource, augment_usage_errors
 
+from keyhop.cli.interrupts import raise_at_interrupt
 from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
@@ -130,6 +131,7 @@ class Command(Sections):
         super().invoke(ctx)
         check: Any = self.callback
         actions = import_module(f"{check.__module__}_actions")
+        raise_at_interrupt()
         return actions.run(Options(action=check.__name__, **ctx.params))
 
 
@@ -226,6 +228,22 @@ yes = in_section("Before it begins")(
     "-y",
     help="do not ask; without a terminal (standard input and standard error) it must be given",
 )
+
+FILE_TYPES = (*FORMATS, "jsonl", "html", "svg", "txt", "yaml", "yml")
+"""Names that people give to `--output` when they mean a format."""
+
+
+def directory(name: str) -> str:
+    """The name of a run's directory; raises BadParameter for that of a format or a file type."""
+    if (word := name.lower().removeprefix(".")) not in FILE_TYPES:
+        return name
+    format_ = "typed-json" if word == "jsonl" else word
+    advice = f"use --format {format_}" if format_ in FORMATS else "use --format for a format"
+    raise click.BadParameter(
+        f"{name!r} is a format, and --output names a directory: {advice}, or write ./{name} if the "
+        "directory is called so"
+    )
+
 
 output = in_section("Output")
 quiet = output("--quiet", "-q", help="no progress, no summary")

@@ -103,7 +103,12 @@ working = together(
     ),
     shared.max_read_rate,
     shared.give_up_after,
-    output("--output DIR", "-o", help="keep the run in DIR; such a run can be resumed"),
+    output(
+        "--output DIR",
+        "-o",
+        type=shared.directory,
+        help="keep the run in DIR; such a run can be resumed",
+    ),
     output("--resume", help="continue the unfinished run in DIR"),
 )
 follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")

@@ -74,7 +74,9 @@ def seconds(text: str) -> float:
     help="text (default), json or html, to standard output",
     type=click.Choice(FORMATS),
 )
-@output("--output DIR", "-o", help="write report.html and report.json to DIR")
+@output(
+    "--output DIR", "-o", type=shared.directory, help="write report.html and report.json to DIR"
+)
 @output(
     "--show-keys HOW",
     help="digest (default): keys are nowhere written; prefix: the first characters; full",

@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.cli.display import JobProgress, StatusLine
 from keyhop.cli.exit_status import INTERRUPTED, TERMINATED
+from keyhop.cli.interrupts import SENTENCE
 from keyhop.cli.options import Options
 from keyhop.dynamodb.client import Connection, DynamoDB, Endpoint, connect
 from keyhop.dynamodb.prices import VARIABLE
@@ -69,7 +70,8 @@ def stop_on_signals(
     """The first signal asks for a clean end; a second one ends at once, as a crash would, and so
     does the time: a request may be under way that nobody answers.
 
-    advice: what to say if that ends the block by Stopped; without any, that is the caller's.
+    If Stopped ends the block, one sentence is printed, and the caller returns `stop.status`.
+    advice: what to print after that sentence.
     patience: seconds from the first signal on; None for STOP_SECONDS. end: what ends this process.
     """
     stop = Stop(Event())
@@ -94,9 +96,7 @@ def stop_on_signals(
     try:
         yield stop
     except Stopped:
-        if not advice:
-            raise
-        print(f"keyhop: Interrupted. {advice}", file=sys.stderr)
+        print(f"{SENTENCE} {advice}".rstrip(), file=sys.stderr)
     finally:
         late.cancel()
         for number, handler in before.items():

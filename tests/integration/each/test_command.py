@@ -1,8 +1,11 @@
 """`keyhop each`, as a person meets it: what it asks, does, tells, and takes back."""
 
 import json
+import os
+import signal
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -108,6 +111,23 @@ def test_without_a_yes_nothing_is_read_or_written(each: Each, item: str) -> None
     result = each("--put", item)
     assert (result.status, "add --yes" in result.err) == (2, True)
     assert [*Path().iterdir()] == [Path("item.json")]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_at_the_question_is_one_sentence(
+    each: Each, item: str, monkeypatch: pytest.MonkeyPatch, number: int, status: int
+) -> None:
+    def interrupted_select(*_: object) -> tuple[list[object], ...]:
+        os.kill(os.getpid(), number)
+        return [], [], []
+
+    monkeypatch.setattr("keyhop.cli.confirm.is_terminal", lambda: True)
+    monkeypatch.setattr("keyhop.cli.confirm.select", SimpleNamespace(select=interrupted_select))
+    result = each("--put", item)
+    assert result.status == status
+    assert result.err.endswith("\nkeyhop: Interrupted. Nothing was done.\n")
+    assert "? [y/N] " in result.err
+    assert "error" not in result.err
 
 
 def test_one_item_of_each_is_updated_and_deleted(each: Each, item: str) -> None:
