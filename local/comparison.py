@@ -6,16 +6,16 @@ from math import ceil
 from typing import Any
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
-from keyhop.jobs.costs import FunctionSize, run_cost
-from keyhop.jobs.groups import groups_of_layout, wishes_of_fleet
 from keyhop.jobs.layout import (
     CPU_SECONDS,
     CPU_SECONDS_PER_BYTE,
     Layout,
+    groups_of_layout,
     layout_for_scan,
     layout_for_skip,
 )
-from keyhop.jobs.request import Request
+from keyhop.jobs.price import FunctionSize, run_cost
+from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.scan.statistics import Forecast
 from rich.table import Table
 

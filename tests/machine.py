@@ -16,11 +16,11 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.each.request import parse as parse_each
 from keyhop.jobs.clock import now
-from keyhop.jobs.costs import FunctionSize
 from keyhop.jobs.failure import clean_up
 from keyhop.jobs.finish_run import finish_run
 from keyhop.jobs.fleet_rate import MapLevels
 from keyhop.jobs.plan_run import Planner
+from keyhop.jobs.price import FunctionSize
 from keyhop.jobs.runs import Deployment, Execution, Runs
 from keyhop.jobs.scan_segments import scan_segments
 from keyhop.jobs.task import Tasks

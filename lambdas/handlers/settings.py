@@ -12,8 +12,8 @@ from keyhop.checks import structured
 from keyhop.dynamodb.prices import VARIABLE
 from keyhop.dynamodb.tables import Table
 from keyhop.each.allowed import Allowed, check_allowed
-from keyhop.jobs.costs import FunctionSize
-from keyhop.jobs.groups import most_of_account
+from keyhop.jobs.layout import most_of_account
+from keyhop.jobs.price import FunctionSize
 from keyhop.jobs.runs import Deployment, Runs
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes

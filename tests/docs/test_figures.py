@@ -5,10 +5,9 @@ import re
 import pytest
 from keyhop.checks import names_of
 from keyhop.cli.display import progress_text
-from keyhop.jobs.costs import FunctionSize, run_cost
-from keyhop.jobs.groups import groups_of_layout, wishes_of_fleet
-from keyhop.jobs.layout import CPU_SECONDS, layout_for_skip
-from keyhop.jobs.request import Request
+from keyhop.jobs.layout import CPU_SECONDS, groups_of_layout, layout_for_skip
+from keyhop.jobs.price import FunctionSize, run_cost
+from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.jobs.worker import CALM_SLICES
 from keyhop.keys.request import KeysInput
 from keyhop.scan.statistics import Forecast

@@ -179,7 +179,7 @@ def _of_a_rekey() -> Iterator[tuple[Call, str]]:
     yield Call.of("CompareBoth", "states:ListMapRuns", execution), why
     map_run = states_arn(f"mapRun:{VERIFIES}/ScanGroups:m1")
     yield Call.of("CompareBoth", "states:DescribeMapRun", map_run), why
-    why = "a source whose size DynamoDB does not tell yet is looked at (jobs/first_look)"
+    why = "a source whose size DynamoDB does not tell yet is looked at (jobs/estimate)"
     yield Call.of("PlanRun", "dynamodb:Scan", table_arn(PAIR[0])), why
 
 

@@ -1,14 +1,14 @@
 """What the suite will cost at most, told before it begins. Pure.
 
 Formula: write units of all items + read units of PASSES times reading all tables through + 0.5 for
-each hop, and each segment's end, + the runs of the state machine (costs.run_cost). Not in it: what
+each hop, and each segment's end, + the runs of the state machine (price.run_cost). Not in it: what
 tables cost while they lie (a few MB for minutes), and the logs and metrics of the functions.
 """
 
 from dataclasses import dataclass
 
 from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, read_dollars
-from keyhop.jobs.costs import FunctionSize, run_cost
+from keyhop.jobs.price import FunctionSize, run_cost
 
 from tests.live import command, hot_keys, key_index, runs, service
 from tests.live.fixtures import Fixture, OfOwnStack, enumerated

@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
-from keyhop.jobs.costs import FunctionSize
+from keyhop.jobs.price import FunctionSize
 
 from tests.live.fixtures import Fixture, enumerated
 from tests.live.report import Refused

@@ -5,16 +5,17 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.jobs.costs import FunctionSize, run_cost
-from keyhop.jobs.groups import (
+from keyhop.jobs.layout import (
+    Layout,
     allowances,
     groups_of_layout,
+    layout_for_skip,
     segments_to_check,
-    wishes_of_fleet,
+    spread,
     workers_at_once,
 )
-from keyhop.jobs.layout import Layout, layout_for_skip, spread
-from keyhop.jobs.request import Request
+from keyhop.jobs.price import FunctionSize, run_cost
+from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.scan.segments import group_of, group_order
 from keyhop.scan.statistics import Forecast
 

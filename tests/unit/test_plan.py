@@ -7,16 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.errors import CannotStart
-from keyhop.jobs.layout import (
-    Layout,
-    Wishes,
-    index_cost,
-    layout_for_scan,
-    layout_for_skip,
-    scan_cost,
-    skip_cost,
-    spread,
-)
+from keyhop.jobs.layout import Layout, Wishes, layout_for_scan, layout_for_skip, spread
+from keyhop.jobs.price import index_cost, scan_cost, skip_cost
 from keyhop.keys.task import choose_method
 from keyhop.scan.sampling import SIZES
 from keyhop.scan.segments import group_order, is_nearly_done, segment_at

@@ -3,7 +3,7 @@
 import pytest
 from keyhop.dynamodb.prices import Prices, are_prices
 from keyhop.errors import CannotStart
-from keyhop.jobs.costs import FunctionSize, run_cost
+from keyhop.jobs.price import FunctionSize, run_cost
 
 OWN = '{"reads": 0.2, "writes": 1}'
 

@@ -12,8 +12,8 @@ from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, NotPermitted
-from keyhop.jobs.groups import most_processes
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import most_processes
 from keyhop.jobs.model import Checkpoint, Commit, RunPlan, usage_json
 from keyhop.jobs.process import Assignment, End, News
 from keyhop.jobs.processes import MOST_DEATHS, GroupProcesses

@@ -14,7 +14,8 @@ from keyhop.cli.display import fitting, plan_lines, progress_text, share_done
 from keyhop.cli.output import folded
 from keyhop.dynamodb.prices import US_EAST_1
 from keyhop.jobs.estimate import Estimate
-from keyhop.jobs.layout import Cost, Layout
+from keyhop.jobs.layout import Layout
+from keyhop.jobs.price import Cost
 from keyhop.scan.statistics import Findings, Forecast, Interval
 from keyhop.wording import counted, duration
 

@@ -40,13 +40,13 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, Disbelieved, KeyhopError
-from keyhop.jobs.ceiling import Ahead
-from keyhop.jobs.estimate import by_index, estimate
+from keyhop.jobs.estimate import Ahead, by_index, estimate
 from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
 from keyhop.jobs.local import LocalJob, check_is_begun
-from keyhop.jobs.model import Commit, price, usage_json
+from keyhop.jobs.model import Commit, usage_json
+from keyhop.jobs.price import price
 from keyhop.jobs.request import Request
 from keyhop.keys.logical import listed
 from keyhop.keys.request import contradictions, keys_request

@@ -1,7 +1,14 @@
-"""What a run would cost, told before it is made: a sample, and what each method makes of it."""
+"""Predictions of a run that read a sample: its first look, its cost, and the report of planOnly.
+
+A run takes a first look if its layout depends on the content of the table. The look also predicts
+the cost of most tables. Only if that prediction, or the reported size, allows that the run costs
+more than its limit, `ahead` reads a sample of its own, as an estimate does.
+"""
 
 import math
 import random
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,20 +18,32 @@ from keyhop.dynamodb.prices import Prices
 from keyhop.dynamodb.tables import Source
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
+    KEYS_PER_SEGMENT,
     REQUEST_SECONDS,
-    Cost,
+    SCAN_BYTES_PER_SEGMENT,
     Layout,
     Method,
     Pace,
     Wishes,
-    index_cost,
+    groups_of_layout,
     layout_for_scan,
     layout_for_skip,
+    spread,
+    workers_at_once,
+)
+from keyhop.jobs.model import RunPlan, Totals, needs_memory
+from keyhop.jobs.price import (
+    Cost,
+    FunctionSize,
+    index_cost,
+    price,
     published_cost,
+    run_cost,
     scan_cost,
     skip_cost,
 )
-from keyhop.jobs.model import price
+from keyhop.jobs.request import Request, wishes_of_fleet
+from keyhop.jobs.task import Task, TaskPlan
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening, Survey
@@ -34,20 +53,138 @@ from keyhop.scan.statistics import (
     Interval,
     findings_of,
     findings_of_parts,
+    forecast,
     rough_interval,
     rough_keys,
 )
 
+SURVEY_UNITS = 5.0
+"""The read units that a run may spend on random segments, to choose its number of segments."""
+
+SEGMENTS_IN_DOUBT = 8
+"""The minimum segments unless the table is certainly small: a few too many cost less than too few.
+"""
+
 ROW_BYTES = 100.0
-"""Of a row of an index whose rows the service has not counted yet; it does so every six hours."""
+"""The assumed size of a row of an index, until the service has counted the rows (six hours)."""
+
+MORE_THAN_A_SCAN = 1.1
+"""The maximum that a skip-scan reads, as a multiple of a full scan (docs/limits.md)."""
+
+SEGMENTS_TO_GO_BY = 10
+"""The finished segments that predict the cost of the remaining ones, within SPREAD."""
+
+SPREAD = 1.5
+
+Enough = Callable[[Interval], bool]
+"""Returns whether an interval of read units proves that a run is within its limit."""
+
+Ahead = Callable[[Enough], Interval]
+"""Returns the read units that a run will cost, as exactly as its argument needs them."""
+
+
+@dataclass(slots=True)
+class Start:
+    """The result of a first look.
+
+    Attributes:
+        opening: The first keys of the table, if the run continues after them.
+        seconds: The duration of the look.
+        keys: The rough number of keys, if the look has counted them.
+        units: The read units that the whole run will spend, as far as the look shows.
+    """
+
+    layout: Layout
+    ledger: Ledger
+    opening: Opening | None = None
+    seconds: float = 0.0
+    keys: float | None = None
+    units: Interval | None = None
+
+
+def first_look(
+    reader: PageReader,
+    plan: TaskPlan,
+    wishes: Wishes,
+    visits: bool,
+    allowance: float = math.inf,
+) -> Start:
+    """Choose the layout of a run and make its ledger.
+
+    If the layout depends on the content of the table, read a few small pages, and spend at most
+    SURVEY_UNITS on random segments. The small pages read a small table completely, as far as
+    `allowance` read units allow.
+
+    Args:
+        visits: Whether the task visits pages, so that the run must read the first page again.
+    """
+    beginning = time.monotonic()
+    ledger = Ledger.for_table(reader.source.mean_item_bytes)
+    if plan.layout is not None:
+        return Start(plan.layout, ledger, units=plan.units or Interval(0.0, 0.0, 0.0))
+    if plan.method == "skip":
+        start = _look_for_skip(reader, ledger, wishes, allowance)
+    else:
+        start = _look_for_scan(reader, ledger, wishes)
+    reader.end_first_look()
+    if visits:
+        start.opening = None
+    start.seconds = time.monotonic() - beginning
+    return start
+
+
+def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
+    source = reader.source
+    if (
+        wishes.segments is None
+        and wishes.verify_share is None
+        and source.size_bytes <= SCAN_BYTES_PER_SEGMENT
+    ):
+        if source.size_bytes and source.whole:  # The task visits whole items: none is kept here.
+            return Start(Layout(1, 1), ledger)
+        first_page = Survey(reader, ledger, math.inf, random.Random()).open_scan()
+        if first_page.position is None or source.size_bytes:
+            return Start(Layout(1, 1), ledger, first_page, units=_units_after(first_page))
+    return Start(layout_for_scan(source.size_bytes or None, wishes), ledger)
+
+
+def _units_after(opening: Opening) -> Interval | None:
+    return Interval(0.0, 0.0, 0.0) if opening.position is None else None
+
+
+def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes, allowance: float) -> Start:
+    if wishes.segments is not None:
+        # We assume that the caller wants segments of the size that a plan gives them.
+        requests = wishes.segments * KEYS_PER_SEGMENT
+        return Start(spread(wishes, wishes.segments, requests), ledger)
+    chance = random.Random()
+    opening: Opening | None = None
+    if wishes.verify_share is None:
+        opening = Survey(reader, ledger, allowance, chance).open()
+        if opening.is_enough:
+            return Start(Layout(1, 1), ledger, opening, units=_units_after(opening))
+    looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
+    keys = rough_keys(looks, reader.source.item_count)
+    collections = [collection for look in looks for collection in look.collections]
+    per_key = forecast(collections, ledger.size.mean, chance)
+    layout = layout_for_skip(keys, per_key, wishes)
+    if layout.segments < SEGMENTS_IN_DOUBT and not (looks and looks[0].whole):
+        layout = spread(wishes, SEGMENTS_IN_DOUBT)
+    hops = rough_interval(looks, keys, 0).scaled(per_key.units_per_key)
+    ends = UNITS_PER_BLOCK * layout.segments
+    units = Interval(hops.mean + ends, hops.low, hops.high + ends) if looks else None
+    opening = opening if layout.segments == 1 else None
+    return Start(layout, ledger, opening, keys=keys, units=units)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A plan for the user to read. costs: by method; `published` is for comparison only.
+    """The estimate of a run, for the user to read.
 
-    sampled: False if the allowance was too small for a sample, and the numbers are the reported
-    ones.
+    Attributes:
+        costs: The cost of each method. "published" is there for comparison only.
+        sampled: False if the allowance was too small for a sample, so that the numbers are based on
+            what the service reports.
     """
 
     table: str
@@ -63,7 +200,7 @@ class Estimate:
     prices: Prices
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the estimate as plain JSON."""
         keys = self.findings.keys
         return {
             "table": self.table,
@@ -96,35 +233,36 @@ def estimate(
     wishes: Wishes,
     allowance: float = DEFAULT_UNITS,
 ) -> Estimate:
-    """Sample the table for at most `allowance` read units, and reckon what a run would cost."""
+    """Sample the table for at most `allowance` read units, and estimate the cost of a run."""
     source = reader.source
     ledger = Ledger.for_table(source.mean_item_bytes)
     chance = random.Random()
     survey = Survey(reader, ledger, allowance, chance)
     opening = survey.open(cautious=True)
-    whole = opening.position is None
-    found: Findings | None = None
+    whole_table = opening.position is None
+    sampled: Findings | None = None
     mean = ledger.size.mean
-    if not whole:
+    if not whole_table:
         looks = survey.look_around()
         samples = survey.sample(rough_keys(looks, source.item_count))
         mean = ledger.size.mean
         if samples and not survey.unfinished:
-            found = findings_of(samples, mean, reader.latency, chance)
+            sampled = findings_of(samples, mean, reader.latency, chance)
         else:
-            # Segments were larger than thought, and those that the allowance saw to their end are
-            # the small ones: the others hold at least what was seen of them.
-            seen = [*looks, *samples, *survey.unfinished]
-            rough = rough_interval(seen, rough_keys(seen, source.item_count), len(opening.keys))
-            found = findings_of_parts(seen, rough, mean, reader.latency, chance)
-    findings = _exact(opening, reader, mean) if whole else found or _reported(reader, opening, mean)
+            # The segments were larger than expected, and the allowance sufficed for the small ones
+            # only. The unfinished ones hold at least what the sample has read of them.
+            parts = [*looks, *samples, *survey.unfinished]
+            rough = rough_interval(parts, rough_keys(parts, source.item_count), len(opening.keys))
+            sampled = findings_of_parts(parts, rough, mean, reader.latency, chance)
+    findings = _exact(opening, reader, mean) if whole_table else sampled
+    findings = findings or _reported(reader, opening, mean)
     latency = findings.latency or REQUEST_SECONDS
     scan_layout = layout_for_scan(source.size_bytes or None, wishes, Pace(latency, PAGE_BYTES))
     layout = scan_layout
     costs = {}
     if source.space.sort is not None:
         skip_layout = Layout(1, 1)
-        if not whole:
+        if not whole_table:
             skip_layout = layout_for_skip(findings.keys.mean, findings.skip, wishes, Pace(latency))
         costs["skip"] = skip_cost(findings, skip_layout, wishes.max_rate)
         if method == "skip":
@@ -142,23 +280,25 @@ def estimate(
         costs=costs,
         spent_units=reader.usage.read_units,
         spent_requests=reader.usage.requests,
-        sampled=whole or found is not None,
+        sampled=whole_table or sampled is not None,
         prices=reader.connection.prices,
     )
 
 
-def by_index(found: Estimate, index: Source, reason: str, wishes: Wishes) -> Estimate:
-    """The same plan, where an index that lists the keys is read in place of the table."""
+def by_index(table_estimate: Estimate, index: Source, reason: str, wishes: Wishes) -> Estimate:
+    """Return the same estimate for a run that reads an index that lists the keys."""
+    findings = table_estimate.findings
     row_bytes = index.mean_item_bytes or ROW_BYTES
-    layout = layout_for_scan(found.findings.keys.mean * row_bytes, wishes)
-    costs = dict(found.costs)
+    layout = layout_for_scan(findings.keys.mean * row_bytes, wishes)
+    costs = dict(table_estimate.costs)
     compared = {name: costs.pop(name) for name in ("published",) if name in costs}
-    costs["index"] = index_cost(found.findings, row_bytes, layout, wishes.max_rate)
-    return replace(found, method="index", reason=reason, layout=layout, costs={**costs, **compared})
+    costs["index"] = index_cost(findings, row_bytes, layout, wishes.max_rate)
+    costs |= compared
+    return replace(table_estimate, method="index", reason=reason, layout=layout, costs=costs)
 
 
 def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
-    """The opening has read the whole table."""
+    """Return the findings of an opening that has read the whole table."""
     keys = len(opening.keys)
     return Findings(
         keys=Interval(keys, keys, keys),
@@ -171,12 +311,13 @@ def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
 
 
 def _reported(reader: PageReader, opening: Opening, mean: float) -> Findings:
-    """No segment could be sampled: as many keys as the table is said to have items, at most."""
-    found = len(opening.keys)
-    most = float(reader.source.item_count) if reader.source.item_count > found else math.inf
+    """Return findings without a sample: the reported number of items limits the number of keys."""
+    minimum = len(opening.keys)
+    items = reader.source.item_count
+    maximum = float(items) if items > minimum else math.inf
     per_key = UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES)
     return Findings(
-        keys=Interval(found if math.isinf(most) else most, found, most),
+        keys=Interval(minimum if math.isinf(maximum) else maximum, minimum, maximum),
         skip=Forecast(per_key, 1.0),
         published_units_per_key=per_key,
         item_bytes=mean,
@@ -199,7 +340,115 @@ def _cost_json(cost: Cost, prices: Prices) -> dict[str, Any]:
 
 
 def _finite(number: float, digits: int) -> float | None:
-    """For JSON, which has no infinity: None where there is no upper limit."""
+    """Return None for infinity, which JSON cannot represent: there is no upper limit."""
     if math.isinf(number):
         return None
     return round(number, digits) if digits else round(number)
+
+
+def estimate_of_fleet(
+    request: Request,
+    reader: PageReader,
+    plan: TaskPlan,
+    worker: FunctionSize,
+    most_workers: int | None,
+) -> tuple[float, dict[str, Any]]:
+    """Return the approximate number of keys, and the report of a run by a fleet (planOnly).
+
+    Args:
+        most_workers: See Planner.
+    """
+    allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
+    one_worker = needs_memory(plan.method, plan.source.index)
+    wishes = wishes_of_fleet(request, plan.source.size_bytes, one_worker)
+    result = estimate(reader, plan.method, plan.reason, wishes, allowance)
+    groups, at_once = groups_of_layout(result.layout, one_worker)
+    at_once = workers_at_once(at_once, request.max_read_rate, most_workers)
+    cost = result.costs[plan.method]
+    return result.findings.keys.mean, {
+        **result.to_json(),
+        "workers": at_once,
+        "groups": groups,
+        "cost": run_cost(
+            worker,
+            cost.units.mean,
+            seconds=cost.seconds * at_once,
+            invocations=groups,
+            groups=groups,
+            commits=groups,
+            prices=reader.connection.prices,
+        ),
+        "threads": math.ceil(result.layout.threads * at_once / result.layout.processes),
+    }
+
+
+def estimate_of_visits(reader: PageReader, task: Task, keys: float) -> dict[str, Any]:
+    """Return the report of what the task then does for `keys` keys."""
+    writes, reads = (keys * units for units in task.units_per_key(reader.source))
+    prices = reader.connection.prices
+    return {
+        "keys": round(keys),
+        "write_units": round(writes, 1),
+        "read_units": round(reads, 1),
+        "dollars": round(prices.dollars(reads, writes), 6),
+        "prices": prices.on_demand,
+        "seconds": round(writes / (task.max_write_rate or math.inf), 1),
+    }
+
+
+def ahead(
+    reader: PageReader,
+    method: Method,
+    wishes: Wishes,
+    predicted: Interval | None,
+    share: float,
+    is_enough: Enough,
+) -> Interval:
+    """Return the read units that `share` of a run will cost, and its check as a whole.
+
+    Args:
+        predicted: The read units of the whole run, by its first look or by its progress so far.
+        is_enough: Returns whether an interval is exact enough, so that no sample is necessary.
+    """
+    predicted = predicted or _most_by_size(reader, wishes)
+    if predicted is not None and is_enough(_with_check(reader, wishes, predicted, share)):
+        return _with_check(reader, wishes, predicted, share)
+    costs = estimate(reader, method, "", wishes).costs
+    return _with_check(reader, wishes, costs.get(method, costs["scan"]).units, share)
+
+
+def of_the_rest(plan: RunPlan, totals: Totals) -> tuple[Interval | None, float]:
+    """Predict the cost of an unfinished run from its finished segments.
+
+    Returns:
+        The read units of the whole run, None if too few segments are finished, and the share of the
+        run that remains.
+    """
+    share = 1.0 - totals.ended / plan.segments
+    if totals.ended < SEGMENTS_TO_GO_BY:
+        return None, share
+    each = (totals.usage.read_units - plan.planning.read_units) / totals.ended
+    units = each * plan.segments
+    return Interval(units, units / SPREAD, units * SPREAD), share
+
+
+def _most_by_size(reader: PageReader, wishes: Wishes) -> Interval | None:
+    """Return the maximum for the size that the service reports, or None if it reports none."""
+    size = reader.source.size_bytes
+    if not size:
+        return None
+    ends = UNITS_PER_BLOCK * (wishes.segments or 0)
+    full_scan = _units_of_full_scan(size)
+    return Interval(full_scan, 0.0, MORE_THAN_A_SCAN * full_scan + ends)
+
+
+def _units_of_full_scan(size: float) -> float:
+    return UNITS_PER_BLOCK * size / BLOCK_BYTES
+
+
+def _with_check(reader: PageReader, wishes: Wishes, units: Interval, share: float) -> Interval:
+    """Add the check, which reads its share of the table, and may search missing keys by hops."""
+    checked = wishes.verify_share or 0.0
+    full_scan = checked * _units_of_full_scan(reader.source.size_bytes)
+    run = units.scaled(share + checked)
+    return Interval(run.mean + full_scan, run.low + full_scan, run.high + full_scan)

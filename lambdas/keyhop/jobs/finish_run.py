@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.errors import BrokenPromise, BudgetSpent, Disbelieved
-from keyhop.jobs.costs import FunctionSize, run_cost
 from keyhop.jobs.finish import conclude
-from keyhop.jobs.groups import shared_again
+from keyhop.jobs.layout import shared_again
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.part_index import PARTS, write_part_index
 from keyhop.jobs.plan_run import CONNECTIONS, groups_of
+from keyhop.jobs.price import FunctionSize, run_cost
 from keyhop.jobs.runs import Deployment, Execution, Runs
 from keyhop.jobs.scan_segments import working_seconds
 from keyhop.jobs.task import Tasks

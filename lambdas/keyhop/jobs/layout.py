@@ -1,88 +1,129 @@
-"""From what is known of a table to how it will be read, and to what that will cost. Pure.
+"""The layout of a run: its segments, groups, processes and shares of a budget. Pure.
 
-How many requests are under way is found while a run reads (scan/in_flight.py). Here is what that
-comes to, so that there are segments enough, and a plan tells the truth: a process's CPU sends a
-request every c seconds, each takes d: so d / c are under way, F in all processes; of an allowed
-rate of R read units a second, R d / 0.5 suffice, as a page of 4 KB costs 0.5. Segments =
-min(1,000,000, keys / 50, read units / 25, max(9 F, keys d / 120 s, min(2,304, units / 100))): a
-segment's end may cost a request that finds nothing, which is kept to a few hundredths of the run;
-on a large table a segment ends within two minutes; and if requests take long, there is work for 256
-at once where the ends cost no more than half a hundredth.
+A worker is one process. It reads one group of segments at a time, and several segments of the
+group at once. The reader finds the number of requests in flight while it reads
+(scan/in_flight.py). This module predicts that number, so that there are enough segments and an
+estimate is realistic:
+
+- If one request costs c seconds of CPU time and takes d seconds, a process keeps d / c requests in
+  flight. All processes together keep F requests in flight.
+- A page of 4 KB costs 0.5 read units, so R * d / 0.5 requests in flight are enough for a rate of
+  R read units a second.
+- Segments = min(1,000,000, keys / 50, read units / 25, max(9 F, keys * d / 120 s,
+  min(2,304, units / 100))).
+
+The end of a segment may cost a request that returns nothing. The limits keep this cost to a few
+percent of the run. They also let a segment of a large table end within two minutes, and provide
+work for 256 requests at once, if requests are slow and the ends cost at most half a percent.
+
+All workers that run at once share the read units a second. The groups share the total of read
+units, and what some groups do not use is shared out again.
 """
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.scan.in_flight import MOST
+from keyhop.scan.page_size import FIRST_DEPOSIT, Ledger
 from keyhop.scan.segments import MOST_SEGMENTS, SERIAL_REQUESTS
-from keyhop.scan.statistics import Findings, Forecast, Interval
+from keyhop.scan.statistics import Forecast
 
 Method = Literal["skip", "scan", "index", "parts", "listed"]
-"""How a run reads: by hops, all items, an index that has one row for each key; parts of a run whose
-keys are mapped, or a run's keys as they were listed.
+"""The way in which a run reads.
+
+"skip" reads by hops, "scan" reads all items, and "index" reads an index that has one row for each
+key. "parts" reads another run's parts to map their keys, and "listed" reads the keys that another
+run has listed.
 """
 
 DEFAULT_UNITS = 50.0
-"""Read units that a plan may spend."""
+"""The read units that an estimate may spend by default."""
 
 KEYS_PER_SEGMENT = 50
 UNITS_PER_SEGMENT = 25.0
 UNITS_PER_FURTHER_SEGMENT = 100.0
-"""Beyond as many as are thought to suffice."""
+"""The read units of each segment beyond the number that is probably enough."""
 
 SEGMENTS_PER_THREAD = 9
-"""Enough for the threads to end at about the same time."""
+"""Enough segments for the threads to end at about the same time."""
 
 LONGEST_SEGMENT_SECONDS = 120.0
 REQUESTS_PER_SECOND = 278.0
-"""Of one segment in flight, in a function: a round trip of 3 ms, and the client's CPU."""
+"""The requests of one segment in a function: a round trip of 3 ms and the client's CPU time."""
 
 REQUEST_SECONDS = 1 / REQUESTS_PER_SECOND
 CPU_SECONDS = 1 / 3_800
-"""Of a process, for one request and what it brings: 264 microseconds were measured, by slices over
-hops to a stub in C at 3 ms, on 2 busy cores (2026-11-22). A function of 1,769 MB has one such CPU.
+"""The CPU time of a process for one request and its response.
+
+We measured 264 microseconds, with slices over hops to a stub in C at 3 ms, on 2 busy cores
+(2026-11-22). A function of 1,769 MB has one such CPU.
 """
 
 CPU_SECONDS_PER_BYTE = 1.2e-8
-"""For all items of a page, where nothing is hopped over: 12 ms for 1 MB (docs/benchmark.md)."""
+"""The CPU time for all items of a page without hops: 12 ms for 1 MB (docs/benchmark.md)."""
 
 MOST_CONCURRENCY = 10_000
-"""Children that a distributed map runs at once, at most (Step Functions' quota)."""
+"""The maximum number of children that a distributed map runs at once (Step Functions' quota)."""
 
 PROCESS_SECONDS = 15.0
-"""A fleet gets another process for as much work of one as this."""
+"""The work of one process for which a run gets another process."""
 
 SCAN_BYTES_PER_SEGMENT = 4 * PAGE_BYTES
 SCAN_SECONDS_PER_BYTE = 1e-7
 
 FEWEST_SEGMENTS = 4
-"""Fewer are not worth what a first look at the table has cost: the run goes on from there."""
+"""Fewer segments save less than the first look has cost, so the run continues from that look."""
 
 VERIFY_SEGMENTS = 8
-"""How many segments a check of the result should consist of."""
+"""The number of segments that a check of the result should read."""
 
 FEWEST_TO_VERIFY = 64
-"""Segments of a run that is to be checked: the keys of eight at once are held in memory."""
+"""The minimum segments of a run with a check, which holds the keys of eight in memory."""
 
+ASSUMED_RATE = 12_000.0
+"""The read units a second of a new on-demand table. A fleet is not made larger for more."""
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a method would cost."""
+SEGMENTS_PER_GROUP = 32
+"""The segments that a worker reads at once.
 
-    units: Interval
-    requests: float
-    seconds: float
-    at_least: bool = False
+With so many, Step Functions' share of the price is a few percent.
+"""
+
+CHECKED_BYTES = 256e6
+CHECKED_SECONDS = 30.0
+"""The longest time to read through a segment that may be checked: a check reads eight at once."""
+
+LEAST_SHARE = 10.0
+LEAST_BLIND_SHARE = 50.0
+"""The read units below which a group does not begin, if other groups can use them.
+
+While the size of items is unknown, the first page may cost as much as an item of 400 KB.
+"""
+
+MORE_IF_STUCK = 4.0
+"""The factor of a share if no group could read anything, so that fewer groups get more."""
+
+SHARE_OF_ACCOUNT = 0.8
+"""The workers' share of the account: keepers, FinishRun and other functions need the rest."""
+
+LEAST_WORKER_RATE = 4.0
+"""The minimum read units a second of a worker: an item of 400 KB costs 50 read units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the user fixed; None leaves the choice to the plan.
+    """The settings that a layout must respect; None leaves the choice to the layout.
 
-    threads: of one process, at most. processes: of a fleet; most_processes: if they are not fixed.
-    least_segments: of a run that is to be checked, so that each can be read in one go.
+    Attributes:
+        threads: The maximum number of segments that one process reads at once.
+        verify_share: The share of the segments that a check of the result reads.
+        processes: The number of processes.
+        most_processes: The maximum number of processes if `processes` is None.
+        least_segments: The minimum number of segments of a run with a check, so that a check can
+            read each segment in one invocation.
     """
 
     segments: int | None = None
@@ -100,9 +141,12 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a run is spread: the table's segments, how many of them are read at once, as far as can
-    be told before, and by how many processes. groups: of a fleet, if they are given. buckets: see
-    RunPlan.
+    """The number of segments of a run, and of the threads and processes that read them.
+
+    Attributes:
+        threads: The predicted number of segments that all processes together read at once.
+        groups: The number of groups of a fleet, or None to derive it from the other numbers.
+        buckets: See RunPlan.
     """
 
     segments: int
@@ -114,8 +158,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Of one process. latency: seconds that a request takes. page_bytes: that a page reads on, if
-    it does not hop.
+    """The speed at which one process reads.
+
+    Attributes:
+        latency: The seconds that a request takes.
+        page_bytes: The bytes of a page if the process reads all items, or 0 if it hops.
     """
 
     latency: float = REQUEST_SECONDS
@@ -123,16 +170,16 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        """That a page takes, if it is alone."""
+        """Return the seconds that a page takes while no other request is in flight."""
         return self.latency + self.page_bytes * SCAN_SECONDS_PER_BYTE
 
     @property
     def cpu_seconds(self) -> float:
         return CPU_SECONDS + self.page_bytes * CPU_SECONDS_PER_BYTE
 
-    def in_flight(self, most: int = MOST) -> int:
-        """What its CPU, or `most`, allows."""
-        return max(1, min(most, round(self.seconds / self.cpu_seconds)))
+    def in_flight(self, maximum: int = MOST) -> int:
+        """Return the requests in flight that the CPU, or `maximum`, allows."""
+        return max(1, min(maximum, round(self.seconds / self.cpu_seconds)))
 
 
 HOPPING = Pace()
@@ -140,24 +187,24 @@ READING = Pace(page_bytes=PAGE_BYTES)
 
 
 def spread(wishes: Wishes, segments: float, pages: float = 0.0, pace: Pace = HOPPING) -> Layout:
-    """So many segments, and what reads them: `pages` in all."""
-    of_one = pace.in_flight(wishes.most_in_flight)
+    """Return the layout that reads `pages` pages in `segments` segments."""
+    per_process = pace.in_flight(wishes.most_in_flight)
     processes = wishes.processes
     if processes is None:
-        alone = pages * pace.seconds / of_one
-        processes = min(wishes.most_processes, max(1, math.ceil(alone / PROCESS_SECONDS)))
+        seconds = pages * pace.seconds / per_process
+        processes = min(wishes.most_processes, max(1, math.ceil(seconds / PROCESS_SECONDS)))
         if wishes.max_rate is not None:
             needed = math.ceil(wishes.max_rate / UNITS_PER_BLOCK * pace.latency)
-            processes = min(processes, math.ceil(needed / of_one))
-            of_one = min(of_one, needed)
+            processes = min(processes, math.ceil(needed / per_process))
+            per_process = min(per_process, needed)
     count = int(segments)
-    return Layout(count, max(1, min(of_one * processes, count)), processes)
+    return Layout(count, max(1, min(per_process * processes, count)), processes)
 
 
 def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes, pace: Pace = HOPPING) -> Layout:
-    """A skip-scan over about `keys` keys of such a cost.
+    """Return the layout of a skip-scan over about `keys` keys.
 
-    What is read in a moment is read serially: segments would cost more than they save.
+    A run of a few requests gets one segment: more segments would cost more than they save.
     """
     requests = keys * per_key.requests_per_key
     units = keys * per_key.units_per_key
@@ -170,7 +217,7 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes, pace: Pace =
         keys / KEYS_PER_SEGMENT,
         units / UNITS_PER_SEGMENT,
         max(
-            _enough(wishes, requests, HOPPING),
+            _segments_in_flight(wishes, requests, HOPPING),
             keys * REQUEST_SECONDS / LONGEST_SEGMENT_SECONDS,
             min(
                 SEGMENTS_PER_THREAD * wishes.most_in_flight,
@@ -182,11 +229,11 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes, pace: Pace =
 
 
 def layout_for_scan(size_bytes: float | None, wishes: Wishes, pace: Pace = READING) -> Layout:
-    """A full read of `size_bytes`, None if that is not known."""
+    """Return the layout of a full read of `size_bytes`, or of an unknown size if that is None."""
     pages = (size_bytes or 0.0) / PAGE_BYTES
     if wishes.segments is not None:
         return spread(wishes, wishes.segments, pages, pace)
-    enough = _enough(wishes, pages, READING)
+    enough = _segments_in_flight(wishes, pages, READING)
     if size_bytes is None:
         return _finish(enough, wishes, MOST_SEGMENTS, pages, pace)
     segments = min(
@@ -197,76 +244,130 @@ def layout_for_scan(size_bytes: float | None, wishes: Wishes, pace: Pace = READI
     return _finish(segments, wishes, size_bytes / SCAN_BYTES_PER_SEGMENT, pages, pace)
 
 
-def _enough(wishes: Wishes, pages: float, pace: Pace) -> float:
-    """Segments for all that is read at once, in a function: the same wherever a plan is made."""
+def _segments_in_flight(wishes: Wishes, pages: float, pace: Pace) -> float:
+    """Return enough segments for all threads of a function.
+
+    The number does not depend on the latency of the machine that makes the plan.
+    """
     return SEGMENTS_PER_THREAD * spread(wishes, MOST_SEGMENTS, pages, pace).threads
 
 
 def _finish(
     segments: float, wishes: Wishes, most_to_verify: float, pages: float, pace: Pace
 ) -> Layout:
-    """most_to_verify: the check's segments should not be smaller than a table of as many has."""
+    """Raise the number of segments to what a check needs, but not far beyond `most_to_verify`."""
     count = int(segments)
     if count < FEWEST_SEGMENTS:
         count = 1
     if wishes.verify_share is not None:
         # The check draws whole segments, so there must be enough of them to choose from.
-        wanted = min(VERIFY_SEGMENTS / wishes.verify_share, most_to_verify, MOST_SEGMENTS)
-        count = max(count, FEWEST_TO_VERIFY, math.ceil(wanted), wishes.least_segments)
+        to_check = min(VERIFY_SEGMENTS / wishes.verify_share, most_to_verify, MOST_SEGMENTS)
+        count = max(count, FEWEST_TO_VERIFY, math.ceil(to_check), wishes.least_segments)
     return spread(wishes, count, pages, pace)
 
 
-def skip_cost(findings: Findings, layout: Layout, max_rate: float | None) -> Cost:
-    """What a skip-scan would cost."""
-    ends = UNITS_PER_BLOCK * (layout.segments - 1)
-    units = findings.keys.scaled(findings.skip.units_per_key)
-    units = Interval(units.mean + ends, units.low, units.high + ends)
-    requests = findings.keys.mean * findings.skip.requests_per_key + layout.segments
-    return Cost(units, requests, _seconds(requests, 0, units.mean, findings, layout, max_rate))
+def most_processes(cores: int, max_rate: float | None, max_units: float | None) -> int:
+    """Return the maximum number of processes of a run on one machine.
 
-
-def published_cost(findings: Findings, max_rate: float | None) -> Cost:
-    """What the published way would cost: one item a request, one request at a time."""
-    units = findings.keys.scaled(findings.published_units_per_key)
-    requests = findings.keys.mean
-    serial = Layout(1, 1)
-    return Cost(units, requests, _seconds(requests, 0, units.mean, findings, serial, max_rate))
-
-
-def scan_cost(findings: Findings, size_bytes: int, layout: Layout, max_rate: float | None) -> Cost:
-    """What reading everything would cost, by the reported size.
-
-    The size can be six hours old; where the sample alone proves more, the cost is "at least" that.
+    More processes than cores are of no use. Neither are more than the run needs to reach the
+    allowed rate, or the rate of a new table, or to spend `max_units` while each process has enough
+    to do.
     """
-    seen = findings.keys.low * findings.skip.units_per_key / UNITS_PER_BLOCK * BLOCK_BYTES
-    at_least = size_bytes < seen
-    size = max(float(size_bytes), findings.keys.mean * findings.item_bytes if at_least else 0.0)
-    units = UNITS_PER_BLOCK * (size / BLOCK_BYTES + (layout.segments - 1))
-    requests = size / PAGE_BYTES + layout.segments
-    seconds = _seconds(requests, size, units, findings, layout, max_rate)
-    return Cost(Interval(units, units, units), requests, seconds, at_least)
+    process_rate = UNITS_PER_BLOCK / CPU_SECONDS
+    needed = [(max_rate or ASSUMED_RATE) / process_rate]
+    if max_units is not None:
+        needed.append(max_units / (process_rate * PROCESS_SECONDS))
+    return max(1, min(cores, *map(math.ceil, needed)))
 
 
-def index_cost(
-    findings: Findings, row_bytes: float, layout: Layout, max_rate: float | None
-) -> Cost:
-    """What reading an index with a row for each key would cost."""
-    size = findings.keys.scaled(row_bytes)
-    units = size.scaled(UNITS_PER_BLOCK / BLOCK_BYTES)
-    ends = UNITS_PER_BLOCK * layout.segments
-    units = Interval(units.mean + ends, units.low + ends, units.high + ends)
-    requests = size.mean / PAGE_BYTES + layout.segments
-    seconds = _seconds(requests, size.mean, units.mean, findings, layout, max_rate)
-    return Cost(units, requests, seconds)
+def segments_to_check(size_bytes: int, max_rate: float | None) -> int:
+    """Return the minimum segments of a run with a check.
+
+    With so many segments, the check can read any of them within the time of one invocation.
+    """
+    segment_bytes = CHECKED_BYTES
+    if max_rate is not None:
+        readable = max_rate / UNITS_PER_BLOCK * BLOCK_BYTES * CHECKED_SECONDS
+        segment_bytes = min(segment_bytes, readable)
+    return min(MOST_SEGMENTS, math.ceil(size_bytes / segment_bytes))
 
 
-def _seconds(
-    requests: float,
-    bytes_read: float,
-    units: float,
-    findings: Findings,
-    layout: Layout,
-    max_rate: float | None,
-) -> float:
-    busy = (requests * findings.latency + bytes_read * SCAN_SECONDS_PER_BYTE) / layout.threads
-    return max(busy, units / max_rate) if max_rate else busy
+def groups_of_layout(layout: Layout, one_worker: bool) -> tuple[int, int]:
+    """Return the number of groups, and how many of them workers read at once."""
+    if one_worker:
+        return 1, 1
+    at_once = min(layout.processes, layout.segments)
+    groups = layout.groups or max(math.ceil(layout.segments / SEGMENTS_PER_GROUP), at_once)
+    return groups, at_once
+
+
+def learnt_for_each(ledger: Ledger) -> Mapping[str, Any]:
+    """Return the ledger that each group begins with.
+
+    It holds all that the first look has learnt, and at most the credit of a fresh ledger.
+    """
+    state = ledger.to_json()
+    return {**state, "bank": min(state["bank"], FIRST_DEPOSIT)}
+
+
+def workers_at_once(workers: int, max_rate: float | None, maximum: int | None) -> int:
+    """Return how many of `workers` may run at once.
+
+    Each worker's share of `max_rate` must pay within a few seconds for the largest page that a
+    table can force on it, which is one item of 400 KB. A reservation or the account sets `maximum`.
+    """
+    if max_rate is not None:
+        workers = min(workers, int(max_rate / LEAST_WORKER_RATE))
+    if maximum is not None:
+        workers = min(workers, maximum)
+    return max(1, workers)
+
+
+def most_of_account(unreserved: int) -> int:
+    """Return the workers that may run at once if all functions share `unreserved` executions."""
+    return max(1, int(SHARE_OF_ACCOUNT * unreserved))
+
+
+def allowances(
+    remaining: float,
+    spent: Mapping[int, float],
+    groups: Iterable[int],
+    minimum: float = LEAST_SHARE,
+) -> dict[int, float]:
+    """Share `remaining` read units out among unfinished `groups`.
+
+    Args:
+        spent: The read units that each group has spent so far.
+        minimum: The smallest useful share. If there is too little for all, some groups get nothing.
+
+    Returns:
+        The total of read units that each group may spend, including what it has spent. It is empty
+        if the remaining read units do not pay for a page.
+    """
+    unfinished = list(groups)
+    if remaining < UNITS_PER_BLOCK or not unfinished:
+        return {}
+    served = unfinished[: max(1, int(remaining / minimum))]
+    return {group: spent.get(group, 0.0) + remaining / len(served) for group in served}
+
+
+def shared_again(
+    remaining: float,
+    spent: Mapping[int, float],
+    groups: Iterable[int],
+    minimum: float,
+    is_stuck: bool,
+    served: int,
+) -> tuple[dict[int, float], float]:
+    """Share the unused read units out among the groups that need more than their share.
+
+    Args:
+        is_stuck: Whether the previous shares, of `served` groups, were too small to read anything.
+
+    Returns:
+        The allowances and the minimum share that they were made with. The allowances are empty if
+        the remaining read units are too few to be useful.
+    """
+    minimum *= MORE_IF_STUCK if is_stuck else 1.0
+    shares = allowances(remaining, spent, groups, minimum)
+    return ({} if is_stuck and served == 1 else shares), minimum

@@ -20,13 +20,11 @@ from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent, RunConflict
-from keyhop.jobs.ceiling import Ahead, ahead, of_the_rest
 from keyhop.jobs.dedup import KnownKeys
+from keyhop.jobs.estimate import Ahead, ahead, first_look, of_the_rest
 from keyhop.jobs.finish import conclude, recover
-from keyhop.jobs.first_look import first_look
-from keyhop.jobs.groups import learnt_for_each, most_processes, workers_at_once
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import Wishes
+from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
 from keyhop.jobs.model import Commit, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.plan import Place, begin, resumed
 from keyhop.jobs.request import Request
@@ -67,7 +65,7 @@ class LocalJob:
 
     patience: seconds of nothing but failures. reader, plan, group: once it is planned. expected:
     how many keys there are, roughly, if anybody knows. approve: is told what will be read (see
-    ceiling.ahead), before anything is written down; what it raises ends the job. several: None for
+    estimate.ahead), before anything is written down; what it raises ends the job. several: None for
     this process alone.
     """
 

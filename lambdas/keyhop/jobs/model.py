@@ -19,6 +19,7 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import Method
+from keyhop.jobs.price import price
 from keyhop.scan.skip_scan import Position
 
 LAYOUT_VERSION = 3
@@ -287,14 +288,6 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
         },
         "parts": [part.summary() for part in totals.parts],
         "software_version": __version__,
-    }
-
-
-def price(read_units: float, prices: Prices) -> dict[str, Any]:
-    """What read units cost on demand, with the date of the price."""
-    return {
-        "dollars": round(prices.dollars(read_units), 9),
-        "price": f"on-demand reads, {prices.whose}",
     }
 
 

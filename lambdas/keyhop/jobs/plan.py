@@ -10,7 +10,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.jobs.clock import now
-from keyhop.jobs.first_look import Start
+from keyhop.jobs.estimate import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan, Totals, manifest
 from keyhop.jobs.request import Request

@@ -12,25 +12,29 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, RunConflict
-from keyhop.jobs.ceiling import ahead, check_within, of_the_rest
-from keyhop.jobs.costs import FunctionSize, dollars_of_reading
+from keyhop.jobs.estimate import (
+    Start,
+    ahead,
+    estimate_of_fleet,
+    estimate_of_visits,
+    first_look,
+    of_the_rest,
+)
 from keyhop.jobs.finish import sum_up
-from keyhop.jobs.first_look import Start, first_look
-from keyhop.jobs.fleet_estimate import estimate_of_fleet, estimate_of_visits
-from keyhop.jobs.groups import (
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import (
     LEAST_BLIND_SHARE,
     LEAST_SHARE,
+    Method,
     allowances,
     groups_of_layout,
     learnt_for_each,
-    wishes_of_fleet,
     workers_at_once,
 )
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.layout import Method
-from keyhop.jobs.model import Commit, RunPlan, needs_memory, price
+from keyhop.jobs.model import Commit, RunPlan, needs_memory
 from keyhop.jobs.plan import Place, begin, resumed
-from keyhop.jobs.request import Request, allowed
+from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price
+from keyhop.jobs.request import Request, allowed, wishes_of_fleet
 from keyhop.jobs.runs import Deployment, Execution, Runs
 from keyhop.jobs.task import Task, TaskPlan, Tasks
 from keyhop.jobs.worker import GroupWorker
@@ -180,7 +184,7 @@ class Planner:
     ) -> None:
         """Raises TooExpensive; a part of something larger was judged with that.
 
-        at_once: workers. known, share: see ceiling.ahead. more: dollars besides.
+        at_once: workers. known, share: see estimate.ahead. more: dollars besides.
         """
         if request.is_part:
             return

@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection as Link
 from multiprocessing.connection import Pipe, wait
 
 from keyhop.errors import BudgetSpent, GaveUp
-from keyhop.jobs.groups import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
 from keyhop.jobs.model import Commit, RunPlan, usage_of
 from keyhop.jobs.process import Assignment, News
 from keyhop.jobs.spawn import Started, StartProcess

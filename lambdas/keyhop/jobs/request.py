@@ -1,5 +1,6 @@
 """What a person asks of a job, whether on the command line or as an execution's input. Pure."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,14 @@ from keyhop.checks import InvalidInput, Must, number, one_of, text, whole
 from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 from keyhop.dynamodb.prices import LEAST_COST
 from keyhop.jobs.formats import Format
-from keyhop.jobs.layout import MOST_CONCURRENCY
+from keyhop.jobs.layout import (
+    ASSUMED_RATE,
+    CPU_SECONDS,
+    MOST_CONCURRENCY,
+    SEGMENTS_PER_GROUP,
+    Wishes,
+    segments_to_check,
+)
 
 TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 INDEX_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
@@ -65,6 +73,25 @@ class Request:
     is_part: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
     named_by: str = "table"
+
+
+def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wishes:
+    """Return the settings for the layout of a run by a fleet.
+
+    Args:
+        size_bytes: The size of what the run reads.
+        one_worker: Whether one worker must read everything, because it must know all keys.
+    """
+    rate = request.max_read_rate
+    return Wishes(
+        segments=request.segments,
+        threads=SEGMENTS_PER_GROUP,
+        max_rate=rate,
+        verify_share=request.verify_share,
+        processes=1 if one_worker else request.max_concurrency,
+        most_processes=math.ceil((rate or ASSUMED_RATE) / UNITS_PER_BLOCK * CPU_SECONDS),
+        least_segments=segments_to_check(size_bytes, rate),
+    )
 
 
 def allowed(table: str, tables: list[str]) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from keyhop.jobs.ceiling import check_within
+from keyhop.jobs.price import check_within
 from keyhop.key_index.life_cycle import LifeCycle
 from keyhop.key_index.sentinel import INDEX
 from keyhop.scan.statistics import Interval

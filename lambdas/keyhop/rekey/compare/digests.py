@@ -16,12 +16,11 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.groups import wishes_of_fleet
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout, layout_for_scan
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages
-from keyhop.jobs.request import Request
+from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
 from keyhop.rekey.compare.rows import buckets_for
 from keyhop.rekey.compare.sides import IN_ROWS, BothSides, Drawn, Rows
