@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
+from keyhop.clock import now
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.each.request import parse as parse_each
-from keyhop.jobs.clock import now
 from keyhop.jobs.failure import clean_up
 from keyhop.jobs.finish_run import finish_run
 from keyhop.jobs.fleet_rate import MapLevels

@@ -1,6 +1,7 @@
 """The time, as the library sees it; tests bring their own."""
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -30,3 +31,8 @@ class SystemClock:
     def monotonic() -> float:
         """See Clock."""
         return time.clock_gettime(_CLOCK)
+
+
+def now() -> str:
+    """Return the current time in UTC, to the second, as records write it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from keyhop.clock import now
 from keyhop.dynamodb.tables import Source
-from keyhop.jobs.clock import now
 from keyhop.jobs.model import RunPlan
 from keyhop.storage.local import Directory
 

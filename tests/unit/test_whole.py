@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 from keyhop.errors import BrokenPromise
-from keyhop.jobs.completeness import EndedSegments
-from keyhop.jobs.model import Block, Checkpoint, Commit, Part, RunPlan
+from keyhop.jobs.model import Block, Checkpoint, Commit, EndedSegments, Part, RunPlan
 from keyhop.scan.segments import group_order
 from keyhop.scan.skip_scan import BEGINNING
 

@@ -18,6 +18,7 @@ from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.session import Stop, connection_of, job_in, stop_on_signals, suggesting, work
+from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
@@ -31,7 +32,6 @@ from keyhop.each.outcomes import FAILED as KEY_FAILED
 from keyhop.each.request import EachInput, each_request
 from keyhop.each.task import check_rows
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, Disbelieved, KeyhopError
-from keyhop.jobs.clock import now
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes

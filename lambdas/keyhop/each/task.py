@@ -11,6 +11,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Any, Protocol
 
+from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Source, Table
@@ -23,7 +24,6 @@ from keyhop.each.limits import LIMITS
 from keyhop.each.outcomes import ERROR, OUTCOME
 from keyhop.each.where import Where
 from keyhop.errors import CannotStart
-from keyhop.jobs.clock import now
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout

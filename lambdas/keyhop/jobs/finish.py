@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any
 
+from keyhop.clock import now
 from keyhop.errors import BrokenPromise
-from keyhop.jobs.clock import now
-from keyhop.jobs.completeness import EndedSegments
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan, Totals, manifest
+from keyhop.jobs.model import EndedSegments, RunPlan, Totals, manifest
 from keyhop.jobs.task import Ended, Summary, Task
 
 

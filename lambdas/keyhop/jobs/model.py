@@ -1,13 +1,13 @@
-"""What a run writes down: its plan, a commit for each slice, the manifest. Pure; shapes of JSON.
+"""The records of a run: its plan, a commit for each slice, and the manifest. Pure.
 
-docs/architecture.md lists a run's files. A slice is *committed* by the creation of its commit. A
-slice that is run again, run twice at once, or killed, creates none or loses the race for it; then
-its parts do not count and the winner's checkpoint holds. So every key that was found is in exactly
-one part that counts.
+docs/architecture.md lists the files of a run. The creation of its commit *commits* a slice. A slice
+that runs again, runs twice at once or is killed creates no commit, or it loses the race for it.
+Then its parts do not count, and the winner's checkpoint is valid. So every key is in exactly one
+part that counts.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Self
@@ -20,14 +20,17 @@ from keyhop.errors import BrokenPromise
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import Method
 from keyhop.jobs.price import price
+from keyhop.scan.segments import segment_at
 from keyhop.scan.skip_scan import Position
 
 LAYOUT_VERSION = 3
 READABLE_LAYOUTS = (2, 3)
+MOST_NAMED = 5
+MOST_TIMES = 255
 
 
 class Record:
-    """What is written down as plain JSON, by its fields."""
+    """A dataclass that is stored as plain JSON, with its fields as names."""
 
     __slots__ = ()
 
@@ -37,20 +40,26 @@ class Record:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Self:
-        found: Self = _converter().structure(state, cls)
-        return found
+        record: Self = _converter().structure(state, cls)
+        return record
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan(Record):
-    """What a run does; fixed when it begins, as segments must not change within a run.
+    """The plan of a run, which does not change: the segments must stay the same within a run.
 
-    planning, planning_seconds: what the first look at the table cost. at_once: groups that are
-    worked at the same time. gzip: whether parts are compressed. begun_by: what began the run, so
-    that it knows its own run again. ledger: what the first look taught; None for nothing. task,
-    options: what is done with pages, and that task's own settings (task.py). prices: at which the
-    run is reckoned, whoever sums it up. buckets: if rows say which of so many they belong to
-    (formats.BUCKET), a part's blocks hold those of a bucket, and not of a segment; 0 for none.
+    Attributes:
+        planning: The usage of the first look at the table.
+        planning_seconds: The duration of the first look.
+        at_once: The number of groups that workers read at the same time.
+        gzip: Whether the parts are compressed.
+        begun_by: The execution that began the run, so that it recognizes its run.
+        ledger: The ledger that the first look has filled; None for a fresh one.
+        task: The name of the task, which says what is done with pages (task.py).
+        options: The settings of the task.
+        prices: The prices of the run, wherever its cost is calculated.
+        buckets: The number of buckets if each row names its bucket (formats.BUCKET), else 0. Then a
+            block of a part holds the rows of a bucket, and not of a segment.
     """
 
     id: str
@@ -94,48 +103,52 @@ class RunPlan(Record):
         if state["layout"] == 2:
             options = {name: value for name, value in state.items() if name not in _OWN_FIELDS}
             state = {**state, "options": options}
-        found: Self = _converter().structure(state, cls)
-        return found
+        record: Self = _converter().structure(state, cls)
+        return record
 
     @property
     def needs_memory(self) -> bool:
-        """Whether one worker must know all keys, as one can turn up twice."""
+        """Return whether one worker must know all keys, because a key can occur twice."""
         return needs_memory(self.method, self.index)
 
     def spent(self, usage: Usage) -> float:
-        """What of a usage counts against the units that a start may spend: of a list nothing is
-        read, so there it is what is written.
+        """Return the units of a usage that count against the limit of a start.
+
+        A run over a list reads nothing from the table, so its write units count.
         """
         return usage.write_units if self.method == "listed" else usage.read_units
 
     @property
     def limit(self) -> str:
-        """The field of an input that limits these."""
+        """Return the field of an input that limits the units of `spent`."""
         return "maxWriteUnits" if self.method == "listed" else "maxReadUnits"
 
     @property
     def title(self) -> str:
-        """For messages: the table, and the index if there is one."""
+        """Return the table, and the index if there is one, for messages."""
         return f"{self.table}/{self.index}" if self.index else self.table
 
     def group_size(self, group: int) -> int:
-        """How many segments a group has."""
+        """Return the number of segments of a group."""
         return len(range(group, self.segments, self.groups))
 
 
 def needs_memory(method: Method, index: str | None) -> bool:
-    """Whether a key can turn up twice: in parts whose keys are mapped, and in an index, unless it
-    has one row for each key.
+    """Return whether a key can occur twice.
+
+    It can in parts whose keys are mapped, and in an index that may have several rows for each key.
     """
     return method == "parts" or (index is not None and method != "index")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a group stands.
+    """The progress of a group.
 
-    place: how many of the group's segments have been begun, in its order. open: those of them that
-    are not finished. ledger: what the ledger had learnt, None for a fresh one.
+    Attributes:
+        place: The number of segments that have begun, in the order of the group.
+        open: The unfinished segments among them, with their positions.
+        ledger: The state of the ledger; None for a fresh one.
     """
 
     place: int = 0
@@ -143,14 +156,15 @@ class Checkpoint:
     ledger: Mapping[str, Any] | None = None
 
     def is_end(self, segments: int) -> bool:
-        """Whether all of the group's `segments` segments are finished."""
+        """Return whether all `segments` segments of the group are finished."""
         return self.place == segments and not self.open
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Neighbouring lines of a part that belong to one segment, or bucket (RunPlan.buckets). size:
-    in bytes. In JSON it is three numbers.
+    """Neighbouring lines of a part that belong to one segment, or bucket (RunPlan.buckets).
+
+    In JSON it is three numbers: the segment, the number of keys and the size in bytes.
     """
 
     segment: int
@@ -160,7 +174,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Part(Record):
-    """A file of keys that a commit names: `header` bytes, then the blocks. size: in bytes."""
+    """A file of keys that a commit names: `header` bytes, then the blocks; `size` is in bytes."""
 
     name: str
     size: int
@@ -170,25 +184,28 @@ class Part(Record):
 
     @property
     def keys(self) -> int:
-        """How many keys it holds."""
+        """Return the number of keys in the part."""
         return sum(block.keys for block in self.blocks)
 
     def in_one(self) -> "Part":
-        """With all that it holds as one block."""
+        """Return the part with all its keys in one block."""
         return replace(self, blocks=(Block(0, self.keys, self.size - self.header),))
 
     def summary(self) -> dict[str, Any]:
-        """As a manifest names it."""
+        """Return the entry of the part in a manifest."""
         return {"name": self.name, "keys": self.keys, "size": self.size, "sha256": self.sha256}
 
 
 @dataclass(frozen=True, slots=True)
 class Commit(Record):
-    """What one slice did. ended: how many segments it finished. finished: so the group is.
-    checkpoint: holds the keys at which open segments stopped. counts: what a task has counted with
-    the keys, so that each counts once.
+    """The record of one slice.
 
-    worker: the process that worked it, by a name that tells it from others.
+    Attributes:
+        ended: The number of segments that the slice finished.
+        checkpoint: The keys at which the open segments stopped.
+        finished: Whether the group is finished.
+        worker: The unique name of the process that ran the slice.
+        counts: The counters of the task. They are stored with the keys, so that each counts once.
     """
 
     group: int
@@ -205,13 +222,13 @@ class Commit(Record):
 
     @property
     def keys(self) -> int:
-        """How many keys its parts hold."""
+        """Return the number of keys in the parts."""
         return sum(part.keys for part in self.parts)
 
 
 @dataclass(slots=True)
 class Totals:
-    """What all commits of a run come to, the planning included. spent: see RunPlan."""
+    """The sum of all commits of a run and its planning, where RunPlan defines `spent`."""
 
     segments: list[int]
     usage: Usage
@@ -229,19 +246,21 @@ class Totals:
 
     @classmethod
     def of(cls, plan: RunPlan, commits: Iterable[Commit]) -> "Totals":
-        """Add up; memory grows with the segments and the parts, not with the keys, nor with the
-        blocks of buckets, of which each part has one for each bucket.
+        """Add up the commits.
+
+        Memory grows with the segments and the parts. It does not grow with the keys, nor with the
+        blocks of buckets, because every part has a block for every bucket.
         """
-        counted = plan.planning.copy()
+        usage = plan.planning.copy()
         places = plan.buckets or plan.segments
-        totals = cls([0] * places, counted, plan.spent, seconds=plan.planning_seconds)
+        totals = cls([0] * places, usage, plan.spent, seconds=plan.planning_seconds)
         totals._with_blocks = not plan.buckets
         for commit in commits:
             totals.add(commit)
         return totals
 
     def add(self, commit: Commit) -> None:
-        """Take one more in."""
+        """Add one commit."""
         self.commits += 1
         self.keys += commit.keys
         self.ended += commit.ended
@@ -261,8 +280,78 @@ class Totals:
                 self.segments[block.segment] += block.keys
 
 
+@dataclass(slots=True)
+class EndedSegments:
+    """The number of times that each segment of a run ended, by the commits of its groups in order.
+
+    A commit contains the checkpoint of its group at the end of the slice. Each segment that was
+    open before the slice, or that began in it, is still open at that checkpoint or has ended.
+    """
+
+    plan: RunPlan
+    times: bytearray = field(init=False)
+    _places: dict[int, int] = field(default_factory=dict)
+    _open: dict[int, set[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.times = bytearray(self.plan.segments)
+
+    def add(self, commit: Commit) -> None:
+        """Add the next commit of its group; raise BrokenPromise if it cannot be the next one."""
+        group, checkpoint = commit.group, commit.checkpoint
+        places = range(group, self.plan.segments, self.plan.groups)
+        before = self._places.get(group, 0)
+        if not 0 <= group < self.plan.groups or not before <= checkpoint.place <= len(places):
+            raise _wrong(commit, f"stands at place {checkpoint.place} of its group")
+        new_places = places[before : checkpoint.place]
+        new_segments = {segment_at(place, self.plan.segments) for place in new_places}
+        expected = self._open.get(group, set()) | new_segments
+        still_open = set(checkpoint.open)
+        in_parts: set[int] = set()
+        if not self.plan.buckets:
+            in_parts = {block.segment for part in commit.parts for block in part.blocks}
+        strange = sorted((still_open | in_parts) - expected)
+        if strange:
+            raise _wrong(commit, f"has worked segment {strange[0]}, which was not its to work")
+        ended = expected - still_open
+        if len(ended) != commit.ended:
+            raise _wrong(
+                commit, f"ended {commit.ended} segments by its count, {len(ended)} by name"
+            )
+        for segment in ended:
+            self.times[segment] = min(MOST_TIMES, self.times[segment] + 1)
+        self._places[group] = checkpoint.place
+        self._open[group] = still_open
+
+    def watch(self, commits: Iterable[Commit]) -> Iterator[Commit]:
+        """Yield the same commits and add each of them."""
+        for commit in commits:
+            self.add(commit)
+            yield commit
+
+    def check_complete(self) -> None:
+        """Raise BrokenPromise unless every segment ended exactly once."""
+        wrong = [segment for segment, times in enumerate(self.times) if times != 1]
+        if wrong:
+            named = ", ".join(
+                f"{segment} ({self.times[segment]} times)" for segment in wrong[:MOST_NAMED]
+            )
+            more = "" if len(wrong) <= MOST_NAMED else f" and {len(wrong) - MOST_NAMED:,} more"
+            raise BrokenPromise(
+                f"The run claims to be finished, but these segments were not ended exactly once: "
+                f"{named}{more}. Do not use its result."
+            )
+
+
+def _wrong(commit: Commit, how: str) -> BrokenPromise:
+    return BrokenPromise(
+        f"Commit {commit.slice} of group {commit.group} {how}: the run's files are harmed, so do "
+        f"not use its result."
+    )
+
+
 def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> dict[str, Any]:
-    """The run's summary as plain JSON; `keys` counts what was read."""
+    """Return the summary of a run as plain JSON; its `keys` is the number of keys read."""
     return {
         "run": plan.id,
         "finished": finished,
@@ -292,20 +381,20 @@ def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> di
 
 
 NO_PROGRESS = "no_progress"
-"""The counter of pages that brought a walk no further."""
+"""The counter of pages that did not advance the position."""
 
 LEFT_OUT = "left_out"
-"""The counter of collections that hold nothing that counts; it is named only if there are any."""
+"""The counter of collections without anything that counts; it is stored only if it is not 0."""
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """A usage as plain JSON, under the names that commits, manifests and reports use."""
+    """Return a usage as plain JSON, with the names of commits, manifests and reports."""
     counters: dict[str, float] = {
         name: n for name, n in sorted(usage.counters.items()) if name not in (NO_PROGRESS, LEFT_OUT)
     }
     left_out = usage.counters[LEFT_OUT]
-    written = {"write_units": round(usage.write_units, 3)} if usage.write_units else {}
-    if counters and written:
+    writes = {"write_units": round(usage.write_units, 3)} if usage.write_units else {}
+    if counters and writes:
         counters["write_units"] = usage.write_units
     return {
         "requests": usage.requests,
@@ -315,13 +404,13 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "retries": usage.retries,
         "throttles": dict(sorted(usage.throttles.items())),
         **({LEFT_OUT: left_out} if left_out else {}),
-        **written,
+        **writes,
         **({"index_walk": counters} if counters else {}),
     }
 
 
 def usage_of(state: Mapping[str, Any]) -> Usage:
-    """The inverse of `usage_json`, from any record that has its names among others."""
+    """Return the usage of a record that has the names of `usage_json` among others."""
     counters: Counter[str] = Counter(state.get("index_walk", {}))
     write_units = float(counters.pop("write_units", state.get("write_units", 0.0)))
     if state["no_progress_hops"]:
@@ -341,7 +430,7 @@ def usage_of(state: Mapping[str, Any]) -> Usage:
 
 @cache
 def _converter() -> Any:
-    """Made when something is written down or read: so a command begins sooner."""
+    """Return the converter, which is made on first use, so that a command starts sooner."""
     from cattrs import Converter
     from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
@@ -354,7 +443,7 @@ def _converter() -> Any:
     converter.register_structure_hook(Position, lambda state, _: Position.from_json(state))
     converter.register_unstructure_hook(KeySpace, asdict)
     converter.register_structure_hook(Any, lambda state, _: state)
-    # As commits have always been written.
+    # The stored format has this name for the usage.
     tally = override(rename="tally")
     rounded = override(unstruct_hook=lambda seconds: round(seconds, 3))
     if_any = override(omit_if_default=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.checks import InvalidInput
+from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.errors import BrokenPromise, RunConflict
-from keyhop.jobs.clock import now
 from keyhop.jobs.estimate import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan, Totals, manifest

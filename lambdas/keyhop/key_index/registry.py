@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from keyhop.clock import now
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import BrokenPromise, CannotStart, IndexBusy, KeyhopError
-from keyhop.jobs.clock import now
 from keyhop.jobs.model import Record
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.local import Directory
