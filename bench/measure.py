@@ -14,7 +14,6 @@ from typing import Any
 import boto3
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob
 from keyhop.jobs.model import Part
@@ -28,9 +27,6 @@ from testing.servers import LOCAL_CREDENTIALS
 
 class Counted:
     """Takes keys and forgets them (jobs.worker.Output)."""
-
-    attempt = ""
-    memory: KnownKeys | None = None
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Count."""

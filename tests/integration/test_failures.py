@@ -16,7 +16,7 @@ from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.errors import GaveUp
 from keyhop.jobs.model import Checkpoint
 from keyhop.jobs.pages import TablePages
-from keyhop.jobs.slice import Slice
+from keyhop.jobs.worker import Slice
 from keyhop.scan.rate_limit import SLOWEST, Budget
 from keyhop.scan.reader import PageReader
 

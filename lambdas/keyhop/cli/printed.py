@@ -6,18 +6,16 @@ from itertools import islice
 from typing import IO
 
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE
+from keyhop.jobs.worker import KnownKeys
 from keyhop.keys.logical import Fold
 
 
 class Printed:
     """Keys on standard output, a page at a time (jobs.worker.Output)."""
-
-    attempt = ""
 
     def __init__(
         self, encoder: Encoder, fold: Fold | None = None, out: IO[bytes] | None = None
@@ -26,7 +24,6 @@ class Printed:
         self.physical = 0
         self.folded = 0
         self.printed = 0
-        self.memory: KnownKeys | None = None
         self._encoder = encoder
         self._fold = fold
         self._printed = KnownKeys() if fold is not None else None
@@ -40,9 +37,8 @@ class Printed:
             self.physical += len(keys)
             self.folded += sum(key != other for key, other in zip(keys, logical, strict=True))
             keys = logical
-        memory = self._printed or self.memory
-        if memory is not None:
-            keys = memory.new_among(keys)
+        if self._printed is not None:
+            keys = self._printed.new_among(keys)
         self._out.write(self._encoder.encode(keys))
         self._out.flush()
         self.printed += len(keys)

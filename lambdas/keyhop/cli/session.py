@@ -35,7 +35,7 @@ from keyhop.storage.store import Memory
 from keyhop.wording import did_you_mean
 
 STOP_SECONDS = 4.5
-"""After so long nothing is waited for any more; the slice under way waits for less (jobs/slice)."""
+"""After so long nothing is waited for any more; the slice under way waits for less (worker.py)."""
 
 TOO_LATE = (
     "keyhop: Interrupted while an answer was awaited: ended as by a crash, which costs what was "

@@ -42,8 +42,6 @@ class Taken:
 
     lost: LostKeys
     partition: str
-    attempt: str = ""
-    memory: Any = None
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         self.lost.take(key[self.partition] for key in keys)

@@ -1,8 +1,17 @@
-"""A job by many workers, ended: the state FinishRun, which may ask for more of PlanRun's map."""
+"""The state FinishRun, which ends a run of many workers or asks for another round of its map.
 
+A worker that was given up may still upload a part after the end of the run. A reader that lists the
+parts by their prefix would count its keys twice. So readers get two lists of the parts that count,
+made from the commits:
+
+parts.json       a JSON array, the items of a distributed map: {"bucket", "key", "keys", "size"}
+links/parts.txt  one s3:// address a line: what Hive's SymlinkTextInputFormat reads (Athena)
+"""
+
+import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,13 +19,16 @@ from keyhop.errors import BrokenPromise, BudgetSpent, Disbelieved
 from keyhop.jobs.finish import conclude
 from keyhop.jobs.layout import shared_again
 from keyhop.jobs.model import RunPlan, Totals
-from keyhop.jobs.part_index import PARTS, write_part_index
 from keyhop.jobs.plan_run import CONNECTIONS, groups_of
 from keyhop.jobs.price import FunctionSize, run_cost
 from keyhop.jobs.runs import Deployment, Execution, Runs
 from keyhop.jobs.scan_segments import working_seconds
 from keyhop.jobs.task import Tasks
+from keyhop.storage.s3 import Bucket
 from keyhop.wording import counted
+
+PARTS = "parts.json"
+LINKS = "links/parts.txt"
 
 
 def finish_run(
@@ -27,12 +39,15 @@ def finish_run(
     worker: FunctionSize,
     remaining_seconds: float = math.inf,
 ) -> dict[str, Any]:
-    """Sum a run up; returns the state for what follows: a check, the end, another round, this
-    function once more, or another plan: of the run that follows, or of the same one anew, if what
-    was read is not to be believed.
+    """Sum up a run, and return the next state; it is safe to call this again.
 
-    May be called again. Raises BrokenPromise if the result is not whole, BudgetSpent if groups are
-    left that nothing may be read for, and NoProgress if the time did not suffice.
+    The next state is a check, the end, another round, this function again, or another plan. That
+    plan is of the run that follows, or of the same run again if what it has read may be stale.
+
+    Raises:
+        BrokenPromise: The result is incomplete.
+        BudgetSpent: Some groups are unfinished, and the remaining units are too few for them.
+        NoProgress: The time did not suffice.
     """
     over_at = time.monotonic() + working_seconds(remaining_seconds)
     runs = deployment.runs
@@ -66,8 +81,10 @@ def finish_run(
 def figures(
     plan: RunPlan, totals: Totals, worker: FunctionSize, execution: Execution
 ) -> dict[str, Any]:
-    """What the summary of a fleet has on top: dollars, and time: of this execution, by the clock,
-    and of all workers of the run.
+    """Return what the summary of a fleet has in addition.
+
+    The seconds are those of this execution, by the clock. The worker seconds and the cost are those
+    of all workers of the run.
     """
     invocations = len(totals.workers)
     wall = datetime.now(UTC) - datetime.fromisoformat(execution.started)
@@ -89,12 +106,31 @@ def figures(
     }
 
 
+def write_part_index(store: Bucket, parts: Iterable[Mapping[str, Any]]) -> None:
+    """Write both lists of a manifest's parts; they are the same whenever they are written again."""
+    ordered = sorted(parts, key=lambda part: part["name"])
+    items = [
+        {
+            "bucket": store.bucket,
+            "key": store.prefix + part["name"],
+            "keys": part["keys"],
+            "size": part["size"],
+        }
+        for part in ordered
+    ]
+    store.replace(PARTS, json.dumps(items).encode())
+    store.replace(LINKS, "".join(f"{store.url(part['name'])}\n" for part in ordered).encode())
+
+
 def output(
     runs: Runs, plan: RunPlan, manifest: Mapping[str, Any], more: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The execution's output: first what a person looks for, then the totals. It holds no keys.
+    """Return the execution's output, without any keys.
 
-    more: what else of the manifest is told, by the names in the output.
+    It begins with what a person looks for; the totals follow.
+
+    Args:
+        more: The names of further entries of the manifest, with their names in the output.
     """
     store = runs.store(plan.id)
     names = ("run", "finished", "table", "index", "method", "format", "keys", "requests")
@@ -106,7 +142,7 @@ def output(
         "parts": store.url(PARTS),
         "manifest": store.url("manifest.json"),
         **{name: manifest[name] for name in (*names, *figures_)},
-        **{shown: manifest[name] for name, shown in more.items() if name in manifest},
+        **{label: manifest[name] for name, label in more.items() if name in manifest},
         "segments": segments,
     }
 
@@ -122,7 +158,7 @@ def _another_round(
             f"please report it."
         )
     spent = plan.spent(totals.usage)
-    shares, least = shared_again(
+    shares, least_share = shared_again(
         limit - spent,
         totals.spent_by_group,
         waiting,
@@ -140,7 +176,7 @@ def _another_round(
         **state,
         "next": "scan",
         "readUnitsBefore": spent,
-        "leastShare": least,
+        "leastShare": least_share,
         "maxConcurrency": min(state["maxConcurrency"], len(shares)),
         **groups_of(runs, plan.id, execution, round_, dict(shares)),
     }

@@ -1,4 +1,4 @@
-"""A run's files in a store: how they are named, made, and read back."""
+"""The files of a run in a store: their names, and how they are written and read."""
 
 import gzip
 import hashlib
@@ -16,7 +16,6 @@ from typing import Any
 
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, RunConflict
-from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.formats import BUCKET, SUFFIX, Encoder
 from keyhop.jobs.model import Block, Commit, Part, RunPlan
 from keyhop.storage.store import CHUNK_BYTES, PartFile, Store
@@ -28,15 +27,18 @@ PROGRESS = "progress.json"
 MOST_WAITING_BYTES = 4 << 20
 WAITING_BYTES_PER_BUCKET = 128 << 10
 MOST_WAITING_FOR_BUCKETS = 128 << 20
-"""So that a bucket's pieces are not too small to be read by themselves: with 1,000 buckets, what a
-worker finds in a slice is written at once."""
+"""The limits of the rows in memory, which are large enough for pieces of a useful size.
+
+Other runs read the pieces of a bucket one by one. With 1,000 buckets, all rows of a slice are
+written at once.
+"""
 COMMIT_NAME = re.compile(r"commits/g(?P<group>\d{5,})-s(?P<slice>\d{6,})\.json")
 PART_NAME = re.compile(r"parts/g\d{5,}-s\d{6,}-[0-9a-f]{12}\.(txt|jsonl|csv)(\.gz)?")
 GZIP = 31
-"""zlib's window for one gzip member."""
+"""The window size for which zlib writes one gzip member."""
 
 READERS = 16
-"""Groups whose commits are read at once, or pieces of parts."""
+"""The number of threads that read commits of groups, or pieces of parts."""
 
 
 class Journal:
@@ -46,11 +48,11 @@ class Journal:
         self.store = store
 
     def within(self, folder: str) -> "Journal":
-        """The files of another run, in a folder of this one's."""
+        """Return the journal of another run, in a folder of this one."""
         return Journal(self.store.within(folder))
 
     def plan(self) -> RunPlan | None:
-        """None if no run was begun in this store."""
+        """Return the plan of the run, or None if no run was begun in this store."""
         state = self.load(PLAN)
         try:
             return RunPlan.from_json(state) if state is not None else None
@@ -58,11 +60,11 @@ class Journal:
             raise RunConflict(f"{PLAN} is there, but is not the plan of a run.") from error
 
     def begin(self, plan: RunPlan) -> bool:
-        """False if another run was begun here first."""
+        """Write the plan; return False if another run was begun here first."""
         return self.keep_first(PLAN, plan.to_json())
 
     def manifest(self) -> dict[str, Any] | None:
-        """The summary of the run in this store; None if the run is not finished."""
+        """Return the manifest of the run, or None if the run is not finished."""
         state = self.load(MANIFEST)
         return dict(state) if state and state["finished"] else None
 
@@ -70,10 +72,10 @@ class Journal:
         return self.manifest() is not None
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """Write a summary, over an earlier one: the manifest, if the run is finished.
+        """Write a summary over the previous one: the manifest if the run is finished.
 
-        That of an unfinished run has a name of its own, so that a writer who is late, and does not
-        know that the run was finished meanwhile, cannot take the manifest back.
+        The summary of an unfinished run has another name. So a late writer that does not know that
+        the run is finished cannot replace the manifest.
         """
         self.keep(MANIFEST if summary["finished"] else PROGRESS, summary)
 
@@ -89,13 +91,13 @@ class Journal:
             number += 1
 
     def commits_of(self, groups: Iterable[int]) -> Iterator[Commit]:
-        """The commits of several groups, which are read at once."""
+        """Yield the commits of several groups, which are read concurrently."""
         with ThreadPoolExecutor(READERS) as pool:
             for commits in pool.map(lambda group: list(self.commits(group)), groups):
                 yield from commits
 
     def commit_of(self, group: int, number: int) -> Commit | None:
-        """The commit of one slice; None if the slice is not committed."""
+        """Return the commit of a slice, or None if the slice is not committed."""
         name = _commit_name(group, number)
         state = self.load(name)
         if state is None:
@@ -109,35 +111,41 @@ class Journal:
         return commit
 
     def commit(self, commit: Commit) -> bool:
-        """Commit a slice; False if another attempt at it was first: then that one counts."""
+        """Commit a slice; return False if another attempt was first, so that its commit counts."""
         name = _commit_name(commit.group, commit.slice)
         if self.keep_first(name, commit.to_json()):
             return True
-        # A store can create it and lose the answer; then it is told, when asked again, that
-        # somebody was first, and that was this very attempt.
+        # A store can create the file and lose the response. Its retry then reports that another
+        # attempt was first, although the file is this attempt's.
         winner = self.commit_of(commit.group, commit.slice)
         return winner is not None and winner.attempt == commit.attempt
 
-    def new_part(self, plan: RunPlan, group: int, number: int) -> "PartSink":
-        """Where the keys of one attempt at a slice go."""
-        attempt = uuid.uuid4().hex[:12]
+    def new_part(self, plan: RunPlan, group: int, number: int, attempt: str = "") -> "PartSink":
+        """Return the receiver of the keys of one attempt at a slice, with a new name by default."""
+        attempt = attempt or new_attempt()
         name = f"parts/g{group:05}-s{number:06}-{attempt}.{SUFFIX[plan.format]}"
         encoder = Encoder(plan.format, plan.space)
         if not plan.gzip:
-            return PartSink(self.store, name, attempt, encoder, buckets=plan.buckets)
-        packed = zlib.compressobj(wbits=GZIP)
-        return PartSink(self.store, f"{name}.gz", attempt, encoder, packed)
+            return PartSink(self.store, name, encoder, buckets=plan.buckets)
+        compressor = zlib.compressobj(wbits=GZIP)
+        return PartSink(self.store, f"{name}.gz", encoder, compressor)
 
     def pieces(self, plan: RunPlan, spans: Iterable[tuple[str, int, int]]) -> Iterator[Key]:
-        """The rows of blocks, in their order; of each its part, where it begins, and its size.
+        """Yield the rows of blocks, in the order of `spans`.
 
-        The parts are not compressed. Raises BrokenPromise if there are no such rows; that they are
-        those that were committed is not checked, as only a whole part can be.
+        Only the checksum of a whole part exists, so this cannot check that the rows are those that
+        were committed.
+
+        Args:
+            spans: The part, the position and the size of each block. Parts are not compressed.
+
+        Raises:
+            BrokenPromise: A block is missing or is not readable.
         """
         encoder = Encoder(plan.format, plan.space)
-        left = iter(spans)
+        remaining = iter(spans)
         with ThreadPoolExecutor(READERS) as pool:
-            while some := list(islice(left, READERS)):
+            while some := list(islice(remaining, READERS)):
                 for (name, _, size), content in zip(some, pool.map(self._span, some), strict=True):
                     if content is None or len(content) != size:
                         raise _broken(name)
@@ -152,9 +160,9 @@ class Journal:
     def keys(
         self, plan: RunPlan, part: Part, segments: Container[int] | None = None
     ) -> Iterator[tuple[int, Key]]:
-        """The keys of a part with their segments; of `segments` only, if given.
+        """Yield the keys of a part with their segments, or only those of `segments`.
 
-        Raises BrokenPromise, at the end at the latest, if the part is not as it was committed.
+        Raises BrokenPromise, at the end or before, if the part differs from what was committed.
         """
         encoder = Encoder(plan.format, plan.space)
         lines = self._lines(plan, part)
@@ -171,7 +179,7 @@ class Journal:
             raise _broken(part.name) from error
 
     def unpacked(self, plan: RunPlan, part: Part) -> Iterator[bytes]:
-        """A part's lines, bit by bit; raises BrokenPromise, as `keys` does."""
+        """Yield the lines of a part in chunks; raise BrokenPromise as `keys` does."""
         lines = self._lines(plan, part)
         try:
             while chunk := lines.read(CHUNK_BYTES):
@@ -184,12 +192,12 @@ class Journal:
         return gzip.GzipFile(fileobj=file) if plan.gzip else file
 
     def commit_files(self) -> Counter[int]:
-        """How many commits each group has, whether or not they follow one another."""
+        """Return the number of commits of each group, even if one is missing between them."""
         names = map(COMMIT_NAME.fullmatch, self.store.sizes("commits"))
         return Counter(int(name["group"]) for name in names if name)
 
     def check_sizes(self, parts: Iterable[Mapping[str, Any]]) -> None:
-        """Raises BrokenPromise unless all `parts` of a manifest are there, in their sizes."""
+        """Raise BrokenPromise unless all `parts` of a manifest exist and have their sizes."""
         sizes: dict[str, dict[str, int]] = {}
         for part in parts:
             folder = part["name"].rpartition("/")[0]
@@ -199,25 +207,25 @@ class Journal:
                 raise _broken(part["name"])
 
     def check_content(self, parts: list[Part]) -> None:
-        """Raises BrokenPromise unless all `parts` hold what was committed; reads them all."""
+        """Read all `parts`; raise BrokenPromise if one differs from the committed part."""
         for part in parts:
             for _ in self.content(part):
                 pass
 
     def sweep(self, parts: Iterable[Part]) -> int:
-        """Delete the parts that are not among `parts`; returns how many there were."""
-        kept = {part.name for part in parts}
+        """Delete all other parts than `parts`, and return how many there were."""
+        names = {part.name for part in parts}
         stray = [
             name
             for name in self.store.sizes("parts")
-            if PART_NAME.fullmatch(name) and name not in kept
+            if PART_NAME.fullmatch(name) and name not in names
         ]
         for name in stray:
             self.store.delete(name)
         return len(stray)
 
     def forget_run(self) -> None:
-        """Delete the run; one that is killed meanwhile is still a run, which had read less."""
+        """Delete the run, in an order that leaves a valid, shorter run if the process is killed."""
         for folder in ("commits", "parts"):
             for name in sorted(self.store.sizes(folder), reverse=True):
                 self.store.delete(name)
@@ -225,7 +233,7 @@ class Journal:
         self.store.delete(PLAN)
 
     def content(self, part: Part) -> Iterator[bytes]:
-        """A part's bytes; raises BrokenPromise at their end if they are not what was committed."""
+        """Yield the bytes of a part; raise BrokenPromise at the end if they differ from it."""
         digest = hashlib.sha256()
         for chunk in self.store.chunks(part.name):
             digest.update(chunk)
@@ -234,15 +242,15 @@ class Journal:
             raise _broken(part.name)
 
     def keep(self, name: str, state: Any) -> None:
-        """Write a JSON file, over an earlier one."""
+        """Write a JSON file over the previous one."""
         self.store.replace(name, _dump(state))
 
     def keep_first(self, name: str, state: Any) -> bool:
-        """Write a JSON file, unless there is one: then False."""
+        """Write a JSON file; return False if there is one already."""
         return self.store.create(name, _dump(state))
 
     def load(self, name: str) -> Any:
-        """A JSON file of the run; None if it is not there. Raises BrokenPromise."""
+        """Return a JSON file of the run, or None if it does not exist; raise BrokenPromise."""
         content = self.store.read(name)
         if content is None:
             return None
@@ -252,33 +260,38 @@ class Journal:
             raise BrokenPromise(f"{name} is damaged: it is not JSON.") from error
 
 
-class PartSink:
-    """Keys of one attempt at a slice, written to one part; no key, no part.
+def new_attempt() -> str:
+    """Return a unique name for an attempt at a slice."""
+    return uuid.uuid4().hex[:12]
 
-    Keys are gathered by segment and written in blocks, so that a segment's keys can be found again.
-    memory: of keys met before, which are left out.
-    Once a write has failed, so does all that follows: what the file holds then is not known.
-    packed: a compressor for the whole file, if it is to be one. buckets: see RunPlan.
+
+class PartSink:
+    """The receiver of the keys of one attempt at a slice, which writes them to one part.
+
+    Without a key, it writes no part. The keys of a segment are written in blocks, so that a reader
+    can find them. After a failed write, all later calls fail too, because the content of the file
+    is unknown then.
+
+    Args:
+        compressor: Compresses the whole file; None for an uncompressed one.
+        buckets: See RunPlan.
     """
 
     def __init__(
         self,
         store: Store,
         name: str,
-        attempt: str,
         encoder: Encoder,
-        packed: Any = None,
+        compressor: Any = None,
         buckets: int = 0,
     ) -> None:
-        self.attempt = attempt
-        self.memory: KnownKeys | None = None
         self._store = store
         self._name = name
         self._encoder = encoder
-        self._packed = packed
+        self._compressor = compressor
         self._buckets = buckets
-        wanted = max(MOST_WAITING_BYTES, buckets * WAITING_BYTES_PER_BUCKET)
-        self._most_waiting = min(wanted, MOST_WAITING_FOR_BUCKETS)
+        waiting = max(MOST_WAITING_BYTES, buckets * WAITING_BYTES_PER_BUCKET)
+        self._most_waiting = min(waiting, MOST_WAITING_FOR_BUCKETS)
         self._file: PartFile | None = None
         self._sha256 = hashlib.sha256()
         self._size = 0
@@ -289,9 +302,7 @@ class PartSink:
         self._failure: BaseException | None = None
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
-        """Take keys in; only those not seen before, if the sink has a memory."""
-        if self.memory is not None:
-            keys = self.memory.new_among(keys)
+        """Take keys of a segment, and return how many there were."""
         if self._buckets:
             for bucket, rows in _by_bucket(keys).items():
                 self._gather(bucket, rows)
@@ -307,13 +318,13 @@ class PartSink:
         self._waiting += len(lines)
 
     def close(self) -> tuple[Part, ...]:
-        """The part, safely written; empty if there was no key."""
+        """Return the part, which is durable now; empty if there was no key."""
         self._flush()
         if self._file is None:
             return ()
         with self._noting_failure():
-            if self._packed is not None:
-                self._put(self._packed.flush())
+            if self._compressor is not None:
+                self._put(self._compressor.flush())
             self._file.close()
         digest = self._sha256.hexdigest()
         return (Part(self._name, self._size, digest, len(self._header), tuple(self._blocks)),)
@@ -342,7 +353,7 @@ class PartSink:
             raise
 
     def _append(self, content: bytes) -> None:
-        self._put(content if self._packed is None else self._packed.compress(content))
+        self._put(content if self._compressor is None else self._compressor.compress(content))
 
     def _put(self, content: bytes) -> None:
         assert self._file is not None
@@ -352,14 +363,14 @@ class PartSink:
 
 
 def _by_bucket(rows: Sequence[Key]) -> dict[int, list[Key]]:
-    found: dict[int, list[Key]] = defaultdict(list)
+    buckets: dict[int, list[Key]] = defaultdict(list)
     for row in rows:
-        found[int(row[BUCKET]["N"])].append(row)
-    return found
+        buckets[int(row[BUCKET]["N"])].append(row)
+    return buckets
 
 
 class _Bytes(io.RawIOBase):
-    """Pieces of any size, as a file."""
+    """A readable file of the bytes of chunks of any size."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -370,9 +381,9 @@ class _Bytes(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         self._waiting = self._waiting or next(self._chunks, b"")
-        taken, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
-        buffer[: len(taken)] = taken
-        return len(taken)
+        piece, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 def _broken(part: str) -> BrokenPromise:

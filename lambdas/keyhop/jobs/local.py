@@ -20,7 +20,6 @@ from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent, RunConflict
-from keyhop.jobs.dedup import KnownKeys
 from keyhop.jobs.estimate import Ahead, ahead, first_look, of_the_rest
 from keyhop.jobs.finish import conclude, recover
 from keyhop.jobs.journal import Journal
@@ -262,15 +261,11 @@ class LocalJob:
         return {"seconds": round(seconds, 3)}
 
 
-@dataclass(slots=True)
 class Dropped:
-    """Keys that nobody takes (worker.Output)."""
-
-    attempt: str = ""
-    memory: KnownKeys | None = None
+    """An output (worker.Output) that counts the keys and drops them."""
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
-        return len(keys if self.memory is None else self.memory.new_among(keys))
+        return len(keys)
 
     def close(self) -> tuple[Part, ...]:
         return ()

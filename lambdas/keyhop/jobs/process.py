@@ -30,7 +30,7 @@ from keyhop.storage.local import Directory
 
 NEWS_SECONDS = 0.2
 LAST_SECONDS = 4.0
-"""After the link was closed: a slice waits for its pages for half of it (jobs/slice.py)."""
+"""After the link was closed: a slice waits for its pages for half of it (jobs/worker.py)."""
 
 Connect = Callable[[Endpoint, int], Connection]
 

@@ -105,7 +105,7 @@ def scan_segments(
         note_examples(journal, task, f"g{number}-{worker}")
     if not done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
         raise NoProgress(_nothing_done(number, max_read_rate, seconds))
-    return {"done": done, "keys": group.found, "commits": group.commits}
+    return {"done": done, "keys": group.new_keys, "commits": group.commits}
 
 
 def _limits(reader: PageReader, max_read_rate: float | None, task: Task) -> Callable[[float], None]:

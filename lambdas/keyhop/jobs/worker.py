@@ -1,44 +1,264 @@
-"""A worker: works one group of a run, slice by slice, from wherever its commits say it stands."""
+"""A worker, which reads one group of a run slice by slice, and continues after its last commit.
 
+In a slice, threads read the segments of the group until the time of the slice is over. The number
+of threads follows what pays (scan/in_flight.py): a thread too many puts its segment back. The
+threads share one source of pages and one output. One step under one lock does all the bookkeeping
+of a page: it hands out the keys and moves the segment forward. So the keys that were handed out and
+the checkpoint agree whenever the threads have ended, whatever made them end.
+"""
+
+import hashlib
+import json
 import math
+import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Event, Lock, Thread, current_thread
+from typing import Any, Protocol
 
+from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.values import Key, to_json
 from keyhop.errors import BrokenPromise, NoProgress
-from keyhop.jobs.dedup import KnownKeys
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan
+from keyhop.jobs.finish import sum_up
+from keyhop.jobs.journal import Journal, new_attempt
+from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan, Totals
 from keyhop.jobs.pages import Pages
-from keyhop.jobs.slice import Sink, Slice
 from keyhop.scan.sampling import Opening
 from keyhop.scan.segments import group_order
+from keyhop.scan.skip_scan import BEGINNING, Position
 
 Slices = tuple[float, float]
-"""Seconds of the first slice and of the longest: then it is committed, so that is what a crash can
-cost. They start short and double: even a run that is killed again and again moves on."""
+"""The seconds of the first slice and of the longest one.
+
+A slice is committed at its end, so its length is what a crash can cost. Slices start short and
+double their length, so even a run that is killed repeatedly makes progress.
+"""
 
 QUICK_SLICES: Slices = (0.25, 10.0)
 CALM_SLICES: Slices = (15.0, 60.0)
-"""Where a slice costs more than its keys: in S3, and with visits. A fleet reports with its commits,
-so every minute."""
+"""The slices where a commit is expensive: in S3, and if the task visits pages.
+
+A fleet reports its progress with its commits, so every minute.
+"""
+
+TICK_SECONDS = 0.05
+"""The interval in which a slice checks the number of its threads."""
+
+LAST_SECONDS = 2.0
+"""The time for which a stopped slice waits for responses; it drops later pages."""
+
+CACHE_KIB = 32 * 1024
+
+
+class Sink(Protocol):
+    """The receiver of the keys of a slice."""
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Take keys of a segment, and return how many were new. Only one thread calls at a time."""
 
 
 class Output(Sink, Protocol):
-    """Where the keys of one attempt at a slice go. memory: of keys met before, if there is one."""
-
-    attempt: str
-    memory: KnownKeys | None
+    """The receiver of the keys of a group, which may write them into parts."""
 
     def close(self) -> tuple[Part, ...]:
-        """The parts that were written, safely; none if the keys went elsewhere."""
+        """Return the parts, which are durable now; empty if the keys went elsewhere."""
+
+
+class KnownKeys:
+    """A set of keys in bounded memory, for indexes whose segments may share keys.
+
+    SQLite keeps digests of the keys in a temporary file; the size of its page cache is the bound. A
+    digest has 128 bits: among ten billion keys, the chance that any two are equal is below 1e-18.
+    Only one thread may use it at a time.
+    """
+
+    def __init__(self) -> None:
+        # An empty name is a private file that the system removes with the connection.
+        self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        self._db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute("PRAGMA synchronous = OFF")
+        self._db.execute("CREATE TABLE known (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+        # One transaction suffices: nobody else sees the file, and nothing is rolled back.
+        self._db.execute("BEGIN")
+
+    def new_among(self, keys: Iterable[Key]) -> list[Key]:
+        """Add `keys`, and return those that were not in the set before."""
+        return [key for key in keys if self._add(key)]
+
+    def _add(self, key: Key) -> bool:
+        text = json.dumps(to_json(key), sort_keys=True)
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        added = self._db.execute("INSERT OR IGNORE INTO known VALUES (?)", (digest,))
+        return added.rowcount == 1
+
+    def close(self) -> None:
+        """Close the file, which removes it."""
+        self._db.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _NewKeys:
+    """A sink that passes only new keys on to the output."""
+
+    memory: KnownKeys
+    output: Output
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        return self.output.write(segment, self.memory.new_among(keys))
+
+
+class Slice:
+    """One slice of a group, which starts at a checkpoint; `work` runs it.
+
+    Other threads may read `keys`, `ended` and `counts` while the slice runs. `error` is None if the
+    slice ended because its time was over, or because all segments are finished.
+
+    Args:
+        order: The segments of the group that have not begun, in the order of the group.
+    """
+
+    def __init__(
+        self,
+        pages: Pages,
+        order: Iterator[int],
+        checkpoint: Checkpoint,
+        sink: Sink,
+        last_seconds: float = LAST_SECONDS,
+    ) -> None:
+        self.keys = 0
+        self.ended = 0
+        self.counts: Counter[str] = Counter()
+        self.error: BaseException | None = None
+        self._pages = pages
+        self._order = order
+        self._sink = sink
+        self._last_seconds = last_seconds
+        self._waiting = list(checkpoint.open.items())
+        self._open: dict[int, Position] = dict(checkpoint.open)
+        self._place = checkpoint.place
+        self._wanted = 1
+        self._lanes: set[Thread] = set()
+        self._is_tail = False
+        self._over = Event()
+        self._ended = Event()
+        self._closed = False
+        self._lock = Lock()
+
+    def work(
+        self, maximum: int, seconds: float, idle: Callable[[], None] = lambda: None
+    ) -> Checkpoint:
+        """Read for about `seconds`, with as many threads as pay, up to `maximum`.
+
+        Args:
+            seconds: The time of the slice, which may be infinite.
+            idle: A function that the calling thread calls a few times a second.
+        """
+        deadline = time.monotonic() + seconds
+        until = math.inf
+        self._wanted = self._pages.in_flight.begin(time.monotonic(), maximum)
+        while self._keep_going() and time.monotonic() < until:
+            self._ended.wait(TICK_SECONDS)
+            idle()
+            if time.monotonic() >= deadline:
+                self._over.set()
+            if math.isinf(until) and self._pages.stop.is_set():
+                until = time.monotonic() + self._last_seconds
+        with self._lock:
+            self._closed = True
+        return Checkpoint(self._place, dict(self._open), self._pages.learnt())
+
+    def _keep_going(self) -> bool:
+        """Start threads if too few run, and return whether any thread is running."""
+        with self._lock:
+            more: list[Thread] = []
+            if not self._is_tail and not self.was_cut_short:
+                missing = self._wanted - len(self._lanes)
+                more = [Thread(target=self._run, daemon=True) for _ in range(missing)]
+                self._lanes.update(more)
+        for lane in more:
+            lane.start()
+        return not self._ended.is_set()
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Return whether the slice was asked to end early."""
+        return self._over.is_set() or self._pages.stop.is_set()
+
+    def _run(self) -> None:
+        try:
+            while (task := self._take()) is not None:
+                self._walk(*task)
+        except Stopped:
+            self._over.set()
+        except BaseException as error:  # The calling thread raises it, whatever it is.
+            with self._lock:
+                self.error = self.error or error
+            self._over.set()
+        finally:
+            with self._lock:
+                self._leave()
+
+    def _look(self, began: float, ended: float) -> None:
+        """Adjust the number of threads after a page, if more would pay or fewer are enough."""
+        self._pages.in_flight.page(began, ended)
+        if len(self._lanes) == self._wanted and not self._is_tail:
+            self._wanted = self._pages.in_flight.look(ended)
+
+    def _leave(self) -> None:
+        """Remove the calling thread from the running ones."""
+        self._lanes.discard(current_thread())
+        if not self._lanes:
+            self._ended.set()
+
+    def _take(self) -> tuple[int, Position] | None:
+        with self._lock:
+            if self.was_cut_short or current_thread() not in self._lanes:
+                return None
+            if self._waiting:
+                return self._waiting.pop()
+            segment = next(self._order, None)
+            if segment is None:
+                self._is_tail = True
+                return None
+            self._place += 1
+            self._open[segment] = BEGINNING
+            return segment, BEGINNING
+
+    def _walk(self, segment: int, position: Position) -> None:
+        """Read a segment until it ends, the slice is over, or there is a thread too many.
+
+        The last thread is never too many, so a segment that is put back is always taken again.
+        """
+        following: Position | None = position
+        while following is not None and not self._over.is_set():
+            began = time.monotonic()
+            step = self._pages.step(segment, following, self._over)
+            following = step.position
+            with self._lock:
+                if self._closed:
+                    return
+                if step.keys:
+                    self.keys += self._sink.write(segment, step.keys)
+                if step.counts:
+                    self.counts.update(step.counts)
+                if following is None:
+                    del self._open[segment]
+                    self.ended += 1
+                else:
+                    self._open[segment] = following
+                self._look(began, time.monotonic())
+                if following is not None and len(self._lanes) > self._wanted:
+                    self._waiting.append((segment, following))
+                    self._leave()
+                    return
 
 
 def too_slow(keys: int) -> str:
-    """What to tell a person if an index has so many keys that there is no time to read on."""
+    """Return the message for an index whose many keys leave no time to read more."""
     return (
         f"There was no time left after {keys:,} keys of earlier slices were remembered, to tell "
         f"which keys of the index are new: read it with more time (workerTimeoutSeconds), or with "
@@ -48,14 +268,18 @@ def too_slow(keys: int) -> str:
 
 @dataclass(slots=True)
 class GroupWorker:
-    """Works one group.
+    """The worker of one group.
 
-    idle: called a few times a second.
-    output: where keys go, if not into parts of the journal's store.
-    spent: is told the units (RunPlan.spent) that count for the group, of earlier starts too.
-    committed: is told each commit of this process.
-    worker: names this process in its commits. found, commits: of this process. has_moved: whether
-    the group stands elsewhere than at the start, by this process or by a twin.
+    Attributes:
+        idle: A function that is called a few times a second.
+        output: The receiver of the keys; None for parts in the journal's store.
+        spent: A function that gets the units (RunPlan.spent) that count for the group, including
+            those of earlier starts.
+        committed: A function that gets each commit of this process.
+        worker: The name of this process in its commits.
+        new_keys: The number of keys that this process has committed.
+        commits: The number of commits of this process.
+        has_moved: Whether this process, or a twin of it, has moved the group forward.
     """
 
     journal: Journal
@@ -70,48 +294,55 @@ class GroupWorker:
     committed: Callable[[Commit], None] = lambda commit: None
     too_slow: Callable[[int], str] = too_slow
     worker: str = ""
-    found: int = 0
+    new_keys: int = 0
     commits: int = 0
     has_moved: bool = False
     _keys: int = 0
     _ended: int = 0
     _slice: Slice | None = None
     _memory: KnownKeys | None = None
+    _attempt: str = ""
     _booked: Usage = field(default_factory=Usage)
     _booked_at: float = 0.0
 
     @property
     def threads(self) -> int:
-        """As many as have been found to pay."""
+        """Return the number of threads that pays, by the measurements so far."""
         return min(self.most_threads, self._segments, self.pages.in_flight.wanted)
 
     @property
     def keys(self) -> int:
-        """Distinct keys of the group so far; another thread may look at any time, as at `ended`."""
+        """Return the distinct keys of the group so far. Any thread may call it, as `ended`."""
         return self._keys + (self._slice.keys if self._slice else 0)
 
     @property
     def ended(self) -> int:
-        """Segments of the group that are finished."""
+        """Return the number of finished segments of the group."""
         return self._ended + (self._slice.ended if self._slice else 0)
 
     def run(self, opening: Opening | None = None, over_at: float = math.inf) -> bool:
-        """Go on until the group is finished, the source is told to stop, or `over_at`.
+        """Read until the group is finished, the source is asked to stop, or `over_at`.
 
-        Returns whether the group is finished. Raises what ended a slice, after committing what the
-        slice had done. opening: what a first look has found of segment 0 of a new run.
+        Args:
+            opening: The keys that the first look of a new run has read of segment 0.
+
+        Returns:
+            Whether the group is finished.
+
+        Raises:
+            Exception: The error that ended a slice, after a commit of what the slice had read.
         """
         self._book()
         try:
             checkpoint, number = self._replay(over_at)
             if number == 0 and opening is not None:
-                checkpoint, number = self._keep(opening)
+                checkpoint, number = self._commit_opening(opening)
             slice_seconds, longest = self.slices
             while not checkpoint.is_end(self._segments) and not self.pages.stop.is_set():
-                left = over_at - time.monotonic()
-                if left <= 0:
+                remaining = over_at - time.monotonic()
+                if remaining <= 0:
                     break
-                checkpoint, number = self._work(checkpoint, number, min(slice_seconds, left))
+                checkpoint, number = self._work(checkpoint, number, min(slice_seconds, remaining))
                 slice_seconds = min(longest, 2 * slice_seconds)
             return checkpoint.is_end(self._segments)
         finally:
@@ -123,7 +354,10 @@ class GroupWorker:
         return self.plan.group_size(self.group)
 
     def _replay(self, over_at: float = math.inf) -> tuple[Checkpoint, int]:
-        """Where the commits leave off, and how many there are; raises NoProgress at `over_at`."""
+        """Return the checkpoint and the number of the next slice, according to the commits.
+
+        Raises NoProgress if it takes longer than until `over_at` to remember the committed keys.
+        """
         checkpoint = Checkpoint()
         number = keys = ended = 0
         spent = 0.0
@@ -146,10 +380,10 @@ class GroupWorker:
         self.pages.go_on(checkpoint.ledger)
         return checkpoint, number
 
-    def _keep(self, opening: Opening) -> tuple[Checkpoint, int]:
-        """Commit what was found before; what that has cost is the plan's."""
-        output = self._output(0)
-        keys = output.write(0, opening.keys) if opening.keys else 0
+    def _commit_opening(self, opening: Opening) -> tuple[Checkpoint, int]:
+        """Commit the keys of the first look; the plan contains its usage."""
+        output = self._new_output(0)
+        keys = self._sink(output).write(0, opening.keys) if opening.keys else 0
         open_ = {0: opening.position} if opening.position else {}
         checkpoint = Checkpoint(1, open_, self.pages.learnt())
         used = Usage()
@@ -159,40 +393,45 @@ class GroupWorker:
 
     def _work(self, checkpoint: Checkpoint, number: int, seconds: float) -> tuple[Checkpoint, int]:
         order = group_order(self.group, self.plan.groups, self.plan.segments, checkpoint.place)
-        output = self._output(number)
-        self._slice = slice_ = Slice(self.pages, order, checkpoint, output)
-        left = self._segments - checkpoint.place + len(checkpoint.open)
-        stands = slice_.work(min(self.most_threads, left), seconds, self.idle)
+        output = self._new_output(number)
+        self._slice = slice_ = Slice(self.pages, order, checkpoint, self._sink(output))
+        remaining = self._segments - checkpoint.place + len(checkpoint.open)
+        reached = slice_.work(min(self.most_threads, remaining), seconds, self.idle)
         used = self.pages.usage - self._booked
         position = checkpoint, number
-        # A slice of nothing but failures is not worth a commit; they are booked with a later one.
-        failed_for_good = slice_.error is not None and used != Usage()
-        if used.requests or used.items or slice_.ended or failed_for_good:
-            took = time.monotonic() - self._booked_at
+        # A slice of failures alone is not worth a commit; a later commit contains its usage.
+        has_failed = slice_.error is not None and used != Usage()
+        if used.requests or used.items or slice_.ended or has_failed:
+            duration = time.monotonic() - self._booked_at
             position = self._commit(
-                number, output, stands, slice_.keys, slice_.ended, used, took, slice_.counts
+                number, output, reached, slice_.keys, slice_.ended, used, duration, slice_.counts
             )
         if slice_.error is not None:
             raise slice_.error
-        if not slice_.was_cut_short and not stands.is_end(self._segments):
+        if not slice_.was_cut_short and not reached.is_end(self._segments):
             raise BrokenPromise("A slice ended with work left to do: please report it.")
         return position
 
     def _settle(self, keys: int, ended: int) -> None:
-        """Between slices: what counts so far."""
+        """Set the keys and the finished segments of the group between two slices."""
         self._slice = None
         self._keys = keys
         self._ended = ended
 
     def _book(self) -> None:
-        """What was read until now is in the run's files, or was not read for this group."""
+        """Record that all usage so far is in the run's files, or does not concern this group."""
         self._booked = self.pages.usage.copy()
         self._booked_at = time.monotonic()
 
-    def _output(self, number: int) -> Output:
-        output = self.output or self.journal.new_part(self.plan, self.group, number)
-        output.memory = self._memory
-        return output
+    def _new_output(self, number: int) -> Output:
+        """Begin an attempt at a slice, and return the receiver of its keys."""
+        self._attempt = new_attempt()
+        if self.output is not None:
+            return self.output
+        return self.journal.new_part(self.plan, self.group, number, self._attempt)
+
+    def _sink(self, output: Output) -> Sink:
+        return output if self._memory is None else _NewKeys(self._memory, output)
 
     def _commit(
         self,
@@ -205,14 +444,14 @@ class GroupWorker:
         seconds: float,
         counts: Mapping[str, int] = {},
     ) -> tuple[Checkpoint, int]:
-        """Commit a slice, or adopt what another attempt at it committed.
+        """Commit a slice, or adopt the commit of another attempt at it.
 
-        Returns where the group stands, and the number of the next slice.
+        Returns the checkpoint of the group and the number of the next slice.
         """
         commit = Commit(
             group=self.group,
             slice=number,
-            attempt=output.attempt,
+            attempt=self._attempt,
             parts=output.close(),
             ended=ended,
             usage=used,
@@ -224,11 +463,68 @@ class GroupWorker:
         )
         self.has_moved = True
         if not self.journal.commit(commit):
-            # What was read stays unbooked: the next commit of this process names it.
+            # The usage of the lost slice is part of this process's next commit.
             return self._replay()
         self._book()
-        self.found += commit.keys
+        self.new_keys += commit.keys
         self.commits += 1
         self._settle(self._keys + keys, self._ended + ended)
         self.committed(commit)
         return checkpoint, number + 1
+
+
+def begun_within(journal: Journal, plan: RunPlan, **own: Any) -> RunPlan:
+    """Return the plan of a run within the files of the run of `plan`; write it if there is none.
+
+    Such a run has one group, and the process that finishes or checks the outer run reads it. Its
+    commits make it as safe as any run: it may be killed, run twice at once, and take several calls.
+
+    Args:
+        own: The fields that differ: its task, method, reason, segments and options.
+    """
+    journal.begin(
+        replace(
+            plan,
+            groups=1,
+            at_once=1,
+            planning=Usage(),
+            planning_seconds=0.0,
+            ledger=None,
+            buckets=0,
+            **own,
+        )
+    )
+    stored = journal.plan()
+    assert stored is not None
+    return stored
+
+
+def work_within(
+    journal: Journal,
+    plan: RunPlan,
+    pages_of: Callable[[], Pages],
+    threads: int,
+    over_at: float = math.inf,
+    too_slow: Callable[[int], str] = too_slow,
+) -> tuple[Totals, bool]:
+    """Continue a run within another one (begun_within).
+
+    Args:
+        pages_of: A function that is called if the run is not finished.
+        too_slow: See GroupWorker.
+
+    Returns:
+        The totals of the run, and whether this call has moved it forward.
+
+    Raises:
+        BrokenPromise: A file of the run is damaged.
+        Exception: The error that ended a slice.
+    """
+    totals, _ = sum_up(journal, plan)
+    if totals.finished:
+        return totals, False
+    group = GroupWorker(
+        journal, plan, 0, pages_of(), threads, slices=CALM_SLICES, too_slow=too_slow
+    )
+    group.run(over_at=over_at)
+    return sum_up(journal, plan)[0], group.has_moved

@@ -3,8 +3,8 @@
 Several physical keys may stand for one listed key (`/f.txt_1`, `/f.txt_2`: `/f.txt`), and they lie
 in any segments, slices and groups. So such a run reads and commits physical keys, as any other.
 When all its groups are finished, its parts are read once more, by one process that remembers all
-keys (dedup.py): that is a run within the run, in the folder `logical`. Which keys are folded is for
-others to say: they hand in a function.
+keys (jobs/worker.py): that is a run within the run, in the folder `logical`. Which keys are folded
+is for others to say: they hand in a function.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +15,9 @@ from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, NoProgress
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan
-from keyhop.jobs.nested import begun_within, work_within
 from keyhop.jobs.pages import KEYS_AT_ONCE, PartPages
 from keyhop.jobs.task import Ended, Options, Summary
+from keyhop.jobs.worker import begun_within, work_within
 
 FOLDER = "logical"
 

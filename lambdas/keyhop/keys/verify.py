@@ -26,8 +26,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import Part, Record, RunPlan, Totals
-from keyhop.jobs.nested import begun_within, work_within
 from keyhop.jobs.pages import Pages, TablePages
+from keyhop.jobs.worker import begun_within, work_within
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import group_of
 from keyhop.scan.skip_scan import BEGINNING, Position, Step

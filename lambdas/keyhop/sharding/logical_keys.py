@@ -74,7 +74,7 @@ def check_is_metadata(connection: Connection, table: str, space: KeySpace) -> No
 
 
 class KnownShards:
-    """How many shards logical keys have had, at most, in bounded memory (as in jobs/dedup.py)."""
+    """How many shards logical keys have had, at most, in bounded memory (as in jobs/worker.py)."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)

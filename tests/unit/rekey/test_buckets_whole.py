@@ -106,7 +106,7 @@ class Digests:
         self.rows += sink.write(group, rows)
         stands = Checkpoint(1, {} if is_end else {group: BEGINNING})
         assert self.journal.commit(
-            Commit(group, number, sink.attempt, sink.close(), is_end, Usage(), 0.0, stands, is_end)
+            Commit(group, number, "an attempt", sink.close(), is_end, Usage(), 0.0, stands, is_end)
         )
 
     def pages(self, kind: type[BucketPages] = BucketPages) -> BucketPages:
