@@ -14,8 +14,8 @@ from threading import Event
 import pytest
 from keyhop.dynamodb.client import Endpoint, connect
 from keyhop.dynamodb.tables import look_up
-from keyhop.jobs.finish import sum_up
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.pages import TablePages
 from keyhop.jobs.worker import GroupWorker
 from keyhop.scan.rate_limit import Budget

@@ -24,8 +24,8 @@ from keyhop.dynamodb.prices import VARIABLE
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import TableNotFound
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import Place
 from keyhop.jobs.local import LocalJob, Several, opened
-from keyhop.jobs.plan import Place
 from keyhop.jobs.request import Request
 from keyhop.jobs.spawn import starting
 from keyhop.jobs.task import Tasks

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhop.errors import KeyhopError
-from keyhop.jobs.finish import sum_up
 from keyhop.jobs.finish_run import figures
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.price import FunctionSize
 from keyhop.jobs.runs import Execution, Runs
 from keyhop.storage.s3 import Bucket

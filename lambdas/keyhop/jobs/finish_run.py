@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.errors import BrokenPromise, BudgetSpent, Disbelieved
-from keyhop.jobs.finish import conclude
 from keyhop.jobs.layout import shared_again
+from keyhop.jobs.lifecycle import conclude
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.plan_run import CONNECTIONS, groups_of
 from keyhop.jobs.price import FunctionSize, run_cost

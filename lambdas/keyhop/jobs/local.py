@@ -21,11 +21,10 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent, RunConflict
 from keyhop.jobs.estimate import Ahead, ahead, first_look, of_the_rest
-from keyhop.jobs.finish import conclude, recover
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
+from keyhop.jobs.lifecycle import Place, begin, conclude, recover, resumed
 from keyhop.jobs.model import Commit, Part, RunPlan, Totals, needs_memory
-from keyhop.jobs.plan import Place, begin, resumed
 from keyhop.jobs.request import Request
 from keyhop.jobs.spawn import StartProcess, cores
 from keyhop.jobs.task import Summary, Task, TaskPlan, Tasks, note_examples

@@ -20,7 +20,6 @@ from keyhop.jobs.estimate import (
     first_look,
     of_the_rest,
 )
-from keyhop.jobs.finish import sum_up
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import (
     LEAST_BLIND_SHARE,
@@ -31,8 +30,8 @@ from keyhop.jobs.layout import (
     learnt_for_each,
     workers_at_once,
 )
+from keyhop.jobs.lifecycle import Place, begin, resumed, sum_up
 from keyhop.jobs.model import Commit, RunPlan, needs_memory
-from keyhop.jobs.plan import Place, begin, resumed
 from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
 from keyhop.jobs.runs import Deployment, Execution, Runs

@@ -20,8 +20,8 @@ from keyhop.dynamodb.client import Connection, Endpoint
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeyhopError
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import usage_json
-from keyhop.jobs.plan import begun_task
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import GroupWorker
 from keyhop.scan.rate_limit import Budget

@@ -7,8 +7,8 @@ from typing import Any
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, NoProgress
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
+from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import Commit, RunPlan
-from keyhop.jobs.plan import begun_task
 from keyhop.jobs.runs import Deployment
 from keyhop.jobs.task import Task, Tasks, note_examples
 from keyhop.jobs.worker import CALM_SLICES, GroupWorker

@@ -8,8 +8,8 @@ from typing import Any
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeysMissing, SegmentsTooLarge
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import Record, RunPlan
-from keyhop.jobs.plan import begun_task
 from keyhop.jobs.price import FunctionSize, check_cost, with_check
 from keyhop.jobs.runs import Deployment
 from keyhop.jobs.scan_segments import patience_within, working_seconds

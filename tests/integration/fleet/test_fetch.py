@@ -16,8 +16,8 @@ from keyhop.cli.options import Options
 from keyhop.cli.stack import Stack
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import BrokenPromise, CannotStart, KeyhopError, RunConflict
-from keyhop.jobs.finish import sum_up
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import sum_up
 from keyhop.keys.logical import listed
 from keyhop.storage.local import Directory
 

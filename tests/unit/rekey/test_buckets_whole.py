@@ -13,8 +13,8 @@ from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.finish import sum_up
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.model import Checkpoint, Commit, RunPlan, Totals
 from keyhop.jobs.worker import GroupWorker
 from keyhop.rekey.compare.buckets import AT_ONCE, Blocks, BucketPages

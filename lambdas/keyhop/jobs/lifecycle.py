@@ -1,0 +1,227 @@
+"""The life cycle of a run: begin it, resume it, sum it up, and write its manifest."""
+
+import math
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from keyhop.checks import InvalidInput
+from keyhop.clock import now
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.errors import BrokenPromise, RunConflict
+from keyhop.jobs.estimate import Start
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import EndedSegments, RunPlan, Totals, manifest
+from keyhop.jobs.request import Request
+from keyhop.jobs.task import Ended, Summary, Task, TaskPlan, Tasks
+from keyhop.scan.reader import PageReader
+
+
+def begin(
+    journal: Journal,
+    request: Request,
+    reader: PageReader,
+    plan: TaskPlan,
+    start: Start,
+    **spread: Any,
+) -> RunPlan:
+    """Write the plan of a run, and return it.
+
+    Args:
+        spread: The groups and the format of the run, and the fields that differ from their default.
+
+    Raises:
+        RunConflict: Another run was begun in the same place in the meantime.
+    """
+    source = reader.source
+    is_as_planned = source.ignores == plan.source.ignores
+    run_plan = RunPlan(
+        table=source.name,
+        index=source.index,
+        identity=source.identity,
+        space=source.space,
+        method=plan.method,
+        reason=plan.reason,
+        segments=start.layout.segments,
+        buckets=start.layout.buckets,
+        started=now(),
+        planning_seconds=start.seconds,
+        task=request.task,
+        prices=reader.connection.prices,
+        options=plan.options if is_as_planned else plan.if_seen or plan.options,
+        **{"id": uuid.uuid4().hex, "planning": reader.usage.copy(), **spread},
+    )
+    if not journal.begin(run_plan):
+        raise RunConflict("Another run was begun in the same place at the same moment.")
+    journal.write_summary(manifest(run_plan, Totals.of(run_plan, ()), False, now()))
+    return run_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The words of messages about a run to resume; `prefix` precedes the names of settings."""
+
+    where: str
+    run: str
+    prefix: str = ""
+
+
+def resumed(
+    journal: Journal,
+    plan: RunPlan,
+    request: Request,
+    tasks: Tasks,
+    table: Table,
+    connection: Connection,
+    place: Place,
+    may_be_finished: bool = False,
+) -> tuple[Task, Source]:
+    """Return the task of a run to resume, and its source; the request need not name the index.
+
+    Raises:
+        RunConflict: The run is finished, reads another table, does another task, or was begun with
+            other settings than those of the request.
+    """
+    if plan.task not in tasks or plan.task not in ("", request.task):
+        raise RunConflict(f"{place.where} holds a job of another kind: {plan.task or 'keys'}.")
+    if request.index not in (None, plan.index):
+        what = f"index {plan.index}" if plan.index else "the table itself"
+        raise RunConflict(
+            f"{place.run} lists the keys of {what}, not of index {request.index}: leave "
+            f"{place.prefix}index out."
+        )
+    if plan.index is not None and request.verify_share is not None:
+        raise InvalidInput(
+            "verifyShare does not work for an index: that is read through by plain Scans anyway."
+        )
+    task = tasks[plan.task](connection, plan.options)
+    source = task.view(task.reads(table).source(plan.index))
+    if journal.is_finished() and not may_be_finished:
+        raise RunConflict(
+            f"{place.where} holds a finished run of {plan.title}: use its keys, or begin another "
+            f"run."
+        )
+    if (plan.identity, plan.space) != (source.identity, source.space):
+        raise RunConflict(
+            f"{place.where} holds a run of another table: {plan.title}, {plan.identity}; begin "
+            f"another run for {source.title}, {source.identity}."
+        )
+    _check_same_settings(request, plan, task.settings(), place)
+    return task, source
+
+
+def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Task, Source]:
+    """Return the task of a run and its source; raise BrokenPromise if the table was replaced."""
+    task = tasks[plan.task](connection, plan.options)
+    source = task.view(look_up(connection, plan.table).source(plan.index))
+    if (plan.identity, plan.space) != (source.identity, source.space):
+        raise BrokenPromise(
+            f"{plan.title} is not the table that the run was begun with, {plan.identity}, but "
+            f"{source.identity}: start a new run."
+        )
+    return task, source
+
+
+def _check_same_settings(
+    request: Request, plan: RunPlan, settings: Mapping[str, Any], place: Place
+) -> None:
+    """Raise RunConflict if the request names a setting with which the run was not begun.
+
+    Args:
+        settings: The settings of the run's task, with the names of `Request.wanted`.
+    """
+    of_run: dict[str, Any] = {
+        "method": plan.method,
+        "segments": plan.segments,
+        "format": plan.format,
+        **settings,
+    }
+    of_request = {
+        "method": None if request.method == "auto" else request.method,
+        "segments": request.segments,
+        "format": request.format,
+        **request.wanted,
+    }
+    for name, value in of_request.items():
+        if value is not None and value != of_run[name]:
+            setting = f"{place.prefix}{name}"
+            how = f"without {setting}"
+            if of_run[name]:
+                how = f"with {setting} {of_run[name]}, not {value}"
+            raise RunConflict(f"{place.run} was begun {how}: leave it out.")
+
+
+def sum_up(journal: Journal, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
+    """Return the totals and the manifest of a run.
+
+    Raises BrokenPromise if its files are damaged, or if the run claims to be finished and is
+    incomplete.
+    """
+    files = journal.commit_files()  # List them before the reads: a twin may add commits.
+    segments = EndedSegments(plan)
+    totals = Totals.of(plan, segments.watch(journal.commits_of(sorted(files))))
+    if files.total() > totals.commits:
+        raise BrokenPromise(
+            f"Only {totals.commits} of {files.total()} commits follow one another, so keys are "
+            f"lost: run again into another place."
+        )
+    journal.check_sizes(part.summary() for part in totals.parts)
+    finished = len(totals.finished) == plan.groups
+    if finished:
+        segments.check_complete()
+    return totals, manifest(plan, totals, finished, now())
+
+
+def recover(journal: Journal, plan: RunPlan) -> Totals:
+    """Check the commits of an unfinished run before it continues, and delete other parts.
+
+    Raises BrokenPromise if a commit or a part is damaged; then nothing is deleted.
+    """
+    totals = sum_up(journal, plan)[0]
+    journal.check_content(totals.parts)
+    journal.sweep(totals.parts)
+    return totals
+
+
+def conclude(
+    journal: Journal,
+    plan: RunPlan,
+    task: Task,
+    over_at: float = math.inf,
+    stop: Event | None = None,
+    figures: Callable[[Totals], Mapping[str, Any]] = lambda totals: {},
+    index_parts: Callable[[Sequence[Summary]], None] = lambda parts: None,
+) -> tuple[Totals, Summary | None]:
+    """Write the manifest, or the progress of an unfinished run; it is safe to call this again.
+
+    The first manifest stays.
+
+    Args:
+        figures: Returns what the summary contains in addition.
+        index_parts: A function that gets the parts that count, before the manifest is written.
+
+    Returns:
+        The totals of reading, and the summary. The summary is None if the task needs another call
+        to finish, although everything is read (see `Ended`).
+    """
+    totals, summary = sum_up(journal, plan)
+    if not summary["finished"]:
+        summary |= figures(totals)
+        journal.write_summary(summary)
+        return totals, summary
+    # No further slice can be committed, so no commit will ever name the other parts.
+    journal.sweep(totals.parts)
+    stored: Summary | None = journal.manifest()
+    if stored is None:
+        result = task.finish(Ended(journal, plan, totals, summary, over_at, stop or Event()))
+        if result is None:
+            return totals, None
+        index_parts(result["parts"])
+        stored = {**result, **figures(totals)}
+        journal.write_summary(stored)
+    journal.check_sizes(stored["parts"])
+    journal.forget_progress()
+    return totals, stored
