@@ -291,9 +291,10 @@ def test_accepted_stragglers_are_settled_by_batches_before_a_rollback_begins() -
     change.accept = True
     rehearse = change.drain.prepare
 
-    def settle(one: Straggler, serving: str) -> None:
+    def settle(one: Straggler, control: Control) -> bool:
         world.side.bypassed.remove(one)
         world.side.claimed += [Claim("reverse", one.key, one.places[0], 0.0, "token")] * 3
+        return True
 
     def prepare() -> Rehearsal:
         assert {one.stage for one in world.side.history} <= {"open"}, "it has not begun"

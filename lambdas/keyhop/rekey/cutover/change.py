@@ -81,8 +81,11 @@ class Beside(Protocol):
     def unsettled(self, most: int | None = None) -> Sequence[Straggler]:
         """Return the stragglers that remain, or the first `most` of them."""
 
-    def settle(self, straggler: Straggler, serving: Side) -> None:
-        """Have the workers overwrite a straggler with what the serving table says."""
+    def settle(self, straggler: Straggler, control: Control) -> bool:
+        """Have the workers overwrite a straggler with what the serving table says.
+
+        Returns False if the control item is no longer `control`.
+        """
 
 
 class Drain(Protocol):
@@ -250,9 +253,8 @@ class Change:
         """Have the workers settle all stragglers, if that is accepted; return how many."""
         stragglers = [one for one in self.side.unsettled() if one.has_form] if self.accept else []
         for straggler in stragglers:
-            if self.side.control() != control:  # perhaps the other table serves, and is right
-                raise _Overtaken
-            self.side.settle(straggler, control.serving)
+            if not self.side.settle(straggler, control):
+                raise _Overtaken  # perhaps the other table serves, and is right
         if stragglers:
             seconds = settling_seconds(len(stragglers))
             self.told(f"settling {len(stragglers):,} stragglers: about {seconds:.0f} seconds")
