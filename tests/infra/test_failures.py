@@ -31,6 +31,7 @@ UNKNOWN = (
     'payload: {"errorMessage": "RequestId: r Process exited before completing request"}'
 )
 REFUSED = "Rate exceeded (Service: Lambda, Status Code: 429, Request ID: r)"
+BROKEN_OFF = STATES["job"]["BrokenOff"]["Cause"]
 RUN = "arn:aws:states:eu-west-1:123456789012:execution:Keyhop-WalkKeyIndexes:w"
 
 
@@ -133,6 +134,25 @@ def test_a_run_that_failed_raises_the_alarm_before_it_is_summed_up(name: str):
     rule, *others = states[states["RaiseAlarm"]["Next"]]["Choices"]
     assert not others
     assert (rule["Variable"], rule["Next"]) == (states["CountRedrives"]["ResultPath"], "CleanUp")
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        ({"Error": "GaveUp", "Cause": EXCEPTION}, ("GaveUp", SENTENCE)),
+        ({"Error": "States.Runtime", "Cause": REFUSED}, ("States.Runtime", REFUSED)),
+        ({"Error": "States.Timeout"}, ("States.Timeout", BROKEN_OFF)),
+    ],
+)
+def test_a_clean_up_that_cannot_run_does_not_hide_the_runs_own_error(
+    failure: dict[str, str], told: tuple[str, str]
+):
+    """After weeks without a failure, CleanUp is the function that is most likely to be idle."""
+    (catch,) = STATES["job"]["CleanUp"]["Catch"]
+    assert "Lambda.CodeArtifactUserPendingException" in catch["ErrorEquals"]
+    assert catch["ResultPath"] is None
+    ended = end_of(STATES["job"], catch["Next"], {"run": "r", "failure": failure}, CONTEXT)
+    assert (ended.error, ended.cause, ended.alarms) == (*told, 0)
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -433,6 +433,27 @@ def test_an_execution_is_started_once_for_a_batch_however_often_it_is_sent(ended
     assert sorted(sent) == sorted(KEYS)
 
 
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("CodeArtifactUserPendingException", 409),
+        ("ResourceNotReadyException", 502),
+        ("ResourceConflictException", 409),
+    ],
+)
+def test_a_function_that_was_idle_for_weeks_is_waited_for(code: str, status: int) -> None:
+    """It gets each batch once: Lambda has not begun with what it refuses."""
+    refusals = itertools.count()
+
+    def wake(payload: dict[str, Any]) -> None:
+        if next(refusals) < 4:
+            raise refused(code, status, "It will be ready to invoke shortly.")
+
+    effect, function = invoke(wake)
+    assert outcomes(effect.apply(page(["a", "b"]))) == {"a": "sent", "b": "sent"}
+    assert len(function.payloads) == 5
+
+
 def test_an_execution_is_given_no_more_than_it_takes() -> None:
     machines = StepFunctions()
     keys = [f"{number:04d}" + "x" * 2000 for number in range(400)]

@@ -293,9 +293,25 @@ def _session_in_role(endpoint: Endpoint, role: str) -> Session:
     return session
 
 
+FUNCTION_NOT_READY = frozenset(
+    {
+        "CodeArtifactUserPendingException",
+        "ResourceNotReadyException",
+        "ResourceConflictException",
+    }
+)
+"""What Lambda's Invoke answers with 409 or 502 while it prepares a function: one that was idle for
+weeks, is in a VPC and gets its network interfaces, or is being updated (Lambda API reference)."""
+
+
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed later: throttling, 5xx, a broken connection."""
+    """Return whether the same request may succeed later.
+
+    That is so after throttling, 5xx, a broken connection, and while Lambda prepares a function.
+    """
     if isinstance(error, ClientError):
+        if error.response.get("Error", {}).get("Code") in FUNCTION_NOT_READY:
+            return True
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= 500 or status in (408, 429) or is_throttling(error.response)
     return isinstance(error, NO_ANSWER) and not isinstance(error, boto.SSLError)
