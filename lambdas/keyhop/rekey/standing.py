@@ -177,7 +177,8 @@ class Standing:
                 "collide, or are settled within a minute"
             )
         if self.lag is not None and self.lag > LAG_SECONDS:
-            found.append(f"the other table is {duration(self.lag)} behind: slow the copy down")
+            behind = f"the other table is {duration(self.lag)} behind"
+            found.append(f"{behind}: {catch_up(self.figures.get(BACKFILL))}")
         if self.unsettled:
             found.append(
                 f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
@@ -220,6 +221,17 @@ class Standing:
         if self.phase in ("verified", "shadowing") and self.troubles:
             return "see to what is named above; then keyhop rekey cutover --dry-run"
         return act
+
+
+def catch_up(backfill: Mapping[str, Any] | None) -> str:
+    """Return what to do about a table that is behind.
+
+    Args:
+        backfill: The figure of the copy; None if there was none.
+    """
+    if backfill and backfill.get("ended") is None:
+        return "slow the copy down (keyhop rekey throttle), or wait"
+    return "wait; if it stays behind, look at the throttles and the capacity of that table"
 
 
 def why_not_verified(

@@ -352,6 +352,27 @@ def test_a_drain_that_was_too_slow_in_the_rehearsal_is_refused() -> None:
     assert world.side.item.stage == "open"
 
 
+def test_a_freeze_limit_is_kept_for_the_way_back_until_another_one_is_given() -> None:
+    world = World()
+    limits: list[float] = []
+
+    def change(to: Any, limit: float | None) -> None:
+        made = world.change(to)
+        made.freeze_limit = limit
+        assert made.run().action == "done"
+        limits.append(world.side.item.freeze_limit)
+
+    def act() -> None:
+        change("destination", 18.0)
+        change("source", None)
+        change("destination", None)
+        change("source", 12.0)
+
+    world.run(after(world, 1, act))
+    assert world.failed == []
+    assert limits == [18.0, 18.0, 18.0, 12.0]
+
+
 def test_two_who_make_the_same_change_at_once_end_in_one() -> None:
     world = World()
     first, second = world.change("destination"), world.change("destination")

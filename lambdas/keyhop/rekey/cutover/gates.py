@@ -7,7 +7,7 @@ from typing import Any
 from keyhop.rekey.control import Control, Direction, Side, other_side
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.side.layout import Straggler
-from keyhop.rekey.standing import LAG_SECONDS, STALE_SECONDS, why_not_verified
+from keyhop.rekey.standing import LAG_SECONDS, STALE_SECONDS, catch_up, why_not_verified
 from keyhop.wording import counted, duration
 
 ACCEPTABLE = {"would lose", "stragglers", "examined"}
@@ -81,7 +81,7 @@ def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
         _claims(seen),
         _unmappable(seen) if to == "destination" else _would_lose(seen, accept),
         _stragglers(seen, to, accept),
-        _lag(seen),
+        _lag(seen, to),
         _failures(seen),
         _mapped(seen),
         _way_back(seen),
@@ -178,7 +178,12 @@ def examined_gate(why_not: str, accept: bool) -> Gate:
     return _gate("examined", accept or not why_not, says, remedy)
 
 
-def _lag(seen: Seen) -> Gate:
+def _lag(seen: Seen, to: Side) -> Gate:
+    """Return the gate for how far the other table is behind; it never prevents a rollback.
+
+    A rollback may be urgent, and the lag is the largest of the last seconds. The rehearsal of the
+    drain measures what counts, and the freeze limit calls a drain off that takes too long.
+    """
     told = seen.lag or {}
     age = seen.now - float(told.get("at", 0))
     if age > STALE_SECONDS:
@@ -187,8 +192,11 @@ def _lag(seen: Seen) -> Gate:
         return Gate("lag", True, f"{says} lately" if told else says)
     seconds = float(told["seconds"])
     says = f"the other table is {seconds:.1f} seconds behind"
-    remedy = "slow the copy down (keyhop rekey throttle), or wait"
-    return _gate("lag", seconds < LAG_SECONDS, says, remedy)
+    if to == "source" and seconds >= LAG_SECONDS:
+        return Gate(
+            "lag", True, f"{says}; the rehearsal of the drain tells whether it can be tried"
+        )
+    return _gate("lag", seconds < LAG_SECONDS, says, catch_up(seen.backfill))
 
 
 def _failures(seen: Seen) -> Gate:
