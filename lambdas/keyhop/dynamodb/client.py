@@ -357,7 +357,9 @@ def _explained_response(
 ) -> KeyhopError:
     response = error.response
     code = response.get("Error", {}).get("Code", "")
-    message = _one_line(response.get("Error", {}).get("Message", ""))
+    reasons: Any = response.get("CancellationReasons", ())
+    told = [reason["Message"] for reason in reasons if reason.get("Message")]
+    message = _one_line("; ".join(told) or response.get("Error", {}).get("Message", ""))
     where = f"region {endpoint.region}" if endpoint.region else "this account and region"
     if endpoint.url:
         where = f"{endpoint.shown} ({where})" if endpoint.region else endpoint.shown
@@ -365,8 +367,8 @@ def _explained_response(
         return TableNotFound(
             f"There is no table {table!r} at {where}: check the name, --region and --profile."
         )
-    if told := clock_text(response):
-        return AwsRefused(told)
+    if skewed := clock_text(response):
+        return AwsRefused(skewed)
     if code in _CREDENTIAL_CODES:
         return NoCredentials(
             f"The AWS credentials were not accepted ({code}): sign in again{_sign_in(endpoint)}."

@@ -7,7 +7,13 @@ from typing import Any
 from keyhop.rekey.control import Control, Direction, Side, other_side
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.side.layout import Straggler
-from keyhop.rekey.standing import LAG_SECONDS, STALE_SECONDS, catch_up, why_not_verified
+from keyhop.rekey.standing import (
+    LAG_SECONDS,
+    STALE_SECONDS,
+    catch_up,
+    refused_items,
+    why_not_verified,
+)
 from keyhop.wording import counted, duration
 
 ACCEPTABLE = {"would lose", "stragglers", "examined"}
@@ -67,6 +73,8 @@ class Seen:
     mapped: Mapping[Direction, str] = field(default_factory=dict)
     stragglers: Sequence[Straggler] = ()
     """Those that are unsettled, of both tables."""
+    refusals: Sequence[str] = ()
+    """Of the claims, why DynamoDB refused the items of some."""
 
 
 def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
@@ -78,7 +86,7 @@ def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
     gates = [
         _stage(seen, to),
         *([_verified(seen)] if to == "destination" else []),
-        _claims(seen),
+        _claims(seen, to),
         _unmappable(seen) if to == "destination" else _would_lose(seen, accept),
         _stragglers(seen, to, accept),
         _lag(seen, to),
@@ -123,12 +131,18 @@ def _verified(seen: Seen) -> Gate:
     return Gate("verified", True, f"0 differences {duration(max(0.0, age))} ago")
 
 
-def _claims(seen: Seen) -> Gate:
-    says = f"{counted(seen.claims, 'item')} want a place that another one has"
+def _claims(seen: Seen, to: Side) -> Gate:
+    wants = "wants" if seen.claims == 1 else "want"
+    says = f"{counted(seen.claims, 'item')} {wants} a place that another one has"
     remedy = (
-        "those that stay collide under the template, or are none that the table takes (over 400 "
-        "KB, an index's key of another type): keyhop rekey status --show-keys full names some"
+        "those that stay collide under the template: keyhop rekey status --show-keys full names "
+        "some"
     )
+    if seen.refusals:
+        says = refused_items(len(seen.refusals), seen.refusals[0], f"the {to}")
+        if colliding := seen.claims - len(seen.refusals):
+            says += f"; {counted(colliding, 'other item')} collide, or will be settled soon"
+        remedy = "change or delete these items, and wait for a minute"
     return _gate("claims", not seen.claims, says, remedy)
 
 

@@ -44,6 +44,8 @@ class Task:
     size: int = 0
     quiet_at: float = 0.0
     rounds: int = 0
+    refusal: str = ""
+    """Why DynamoDB refused the item; empty if it did not."""
 
     @property
     def is_left(self) -> bool:
@@ -138,6 +140,7 @@ class Driver:
                 if task.is_left or not is_of_the_item(error):
                     raise
                 self._left(error)
+                task.refusal = str(error)
                 task.work = self.protocol.leave(task.work)
                 continue
             task.work = self.protocol.answered(task.work, answer)

@@ -55,7 +55,10 @@ class Sweeper:
         return self.settle(taken, driver)
 
     def settle(self, taken: Sequence[Claim], driver: Driver) -> int:
-        """Work claims that have tokens of our own, and drop them."""
+        """Work claims that have tokens of our own, and drop those that are done.
+
+        Of the others it is noted whether DynamoDB refused the item.
+        """
         if not taken or self._share() != "work":
             return 0
         tasks = []
@@ -64,5 +67,10 @@ class Sweeper:
             fenced = Taken(frozen(claim.place), owner, claim.token)
             tasks.append(Task(driver.protocol.settle(fenced)))
         driver.run(tasks)
-        done = [claim for claim, task in zip(taken, tasks, strict=True) if not task.is_left]
+        done = []
+        for claim, task in zip(taken, tasks, strict=True):
+            if not task.is_left:
+                done.append(claim)
+            elif task.refusal != claim.refusal:
+                self._side.note_refusal(claim, task.refusal)
         return sum(self._side.drop_claim(claim) for claim in done)
