@@ -1,6 +1,5 @@
 """Executions that begin by themselves: EventBridge's rules, and the role that starts them."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,9 @@ from constructs import Construct
 
 from .machines import Machine
 from .permissions import acknowledge, allow
+
+REGION = "keyhop:region"
+"""The context in which app.py tells the region of the credentials."""
 
 RULES_OF_A_BUS = 300
 RULES_OF_REGIONS = {"af-south-1": 100, "eu-south-1": 100}
@@ -68,7 +70,7 @@ def warn_of_many_rules(scope: Construct, added: int) -> None:
     The rules of other stacks are on the same bus, and the quota can be raised: so it is no error.
     """
     stack = Stack.of(scope)
-    region = os.environ.get("CDK_DEFAULT_REGION", "")
+    region = str(stack.node.try_get_context(REGION) or "")
     if not Token.is_unresolved(stack.region):
         region = stack.region
     most = RULES_OF_REGIONS.get(region, RULES_OF_A_BUS)

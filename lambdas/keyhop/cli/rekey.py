@@ -368,7 +368,7 @@ def rollback(**options: Any) -> None:
     examples:
       keyhop rekey rollback Orders --to New --dry-run   what would be lost?
       keyhop rekey rollback Orders --to New
-      keyhop rekey rollback Orders --to New --freeze-limit 20    writes may wait for longer
+      keyhop rekey rollback Orders --to New --freeze-limit 20
 
     Possible from cutover until complete. A write that bypassed the routers (a straggler) shuts a
     gate: settling overwrites its item with what NEW says. Without --accept you are asked, and

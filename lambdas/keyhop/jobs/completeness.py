@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.model import Commit, RunPlan
 from keyhop.scan.segments import segment_at
+from keyhop.wording import counted
 
 MOST_NAMED = 5
 MOST_TIMES = 255
@@ -46,7 +47,8 @@ class EndedSegments:
         ended = worked - still
         if len(ended) != commit.ended:
             raise _wrong(
-                commit, f"ended {commit.ended} segments by its count, {len(ended)} by name"
+                commit,
+                f"ended {counted(commit.ended, 'segment')} by its count, {len(ended)} by name",
             )
         for segment in ended:
             self.times[segment] = min(MOST_TIMES, self.times[segment] + 1)

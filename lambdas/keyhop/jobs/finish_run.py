@@ -118,7 +118,8 @@ def _another_round(
     limit = state["readUnitsLimit"]
     if limit is None:
         raise BrokenPromise(
-            f"{len(waiting)} of {plan.groups} groups are not finished, though their workers ended: "
+            f"{len(waiting)} of {counted(plan.groups, 'group')} "
+            f"{'is' if len(waiting) == 1 else 'are'} not finished, though their workers ended: "
             f"please report it."
         )
     spent = plan.spent(totals.usage)

@@ -16,6 +16,7 @@ from keyhop.jobs.pages import Pages
 from keyhop.jobs.slice import Sink, Slice
 from keyhop.scan.sampling import Opening
 from keyhop.scan.segments import group_order
+from keyhop.wording import counted
 
 Slices = tuple[float, float]
 """Seconds of the first slice and of the longest: then it is committed, so that is what a crash can
@@ -40,7 +41,8 @@ class Output(Sink, Protocol):
 def too_slow(keys: int) -> str:
     """What to tell a person if an index has so many keys that there is no time to read on."""
     return (
-        f"There was no time left after {keys:,} keys of earlier slices were remembered, to tell "
+        f"There was no time left after {counted(keys, 'key')} of earlier slices were "
+        f"remembered, to tell "
         f"which keys of the index are new: read it with more time (workerTimeoutSeconds), or with "
         f"keyhop keys, which has no deadline."
     )

@@ -15,6 +15,7 @@ from keyhop.key_index.index import check_has_one, is_anothers, status_of
 from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.streams.event_source import Follower, Watch
+from keyhop.wording import counted
 
 AUDIT_COUNTS_DAYS = 13
 """How long an audit counts, from the moment at which it began.
@@ -188,11 +189,14 @@ def _why_not_kept(seen: Evidence, audit: Mapping[str, Any]) -> str | None:
     if seen.lag_seconds is None:
         return "it cannot be seen how far the keeper is behind"
     if seen.lag_seconds > MOST_LAG_SECONDS:
-        return f"the keeper is {seen.lag_seconds:,.0f} seconds behind"
+        return f"the keeper is {counted(round(seen.lag_seconds), 'second')} behind"
     if seen.failures is None:
         return "it cannot be seen whether records wait in the keeper's failure queue"
     if seen.failures:
-        return f"{seen.failures:,} messages wait in the keeper's failure queue"
+        return (
+            f"{counted(seen.failures, 'message')} "
+            f"{'waits' if seen.failures == 1 else 'wait'} in the keeper's failure queue"
+        )
     return None
 
 

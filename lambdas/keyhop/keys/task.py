@@ -22,6 +22,7 @@ from keyhop.keys.logical import Fold, check_can_fold, folded
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
+from keyhop.wording import counted
 
 
 class Belief(Protocol):
@@ -160,7 +161,8 @@ class KeysTask(Task):
         elsewhere = usage.counters["rows_elsewhere"]
         if plan.method == "index" and elsewhere and elsewhere == usage.items:
             raise BrokenPromise(
-                f"The key index has {elsewhere:,} rows, but none with the sentinels' sort key: it "
+                f"The key index has {counted(elsewhere, 'row')}, but none with the "
+                f"sentinels' sort key: it "
                 f"was built with another one (--sentinel, sentinelSortKey)."
             )
         if "belief" in plan.options:

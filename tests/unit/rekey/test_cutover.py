@@ -206,7 +206,7 @@ def test_a_drain_that_takes_too_long_is_called_off_in_time() -> None:
     change.drain.unseen = lambda markers: 1  # type: ignore[method-assign]
     (found,) = world.run(after(world, 1, change.run))
     assert found.action == "called off"
-    assert "1 of 1 shards" in found.why
+    assert "1 of 1 shard" in found.why
     assert world.side.item.stage == "open"
     assert world.pause <= world.side.item.freeze_limit + 3
     assert world.failed == []
@@ -219,7 +219,7 @@ def test_a_batch_that_does_not_end_calls_it_off() -> None:
     change.side.side.open_batches = lambda direction: ["one"]  # type: ignore[attr-defined]
     (found,) = world.run(after(world, 1, change.run))
     assert found.action == "called off"
-    assert "batches are in flight" in found.why
+    assert "1 batch is in flight" in found.why
     world.check()
 
 

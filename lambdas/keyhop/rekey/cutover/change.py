@@ -30,6 +30,7 @@ from keyhop.rekey.control import (
 from keyhop.rekey.cutover.gates import Gate, are_open, examined_gate, settling_seconds
 from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.side.layout import Straggler
+from keyhop.wording import counted
 
 POLL_SECONDS = 0.2
 LEAST_WAIT_SECONDS = 0.001
@@ -257,7 +258,9 @@ class Change:
                 raise _Overtaken  # perhaps the other table serves, and is right
         if stragglers:
             seconds = settling_seconds(len(stragglers))
-            self.told(f"settling {len(stragglers):,} stragglers: about {seconds:.0f} seconds")
+            self.told(
+                f"settling {counted(len(stragglers), 'straggler')}: about {seconds:.0f} seconds"
+            )
         return len(stragglers)
 
     def _rehearse_until_settled(self, control: Control, settled: int) -> Rehearsal:
@@ -327,7 +330,10 @@ class Change:
             if not markers:
                 markers += self.drain.mark()
             if unseen := self.drain.unseen(markers):
-                remains = f"{unseen} of {len(markers)} shards have not shown their marker"
+                remains = (
+                    f"{unseen} of {counted(len(markers), 'shard')} "
+                    f"{'has' if unseen == 1 else 'have'} not shown the marker"
+                )
                 return Evidence(seen_for), remains
             self.drain.check_shards()
         direction = direction_from(control.serving)
@@ -335,7 +341,11 @@ class Change:
         stragglers = len(self.side.unsettled(1)) if control.turns else 0
         batches = len(self.side.open_batches(direction))
         claims = len(self.side.claims(direction, 1))
-        remains = f"{batches} batches are in flight" if batches else "claims remain"
+        remains = (
+            f"{counted(batches, 'batch', 'batches')} {'is' if batches == 1 else 'are'} in flight"
+            if batches
+            else "claims remain"
+        )
         if stragglers:
             remains = "a write has bypassed the routers (keyhop rekey status --show-keys full)"
         return Evidence(seen_for, True, batches, claims, stragglers), remains
@@ -374,7 +384,7 @@ def _time_to_turn(freeze_limit: float) -> float:
 
 def _rehearsed(rehearsal: Rehearsal, most: float) -> Gate:
     says = (
-        f"each of {rehearsal.shards} shards of the stream has shown a marker after "
+        f"each of {counted(rehearsal.shards, 'shard')} of the stream has shown a marker after "
         f"{rehearsal.seconds:.1f} seconds; {most:g} are left for it in a freeze"
     )
     remedy = "wait until it is quicker, or give a longer --freeze-limit"

@@ -157,7 +157,8 @@ class Ending:
         late = [one for one in side.stragglers() if one.at > now - QUIET_SECONDS]
         if late:
             raise CannotStart(
-                f"{len(late)} items of the source were written past the router in the last 24 "
+                f"{counted(len(late), 'item')} of the source "
+                f"{'was' if len(late) == 1 else 'were'} written past the router in the last 24 "
                 "hours: find who does that (stragglers), as it is lost when the source is no "
                 "longer looked at."
             )

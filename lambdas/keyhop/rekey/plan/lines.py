@@ -48,7 +48,7 @@ def _what(plan: Plan) -> _Shown:
     rows = [
         ("from", f"{plan.source}: {shown_keys(plan.source_keys)}"),
         ("to", f"{plan.destination}: {shown_keys(plan.keys)}"),
-        ("items", f"{plan.items:,}, {plan.size_bytes:,} bytes"),
+        ("items", f"{plan.items:,}, {counted(plan.size_bytes, 'byte')}"),
         ("read", f"{whole}: {counted(plan.sampled, 'item')}, {plan.read_units:,.1f} read units"),
         ("class", _class(plan)),
         ("left out", f"{counted(plan.left_out, 'item')}, as the template says"),
