@@ -69,8 +69,8 @@ def _what(plan: Plan) -> _Shown:
         )
     for name, (before, after) in plan.indexes.items():
         rows.append((f"index {name}", f"has {before:.0%} of items, would have {after:.0%}"))
-    if plan.readers.all:
-        rows.append(("read the stream", ", ".join(plan.readers.all)))
+    names = plan.readers.during_cutover
+    rows.append(("read the stream", f"{len(names)} in a cutover: {', '.join(names)}"))
     return rows
 
 
