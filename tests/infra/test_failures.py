@@ -246,12 +246,46 @@ def test_a_group_that_fails_without_a_cause_is_a_failed_group():
     assert ended.error == "States.Timeout"
 
 
+SAMPLE = STATES["report"]["Sources"]["Branches"][2]["States"]
+
+
+@pytest.mark.parametrize(
+    ("output", "ends_at"),
+    [
+        (nested("FAILED", Error="NotPermitted", Cause=SENTENCE), "Denied"),
+        (nested("FAILED", Error="GaveUp", Cause=SENTENCE), "SampleFailed"),
+        (nested("FAILED", Error="GaveUp", Cause='"Error":"NotPermitted"'), "SampleFailed"),
+        (nested("ABORTED"), "SampleFailed"),
+        ({"Error": "StepFunctions.ExecutionLimitExceeded", "Cause": "Too many"}, "SampleFailed"),
+        ({"Error": "States.TaskFailed"}, "SampleBrokenOff"),
+    ],
+)
+def test_only_a_denied_sample_leaves_the_report_without_one(output: dict[str, str], ends_at: str):
+    """Any other failure reaches the states after Sources as it is."""
+    (catch,) = SAMPLE["Sample"]["Catch"]
+    assert catch["ErrorEquals"] == ["States.TaskFailed"]
+    given = {"at": 1.0, catch["ResultPath"].removeprefix("$."): output}
+    if ends_at != "Denied":
+        ended = end_of(SAMPLE, catch["Next"], given)
+        assert (ended.state, ended.error) == (ends_at, output["Error"])
+        assert ended.cause == output.get("Cause", ended.cause)
+        return
+    told = {"Type": "Fail", "Error": "", "CausePath": "$.sampling.execution.Cause"}
+    ended = end_of({**SAMPLE, "Denied": told}, catch["Next"], given)
+    assert (ended.state, ended.cause) == (ends_at, SENTENCE)
+    assert SAMPLE["Denied"]["Parameters"]["Payload"]["state.$"] == "$"
+
+
 def test_no_other_state_reads_a_cause():
     """So that what is shown here is all that there is to show."""
     readers = {
         (file, name)
         for file in FILES
         for name, state in states_in(json.loads(definition(file)))
-        if "Cause)" in json.dumps(state) or state.get("CausePath", "").endswith("Cause")
+        if "Cause)" in json.dumps({**state, "Branches": ()})
+        or state.get("CausePath", "").endswith("Cause")
     }
-    assert {name for _, name in readers} == {"ExplainRefusal", "ExplainRun", "Broken"}
+    assert {name for _, name in readers} == {
+        *("ExplainRefusal", "ExplainRun", "Broken"),
+        *("ReadTheFailure", "SampleFailed"),
+    }

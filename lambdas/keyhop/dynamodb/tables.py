@@ -46,7 +46,8 @@ class Source:
     whether it has such items: a first look asks for them. pairs: each page shows of each
     collection two items at least, if it has them: what is cut off before that comes again with the
     next page. whole: pages bring items with all their attributes. strong: pages are strongly
-    consistent, at twice the price.
+    consistent, at twice the price. trusted: an index that is read in place of the table, as it is
+    known to be complete; a refusal to read it ends that trust (see Disbelieved).
     """
 
     name: str
@@ -63,6 +64,7 @@ class Source:
     pairs: bool = False
     whole: bool = False
     strong: bool = False
+    trusted: bool = False
 
     @property
     def mean_item_bytes(self) -> float | None:

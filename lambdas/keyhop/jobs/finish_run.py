@@ -10,6 +10,7 @@ from keyhop.errors import BrokenPromise, BudgetSpent, Disbelieved
 from keyhop.jobs.costs import FunctionSize, run_cost
 from keyhop.jobs.finish import conclude
 from keyhop.jobs.groups import shared_again
+from keyhop.jobs.journal import DISBELIEVED
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.part_index import PARTS, write_part_index
 from keyhop.jobs.plan_run import CONNECTIONS, groups_of
@@ -37,6 +38,8 @@ def finish_run(
     over_at = time.monotonic() + working_seconds(remaining_seconds)
     runs = deployment.runs
     journal, plan = runs.begun(state["run"])
+    if (noted := journal.load(DISBELIEVED)) is not None:
+        return {**state, "next": "plan", "disbelieved": noted["why"]}
     task = tasks[plan.task](deployment.connect(plan.table, CONNECTIONS), plan.options)
     try:
         totals, summary = conclude(

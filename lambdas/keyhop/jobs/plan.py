@@ -8,7 +8,13 @@ from typing import Any
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table, look_up
-from keyhop.errors import BrokenPromise, RunConflict
+from keyhop.errors import (
+    BrokenPromise,
+    Disbelieved,
+    IndexBusy,
+    IndexNotFound,
+    RunConflict,
+)
 from keyhop.jobs.clock import now
 from keyhop.jobs.first_look import Start
 from keyhop.jobs.journal import Journal
@@ -76,7 +82,7 @@ def resumed(
     """The task of a run to go on with, and what it reads: the index need not be given again.
 
     Raises RunConflict if the run is finished, is not one of this very table, does another task, or
-    was begun otherwise than is asked for now.
+    was begun otherwise than is asked for now; Disbelieved if it reads a trusted index that is gone.
     """
     if plan.task not in tasks or plan.task not in ("", request.task):
         raise RunConflict(f"{place.where} holds a job of another kind: {plan.task or 'keys'}.")
@@ -91,7 +97,7 @@ def resumed(
             "verifyShare does not work for an index: that is read through by plain Scans anyway."
         )
     task = tasks[plan.task](connection, plan.options)
-    source = task.view(task.reads(table).source(plan.index))
+    source = _source_of(task, plan, task.reads(table))
     if journal.is_finished() and not may_be_finished:
         raise RunConflict(
             f"{place.where} holds a finished run of {plan.title}: use its keys, or begin another "
@@ -106,10 +112,23 @@ def resumed(
     return task, source
 
 
+def _source_of(task: Task, plan: RunPlan, table: Table) -> Source:
+    """Return what a run reads; raises Disbelieved if that is a trusted index that is gone."""
+    try:
+        return task.view(table.source(plan.index))
+    except (IndexNotFound, IndexBusy) as error:
+        if not task.view(table.source()).trusted:
+            raise
+        raise Disbelieved(f"The key index could not be read: {error}") from error
+
+
 def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Task, Source]:
-    """The task of a run, and what it reads; raises BrokenPromise if the table was replaced."""
+    """Return the task of a run, and what it reads.
+
+    Raises BrokenPromise if the table was replaced, and Disbelieved (see `_source_of`).
+    """
     task = tasks[plan.task](connection, plan.options)
-    source = task.view(look_up(connection, plan.table).source(plan.index))
+    source = _source_of(task, plan, look_up(connection, plan.table))
     if (plan.identity, plan.space) != (source.identity, source.space):
         raise BrokenPromise(
             f"{plan.title} is not the table that the run was begun with, {plan.identity}, but "

@@ -115,7 +115,8 @@ class KeysTask(Task):
         if belief is not None and belief.source is not None:
             place = {"place": to_json(belief.source.only or {})}
             mark = {"belief": belief.token} if belief.doubt is None else {"doubt": belief.doubt}
-            return TaskPlan(belief.source, "index", belief.why, {**self.options, **place, **mark})
+            source = replace(belief.source, trusted=belief.doubt is None)
+            return TaskPlan(source, "index", belief.why, {**self.options, **place, **mark})
         method, reason = choose_method(source.space, source.index, request.method)
         if belief is not None and belief.why:
             reason = f"{reason}; not its key index: {belief.why}"
@@ -138,6 +139,7 @@ class KeysTask(Task):
     def view(self, source: Source) -> Source:
         if self._first:
             source = replace(source, attributes=tuple(self._first))
+        source = replace(source, trusted="belief" in self.options)
         ignores = self.options.get("ignores")
         if ignores is not None:
             return replace(source, ignores=from_json(ignores))
