@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from keyhop.rekey.compare.looks import BYPASSED, REPAIRED, Looks
+from keyhop.rekey.compare.looks import BYPASSED, REPAIRED, REPAIRS_AT_ONCE, Looks
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.assembly import change_of
@@ -95,7 +95,8 @@ def test_nothing_turns_if_a_straggler_is_settled_while_the_evidence_is_collected
 
 
 def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> None:
-    places: list[Any] = [{"pk": {"S": f"p{number}"}} for number in range(100)]
+    count = 3 * REPAIRS_AT_ONCE
+    places: list[Any] = [{"pk": {"S": f"p{number}"}} for number in range(count)]
     settled: list[str] = []
 
     class Empty:
@@ -108,19 +109,20 @@ def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> Non
             return {key_text(k): there[k["pk"]["S"]] for k in keys if k["pk"]["S"] not in settled}
 
     def may_settle(candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The last place is noted when the first is settled."""
+        """The last place is noted when the first ones are settled."""
         return [one for one in candidates if not settled or one.place != places[-1]]
 
-    def settle(owner: Any, at: Any) -> bool:
-        settled.append(at[0]["pk"]["S"])
-        return True
+    def settle(pairs: Any) -> list[bool]:
+        settled.extend(place["pk"]["S"] for _, place in pairs)
+        return [True] * len(pairs)
 
     source, destination = Empty(), Wrong()
     looks = Looks(Owned(), source, destination, settle, may_settle=may_settle)  # type: ignore[arg-type]
-    counts, _ = looks.settled([Candidate(place, []) for place in places], lambda seconds: None)
-    assert "p99" not in settled
+    candidates = [Candidate(place, []) for place in places]
+    counts, _ = looks.settled(looks.look(candidates, lambda seconds: None))
+    assert f"p{count - 1}" not in settled
     assert counts[BYPASSED] == 1
-    assert counts[REPAIRED] == 99
+    assert counts[REPAIRED] == count - 1
 
 
 def test_nothing_is_settled_if_another_table_serves_by_then() -> None:

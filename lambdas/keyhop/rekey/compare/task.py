@@ -53,7 +53,7 @@ SettleOf = Callable[[Connection, Rekey], Settle]
 
 
 def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
-    """As the stream's worker does; one at a time."""
+    """Return what settles as the stream's worker does; calls wait for each other."""
     worker = Replicator.of(
         rekey.pair,
         "forward",
@@ -64,9 +64,9 @@ def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
     )
     lock = Lock()
 
-    def settle(source: Key, places: Sequence[Key]) -> bool:
+    def settle(pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
         with lock:
-            return worker.settle(source, places)
+            return worker.settle_all(pairs)
 
     return settle
 

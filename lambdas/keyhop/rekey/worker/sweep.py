@@ -52,15 +52,15 @@ class Sweeper:
     def sweep(self, claims: Sequence[Claim], driver: Driver) -> int:
         """Take them and settle them; returns how many are settled."""
         taken = [one for claim in claims if (one := self._side.take_claim(claim)) is not None]
-        return self.settle(taken, driver)
+        return sum(self.settle(taken, driver))
 
-    def settle(self, taken: Sequence[Claim], driver: Driver) -> int:
-        """Work claims that have tokens of our own, and drop those that are done.
+    def settle(self, taken: Sequence[Claim], driver: Driver) -> list[bool]:
+        """Work claims that have tokens of our own, drop those that are done, and return which.
 
         Of the others it is noted whether DynamoDB refused the item.
         """
         if not taken or self._share() != "work":
-            return 0
+            return [False] * len(taken)
         tasks = []
         for claim in taken:
             owner = frozen({name: claim.owner[name] for name in self._names.all})
@@ -73,4 +73,5 @@ class Sweeper:
                 done.append(claim)
             elif task.refusal != claim.refusal:
                 self._side.note_refusal(claim, task.refusal)
-        return sum(self._side.drop_claim(claim) for claim in done)
+        dropped = iter(driver.map(self._side.drop_claim, done))
+        return [not task.is_left and next(dropped) for task in tasks]
