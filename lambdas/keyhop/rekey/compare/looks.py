@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
@@ -23,6 +23,9 @@ from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Transform
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 from keyhop.scan.skip_scan import Page
+
+T = TypeVar("T")
+V = TypeVar("V")
 
 _RANGE = ("Segment", "TotalSegments", "ExclusiveStartKey", "Limit")
 """The parameters of a Scan that say which items a page has."""
@@ -43,6 +46,10 @@ MOST_REPAIRS = 3
 REPAIRS_AT_ONCE = 100
 """Places that are settled together. The stragglers are asked for before each such group, so no more
 places are written after a straggler was noted."""
+
+REPAIRING_THREADS = 2
+"""Groups of REPAIRS_AT_ONCE places that are settled at the same time: while one waits for its last
+answers, another keeps the worker busy."""
 
 LOOKING_THREADS = 8
 
@@ -169,8 +176,7 @@ class Looks:
         """
         left = _differing(found)
         if self.settle is not None:
-            for first in range(0, len(left), REPAIRS_AT_ONCE):
-                self._repair(left[first : first + REPAIRS_AT_ONCE])
+            self._in_threads(REPAIRING_THREADS, self._repair, _groups(left, REPAIRS_AT_ONCE))
         differing = [one for one in left if not (one.is_changing and one.is_repaired)]
         counts: Counter[str] = Counter()
         at_once = sum(one.was_equal_at_once for one in found)
@@ -225,25 +231,36 @@ class Looks:
 
     def _look(self, candidates: Sequence[Candidate], seconds: float = math.inf) -> list["Found"]:
         """Look at candidates by several threads; begin nothing more after so many seconds."""
-        parts = [
-            candidates[first : first + MOST_KEYS_AT_ONCE]
-            for first in range(0, len(candidates), MOST_KEYS_AT_ONCE)
-        ]
-        if len(parts) <= 1:
-            return self._look_at(candidates)
-        found: list[Found] = []
+        groups = _groups(candidates, MOST_KEYS_AT_ONCE)
         ends_at = self.clock() + seconds
-        with self.pool(LOOKING_THREADS) as pool:
-            for first in range(0, len(parts), LOOKING_THREADS):
-                if found and self.clock() >= ends_at:
+        looks = self._in_threads(LOOKING_THREADS, self._look_at, groups, ends_at)
+        return [found for group in looks for found in group]
+
+    def _in_threads(
+        self,
+        threads: int,
+        work: Callable[[Sequence[T]], V],
+        groups: Sequence[Sequence[T]],
+        ends_at: float = math.inf,
+    ) -> list[V]:
+        """Work groups by several threads, and return the results in order.
+
+        Args:
+            threads: So many groups are worked at the same time.
+            work: Works one group. If it raises, no further group begins.
+            groups: The groups.
+            ends_at: The moment of the clock after which no group begins but the first ones.
+        """
+        if len(groups) <= 1:
+            return [work(group) for group in groups]
+        results: list[V] = []
+        with self.pool(threads) as pool:
+            for some in _groups(groups, threads):
+                if results and self.clock() >= ends_at:
                     break
-                some = [
-                    pool.submit(self._look_at, part)
-                    for part in parts[first : first + LOOKING_THREADS]
-                ]
-                for one in some:
-                    found += one.result()
-        return found
+                running = [pool.submit(work, group) for group in some]
+                results += [one.result() for one in running]
+        return results
 
     def _look_at(self, candidates: Sequence[Candidate]) -> list["Found"]:
         """Read the destination first, as its items name more owners, and then the source."""
@@ -290,3 +307,8 @@ class Found:
 def _differing(found: Sequence[Found]) -> list[Found]:
     """Return those that were not equal at their last look."""
     return [one for one in found if one.look.finding != "equal"]
+
+
+def _groups(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Return the values in groups of this size; the last one may be smaller."""
+    return [values[first : first + size] for first in range(0, len(values), size)]
