@@ -156,14 +156,14 @@ def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
         f"Made by `python -m bench.repair --items {items} --rounds {len(rounds)} --write`: keyhop "
         f"{__version__}, Python {platform.python_version()}, {platform.machine()}, "
         f"{os.cpu_count()} cores, on which DynamoDB Local and the client run together. The "
-        f"machine's load of the last minute was {load:.1f} when it began. Nothing here was measured "
-        "on AWS."
+        f"machine's load of the last minute was {load:.1f} when it began. Nothing here was "
+        "measured on AWS."
     )
     yield ""
     yield (
-        f"A table of {items:,} items of {ITEM_BYTES:,} bytes is copied without a limit on the rate. "
-        "Then half of the copied items are deleted, and the others changed, and a verify repairs "
-        "them all, in one process as the copy. *Read* is its first run, which reads both tables. "
+        f"A table of {items:,} items of {ITEM_BYTES:,} bytes is copied without a limit on the "
+        "rate. Then half of the copied items are deleted, the others are changed, and a verify "
+        "repairs them all, in one process as the copy. *Read* is its first run, which reads both tables. "
         f"*Repair* is its second run: three looks at each item, quiet times of {PAUSES[0]:g} and "
         f"{PAUSES[1]:g} seconds, the repairs, and a look at each item afterwards."
     )

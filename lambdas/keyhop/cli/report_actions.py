@@ -178,6 +178,7 @@ class ReportCommand:
                 code=code,
                 requests=requests,
                 peak_writes=options.peak_writes,
+                prices=self.connection.prices,
             )
         self._go_on()
         heard = [one.facts() if one.seen or one.writes else None for one in listeners]

@@ -27,15 +27,25 @@ An audit that began before the records were written must not count any more by t
 MOST_LAG_SECONDS = 60.0
 """What a list that took a minute to read may lack anyway."""
 
+MOST_OUTAGE_SECONDS = 20 * 3600.0
+"""How far a keeper may have been behind since the audit. A stream keeps records for 24 hours
+(Developer Guide, Streams), and what it forgets before the keeper has read it is lost."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What can be seen of an index at one moment; None: it cannot be seen.
 
-    index: its status. sentinel: where sentinels are to be, as configured (None: wherever they are).
-    is_listed: the deployment still knows the table as one with a key index. stream: the ARN of the
-    table's stream, if that is on. keepers: those that follow it. lag_seconds: how far they were
-    behind lately. failures: messages about records that they gave up on.
+    Attributes:
+        index: Its status.
+        entry: Its record: the last audit, and whether trust was withdrawn.
+        sentinel: Where sentinels are to be, as configured (None: wherever they are).
+        is_listed: Whether the deployment still knows the table as one with a key index.
+        stream: The ARN of the table's stream, if that is on.
+        keepers: Those that follow it.
+        lag_seconds: How far they were behind lately.
+        longest_lag_seconds: How far they were behind since the last audit began.
+        failures: How many messages about records that they gave up on there are.
     """
 
     index: str | None
@@ -45,6 +55,7 @@ class Evidence:
     stream: str | None
     keepers: tuple[Follower, ...] | None
     lag_seconds: float | None
+    longest_lag_seconds: float | None
     failures: int | None
 
 
@@ -113,11 +124,16 @@ def gather(
     stream = table.stream
     keepers: tuple[Follower, ...] | None = ()
     lags: list[float | None] = []
+    longest: list[float | None] = []
     failures: list[int | None] = []
     if stream is not None and watch is not None:
         keepers = watch.followers(stream)
         for keeper in keepers or ():
             lags.append(watch.lag_seconds(keeper.function))
+            if entry.audit is not None:
+                began = datetime.fromisoformat(entry.audit["began"])
+                name = table.bare_name
+                longest.append(watch.longest_lag_seconds(keeper.function, name, began))
             failures.append(watch.failures(keeper.queue))
     return Evidence(
         status_of(table),
@@ -126,9 +142,16 @@ def gather(
         is_listed,
         stream,
         keepers,
-        None if None in lags else max((lag for lag in lags if lag is not None), default=0.0),
+        _greatest(lags),
+        _greatest(longest),
         None if None in failures else sum(count for count in failures if count is not None),
     )
+
+
+def _greatest(lags: list[float | None]) -> float | None:
+    """Return the greatest of several lags; None if one of them cannot be seen."""
+    seen = [lag for lag in lags if lag is not None]
+    return max(seen, default=0.0) if len(seen) == len(lags) else None
 
 
 def why_not(seen: Evidence, now: datetime | None = None) -> str | None:
@@ -190,6 +213,15 @@ def _why_not_kept(seen: Evidence, audit: Mapping[str, Any]) -> str | None:
         return "it cannot be seen how far the keeper is behind"
     if seen.lag_seconds > MOST_LAG_SECONDS:
         return f"the keeper is {counted(round(seen.lag_seconds), 'second')} behind"
+    if seen.longest_lag_seconds is None:
+        return (
+            f"it cannot be seen whether the keeper worked since its last audit, of {audit['ended']}"
+        )
+    if seen.longest_lag_seconds > MOST_OUTAGE_SECONDS:
+        return (
+            f"the keeper was {seen.longest_lag_seconds / 3600:.0f} hours behind since its last "
+            f"audit, of {audit['ended']}, and a stream keeps records for 24 hours"
+        )
     if seen.failures is None:
         return "it cannot be seen whether records wait in the keeper's failure queue"
     if seen.failures:

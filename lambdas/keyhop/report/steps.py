@@ -255,6 +255,7 @@ class Steps:
                 "keyhop report TABLE --requests FILE",
             ),
             peak_writes=self.asked.peak_writes,
+            prices=self.connection.prices,
         )
 
     def _candidates(self) -> tuple[Candidate, ...]:

@@ -111,7 +111,7 @@ def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
     shards = known.shards
     if shards.number + count > table.policy.most:
         raise CannotStart(
-            f"The key has {counted(shards.number, 'shard')}, and {table.policy.most} are "
+            f"The key has {counted(shards.number, 'shard')}, and {table.policy.most:,} are "
             f"the most allowed."
         )
     left = table.metadata.unsettled(known)

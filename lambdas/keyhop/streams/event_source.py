@@ -25,6 +25,10 @@ KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
 
 LAG_MINUTES = 5
+
+CHANGES = ("ConsumedWriteCapacityUnits", "TimeToLiveDeletedItemCount")
+"""Metrics of a table that show changes. A deletion by TTL consumes no write units."""
+
 NO_AGE = -1
 
 SETTINGS: Mapping[str, Any] = {  # the keeper's
@@ -225,24 +229,71 @@ class Watch:
             return None
 
     def lag_seconds(self, function: str) -> float | None:
-        """The greatest age of a batch that the function got in the last minutes; 0 if it got none.
+        """Return the greatest age of a batch that the function got in the last minutes.
 
-        That it got none although there were some, its mapping tells (Follower.problem).
+        0 if it got none. That it got none although there were some, its mapping tells
+        (Follower.problem).
         """
-        now = datetime.now(UTC)
+        since = datetime.now(UTC) - timedelta(minutes=LAG_MINUTES)
+        points = self._metric("AWS/Lambda", "IteratorAge", function, since, 60)
+        return None if points is None else _greatest_age(points)
+
+    def longest_lag_seconds(self, function: str, table: str, since: datetime) -> float | None:
+        """Return the greatest age of a batch with records that are younger than `since`.
+
+        A function that could not work for longer than a stream keeps records (24 hours) has lost
+        some of them, and the first batch afterwards is as old.
+
+        Args:
+            function: The keeper's name.
+            table: The name of the table whose stream it follows.
+            since: The moment in question.
+
+        Returns:
+            Seconds, 0 for a function that got no batch of a table that nobody wrote to. None if it
+            cannot be seen: CloudWatch does not answer, or the function got no batch at all though
+            the table was written to. (It gets inserts and deletions only. No metric tells these
+            from updates, so a table that is only updated counts as one that cannot be seen.)
+        """
+        points = self._metric("AWS/Lambda", "IteratorAge", function, since, 3600)
+        if points:
+            # The oldest record of a point is at least so old; others of its hour are younger.
+            return _greatest_age(
+                [
+                    point
+                    for point in points
+                    if point["Timestamp"]
+                    + timedelta(hours=1)
+                    - timedelta(milliseconds=point["Maximum"])
+                    > since
+                ]
+            )
+        if points is None:
+            return None
+        for metric in CHANGES:
+            points = self._metric("AWS/DynamoDB", metric, table, since, 3600)
+            if points is None or any(point["Sum"] for point in points):
+                return None
+        return 0.0
+
+    def _metric(
+        self, namespace: str, name: str, of: str, since: datetime, period: int
+    ) -> list[dict[str, Any]] | None:
+        """Return a metric's datapoints until now; None if CloudWatch does not tell them."""
+        dimension = "FunctionName" if namespace == "AWS/Lambda" else "TableName"
         try:
             answer = self.client_of("cloudwatch").get_metric_statistics(
-                Namespace="AWS/Lambda",
-                MetricName="IteratorAge",
-                Dimensions=[{"Name": "FunctionName", "Value": function}],
-                StartTime=now - timedelta(minutes=LAG_MINUTES),
-                EndTime=now,
-                Period=60,
-                Statistics=["Maximum"],
+                Namespace=namespace,
+                MetricName=name,
+                Dimensions=[{"Name": dimension, "Value": of}],
+                StartTime=since,
+                EndTime=datetime.now(UTC),
+                Period=period,
+                Statistics=["Maximum", "Sum"],
             )
         except (BotoCoreError, ClientError):
             return None
-        return max((point["Maximum"] / 1000 for point in answer["Datapoints"]), default=0.0)
+        return list(answer["Datapoints"])
 
     def failures(self, queue: str) -> int | None:
         """How many messages lie in a failure queue."""
@@ -257,6 +308,11 @@ class Watch:
 
     def _is_keeper(self, function: str) -> bool:
         return function == self.keeper if self.keeper else function.endswith(KEEPER)
+
+
+def _greatest_age(points: Sequence[Mapping[str, Any]]) -> float:
+    """Return the greatest IteratorAge of these datapoints, in seconds; 0 of none."""
+    return max((point["Maximum"] / 1000 for point in points), default=0.0)
 
 
 def _mappings(client: Any, stream: str) -> list[Mapping[str, Any]]:

@@ -192,6 +192,10 @@ def test_interrupted_it_goes_on(
         (["--update", "REMOVE n", "--item", "sk=!keyhop"], "where the key index has its sentinels"),
         (["--put", "item.json", "--where", "like(x)"], "begins_with(TEXT)"),
         (["--put", "item.json", "--where", "matches(()"], "no regular expression"),
+        (
+            ["--put", "item.json", "--where", f"matches({'x' * 501})"],
+            "may have 500 characters; this one has 501",
+        ),
         (["--put", "item.json", "--keys", "nowhere"], "nowhere holds no finished run"),
         (["--undo", "nowhere"], "nowhere holds no finished run"),
         (["--put", "item.json", "--resume"], "--resume needs --output"),

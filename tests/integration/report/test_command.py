@@ -50,6 +50,19 @@ def test_a_page_and_json_are_written_and_a_screen_is_shown(
         assert CANARY_VALUE not in text
 
 
+def test_all_of_its_dollars_are_at_the_prices_that_were_given(
+    dynamodb: Database, dated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 7, "writes": 7}')
+    assert keyhop(
+        "report", dated, "--yes", "--endpoint-url", dynamodb.url, "-o", str(tmp_path / "out")
+    ).status in (0, 5)
+    told = json.loads((tmp_path / "out" / "report.json").read_bytes())
+    assert told["spent"]["dollars"] == pytest.approx(told["spent"]["rru"] * 7e-6, rel=1e-3)
+    costs = [one["advice"]["cost"] for one in told["findings"] if one["advice"]]
+    assert {one["priced"] for one in costs if one} == {"on demand, at your own prices"}
+
+
 @pytest.mark.parametrize(
     ("flags", "status"),
     [
