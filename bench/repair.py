@@ -163,7 +163,8 @@ def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
     yield (
         f"A table of {items:,} items of {ITEM_BYTES:,} bytes is copied without a limit on the "
         "rate. Then half of the copied items are deleted, the others are changed, and a verify "
-        "repairs them all, in one process as the copy. *Read* is its first run, which reads both tables. "
+        "repairs them all, in one process as the copy. *Read* is its first run, which reads both "
+        "tables. "
         f"*Repair* is its second run: three looks at each item, quiet times of {PAUSES[0]:g} and "
         f"{PAUSES[1]:g} seconds, the repairs, and a look at each item afterwards."
     )

@@ -169,7 +169,8 @@ class GroupWorker:
         position = checkpoint, number
         # A slice of nothing but failures is not worth a commit; they are booked with a later one.
         failed_for_good = slice_.error is not None and used != Usage()
-        if used.requests or used.items or slice_.ended or failed_for_good:
+        has_found = slice_.keys or slice_.counts or slice_.ended
+        if used.requests or used.items or has_found or failed_for_good:
             took = time.monotonic() - self._booked_at
             position = self._commit(
                 number, output, stands, slice_.keys, slice_.ended, used, took, slice_.counts
