@@ -205,7 +205,9 @@ def _is_http(url: str) -> bool:
         return False
 
 
-def aws_client(service: str, endpoint: Endpoint, attempts: int = 3, **config: Any) -> Any:
+def aws_client(
+    service: str, endpoint: Endpoint, attempts: int = 3, url: str | None = None, **config: Any
+) -> Any:
     """Make a client for another service beside the table.
 
     The streams of a local table are at the table's address. AWS has them at another address than
@@ -213,13 +215,22 @@ def aws_client(service: str, endpoint: Endpoint, attempts: int = 3, **config: An
     for other services (AWS_ENDPOINT_URL).
 
     Args:
+        service: The name of the service, as boto3 knows it.
+        endpoint: The table's, of which the region and the credentials are taken.
+        attempts: How often a request is sent at most.
+        url: The address of the service, if it is known; None: as the environment says.
         config: The settings of botocore that are not the usual ones.
     """
-    return _client_of(_session(endpoint), service, endpoint, attempts, **config)
+    return _client_of(_session(endpoint), service, endpoint, attempts, url, **config)
 
 
 def _client_of(
-    session: Session, service: str, endpoint: Endpoint, attempts: int, **config: Any
+    session: Session,
+    service: str,
+    endpoint: Endpoint,
+    attempts: int,
+    url: str | None = None,
+    **config: Any,
 ) -> Any:
     is_at_its_address = service == "dynamodb" or (
         service == "dynamodbstreams" and not endpoint.is_of_aws
@@ -227,7 +238,7 @@ def _client_of(
     return session.create_client(
         service,
         region_name=_region_or_stand_in(session, endpoint),
-        endpoint_url=endpoint.url if is_at_its_address else None,
+        endpoint_url=endpoint.url if is_at_its_address else url,
         config=Config(
             **{
                 "retries": {"mode": "standard", "total_max_attempts": attempts},
