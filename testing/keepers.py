@@ -62,7 +62,8 @@ class Elsewhere:
     messages: int = 0
 
     def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
-        return {"Datapoints": [{"Timestamp": asked["EndTime"], "Maximum": 1000 * self.age}]}
+        age = 1000 * self.age if asked["Namespace"] == "AWS/Lambda" else 0.0
+        return {"Datapoints": [{"Timestamp": asked["EndTime"], "Maximum": age, "Sum": age}]}
 
     def get_queue_url(self, **asked: str) -> dict[str, str]:
         return {"QueueUrl": asked["QueueName"]}

@@ -7,8 +7,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from keyhop.key_index.belief import MOST_OUTAGE_SECONDS
-from keyhop.streams.event_source import Watch
+from keyhop.streams.event_source import MOST_OUTAGE, Watch
 from moto import mock_aws
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -64,7 +63,7 @@ def test_an_outage_of_a_day_that_ended_long_ago_is_seen(client: Any) -> None:
     worked(client, AUDIT + timedelta(days=1), timedelta(seconds=1))
     worked(client, AUDIT + timedelta(days=3), timedelta(hours=23, minutes=59))
     worked(client, NOW - timedelta(hours=2), timedelta(seconds=1))
-    assert (longest(client) or 0.0) > MOST_OUTAGE_SECONDS
+    assert (longest(client) or 0.0) > MOST_OUTAGE.total_seconds()
 
 
 def test_records_from_before_the_audit_are_no_outage(client: Any) -> None:
@@ -76,7 +75,7 @@ def test_records_from_before_the_audit_are_no_outage(client: Any) -> None:
 
 def test_an_outage_that_began_with_the_audit_is_seen(client: Any) -> None:
     worked(client, AUDIT + timedelta(hours=24), timedelta(hours=23, minutes=59))
-    assert (longest(client) or 0.0) > MOST_OUTAGE_SECONDS
+    assert (longest(client) or 0.0) > MOST_OUTAGE.total_seconds()
 
 
 def test_a_table_that_nobody_wrote_to_has_no_batches(client: Any) -> None:
@@ -84,6 +83,24 @@ def test_a_table_that_nobody_wrote_to_has_no_batches(client: Any) -> None:
     written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(days=1), 0.0)
     written(client, "ConsumedWriteCapacityUnits", AUDIT - timedelta(days=1), 7.0)
     assert longest(client) == 0.0
+
+
+def test_a_batch_that_hides_its_oldest_records_hides_no_outage(client: Any) -> None:
+    """After two days one batch has all records of the last day; the youngest is a second old."""
+    worked(client, AUDIT + timedelta(hours=2), timedelta(seconds=1))
+    worked(client, AUDIT + timedelta(hours=50), timedelta(seconds=1))
+    for hours in range(51, 9 * 24, 10):
+        worked(client, AUDIT + timedelta(hours=hours), timedelta(seconds=1))
+    assert longest(client) == 1.0, "nothing was written meanwhile"
+    written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(hours=20), 3.0)
+    assert longest(client) is None
+
+
+def test_writes_in_hours_with_batches_are_no_outage(client: Any) -> None:
+    for hours in range(0, 9 * 24, 19):
+        worked(client, AUDIT + timedelta(hours=hours), timedelta(seconds=1))
+        written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(hours=hours + 1), 1.0)
+    assert longest(client) == 1.0
 
 
 @pytest.mark.parametrize("metric", ["ConsumedWriteCapacityUnits", "TimeToLiveDeletedItemCount"])

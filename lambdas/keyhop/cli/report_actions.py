@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from keyhop.checks import check_characters
 from keyhop.cli.confirm import ASK_ABOVE, confirm, place
 from keyhop.cli.confirm import Facts as Told
 from keyhop.cli.deployment import Deployment
@@ -106,7 +107,9 @@ def _asked(options: Options) -> ReportInput:
 
 def _old(path: str) -> Any:
     try:
-        return json.loads(Path(path).read_bytes())
+        found = json.loads(Path(path).read_bytes())
+        check_characters(found)
+        return found
     except (OSError, ValueError, RecursionError) as error:
         raise CannotStart(f"--baseline: {path} cannot be read as JSON: {error}.") from error
 

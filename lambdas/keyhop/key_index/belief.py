@@ -14,7 +14,7 @@ from keyhop.errors import CannotStart
 from keyhop.key_index.index import check_has_one, is_anothers, status_of
 from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.streams.event_source import Follower, Watch
+from keyhop.streams.event_source import MOST_OUTAGE, Follower, Watch
 from keyhop.wording import counted
 
 AUDIT_COUNTS_DAYS = 13
@@ -26,10 +26,6 @@ An audit that began before the records were written must not count any more by t
 
 MOST_LAG_SECONDS = 60.0
 """What a list that took a minute to read may lack anyway."""
-
-MOST_OUTAGE_SECONDS = 20 * 3600.0
-"""How far a keeper may have been behind since the audit. A stream keeps records for 24 hours
-(Developer Guide, Streams), and what it forgets before the keeper has read it is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +213,7 @@ def _why_not_kept(seen: Evidence, audit: Mapping[str, Any]) -> str | None:
         return (
             f"it cannot be seen whether the keeper worked since its last audit, of {audit['ended']}"
         )
-    if seen.longest_lag_seconds > MOST_OUTAGE_SECONDS:
+    if seen.longest_lag_seconds > MOST_OUTAGE.total_seconds():
         return (
             f"the keeper was {seen.longest_lag_seconds / 3600:.0f} hours behind since its last "
             f"audit, of {audit['ended']}, and a stream keeps records for 24 hours"

@@ -6,6 +6,7 @@ on. So nobody types an ARN or deploys twice, and an audit mends a mapping that p
 yesterday.
 """
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,12 @@ KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
 
 LAG_MINUTES = 5
+
+HOUR = timedelta(hours=1)
+
+MOST_OUTAGE = timedelta(hours=20)
+"""How far a keeper may have been behind, or without a batch. A stream keeps records for 24 hours
+(Developer Guide, Streams), and what it forgets before the keeper has read it is lost."""
 
 CHANGES = ("ConsumedWriteCapacityUnits", "TimeToLiveDeletedItemCount")
 """Metrics of a table that show changes. A deletion by TTL consumes no write units."""
@@ -235,14 +242,18 @@ class Watch:
         (Follower.problem).
         """
         since = datetime.now(UTC) - timedelta(minutes=LAG_MINUTES)
-        points = self._metric("AWS/Lambda", "IteratorAge", function, since, 60)
+        points = self._metric("AWS/Lambda", "IteratorAge", function, since, timedelta(minutes=1))
         return None if points is None else _greatest_age(points)
 
     def longest_lag_seconds(self, function: str, table: str, since: datetime) -> float | None:
-        """Return the greatest age of a batch with records that are younger than `since`.
+        """Return how far the function was behind at most, with records younger than `since`.
 
-        A function that could not work for longer than a stream keeps records (24 hours) has lost
-        some of them, and the first batch afterwards is as old.
+        A function that could not work for longer than a stream keeps records has lost some. Its
+        first batch afterwards is as old, unless it reaches from the oldest record to a young one:
+        IteratorAge is the age of the last record of a batch. So it also counts as unknown if the
+        function got no batch for MOST_OUTAGE in which the table was written to. (The keeper gets
+        inserts and deletions only. No metric tells these from updates, so a table that has updates
+        only, for so long, cannot be told from one whose keeper is away.)
 
         Args:
             function: The keeper's name.
@@ -250,34 +261,31 @@ class Watch:
             since: The moment in question.
 
         Returns:
-            Seconds, 0 for a function that got no batch of a table that nobody wrote to. None if it
-            cannot be seen: CloudWatch does not answer, or the function got no batch at all though
-            the table was written to. (It gets inserts and deletions only. No metric tells these
-            from updates, so a table that is only updated counts as one that cannot be seen.)
+            Seconds; None if it cannot be seen.
         """
-        points = self._metric("AWS/Lambda", "IteratorAge", function, since, 3600)
-        if points:
-            # The oldest record of a point is at least so old; others of its hour are younger.
-            return _greatest_age(
-                [
-                    point
-                    for point in points
-                    if point["Timestamp"]
-                    + timedelta(hours=1)
-                    - timedelta(milliseconds=point["Maximum"])
-                    > since
-                ]
-            )
+        points = self._metric("AWS/Lambda", "IteratorAge", function, since, HOUR)
         if points is None:
             return None
-        for metric in CHANGES:
-            points = self._metric("AWS/DynamoDB", metric, table, since, 3600)
-            if points is None or any(point["Sum"] for point in points):
+        batches = sorted(point["Timestamp"] for point in points)
+        moments = [since, *batches, datetime.now(UTC)]
+        gaps = [(a, b) for a, b in itertools.pairwise(moments) if b - a > MOST_OUTAGE]
+        for metric in CHANGES if gaps else ():
+            changes = self._metric("AWS/DynamoDB", metric, table, since, HOUR)
+            if changes is None:
                 return None
-        return 0.0
+            written = [change["Timestamp"] for change in changes if change["Sum"]]
+            if any(a < moment < b for moment in written for a, b in gaps):
+                return None
+        return _greatest_age(
+            [
+                point
+                for point in points
+                if point["Timestamp"] + HOUR - timedelta(milliseconds=point["Maximum"]) > since
+            ]
+        )
 
     def _metric(
-        self, namespace: str, name: str, of: str, since: datetime, period: int
+        self, namespace: str, name: str, of: str, since: datetime, period: timedelta
     ) -> list[dict[str, Any]] | None:
         """Return a metric's datapoints until now; None if CloudWatch does not tell them."""
         dimension = "FunctionName" if namespace == "AWS/Lambda" else "TableName"
@@ -288,7 +296,7 @@ class Watch:
                 Dimensions=[{"Name": dimension, "Value": of}],
                 StartTime=since,
                 EndTime=datetime.now(UTC),
-                Period=period,
+                Period=int(period.total_seconds()),
                 Statistics=["Maximum", "Sum"],
             )
         except (BotoCoreError, ClientError):

@@ -185,7 +185,10 @@ def test_interrupted_it_goes_on(
         (["--put", "item.json", "--item", "sk=1"], "--item is for --update and --delete"),
         (["--update", "SET n = n + :a", "--values", '{":a": 1}', "--item", "sk=1"], "made of n"),
         (["--update", "SET n = :a", "--item", "sk=1"], ":a"),
-        (["--update", "SET n = :a", "--values", "{", "--item", "sk=1"], "--values is not JSON"),
+        (
+            ["--update", "SET n = :a", "--values", "{", "--item", "sk=1"],
+            "--values cannot be read as JSON",
+        ),
         (["--delete", "--item", "PROFILE"], "NAME=VALUE"),
         (["--delete"], "sort key"),
         (["--delete", "--item", "sk=!keyhop"], "where the key index has its sentinels"),
