@@ -8,6 +8,7 @@ from aws_cdk import App
 from infra import limits, place
 from infra.config import Config, ConfigError
 from infra.layer import LayerError
+from infra.schedules import REGION
 from infra.settings import settings_of
 from infra.stack import KeyhopStack
 
@@ -22,6 +23,8 @@ def main() -> int:
         # What the CDK's command says of the credentials, if there are any.
         account, region = map(os.environ.get, ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION"))
         place.check(config.all_tables, account, region)
+        if region:
+            app.node.set_context(REGION, region)
         KeyhopStack(app, config)
         template = app.synth().get_stack_by_name(config.stack_name).template
         limits.check(template, len(config.tables))

@@ -87,7 +87,7 @@ class Config:
         ),
     ] = None
     """With all that is on record there; None for one of the stack's own."""
-    log_level: Annotated[str, choice("DEBUG", "INFO", "WARNING", "ERROR")] = "INFO"
+    log_level: Annotated[str, choice("INFO", "WARNING", "ERROR")] = "INFO"
     log_retention_days: RetentionDays = 30
     worker_memory_mb: Annotated[int, whole(512, 10240)] = 1769
     """Of the functions that read tables; so are the next two."""

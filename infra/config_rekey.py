@@ -11,6 +11,7 @@ from keyhop.checks import Must, names_of, text
 from keyhop.jobs.request import TABLE_NAME
 from keyhop.rekey.allowed import Allowed, code_digest
 from keyhop.rekey.pair import SIDE_SUFFIX
+from keyhop.wording import counted
 
 from .config_sharding import MOST_NAME
 from .config_tables import MOST_TOLD, KmsKey, Table, listed, told_bytes
@@ -114,7 +115,8 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
     fit = sum(taken + _told(complete[: n + 1]) <= MOST_TOLD for n in range(len(complete)))
     if fit < len(complete):
         raise ConfigError(
-            f"The context field rekey has {len(complete)} pairs, of which {fit} fit beside the "
+            f"The context field rekey has {counted(len(complete), 'pair')}, of which {fit} "
+            f"fit beside the "
             "tables of this stack, as the functions are told of them in an environment of 4 KB. "
             "Deploy a second stack (stackName) for the others."
         )

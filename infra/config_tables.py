@@ -15,6 +15,7 @@ from keyhop.each.allowed import Allowed
 from keyhop.keys.request import parse
 from keyhop.report.request import parse as parse_report
 from keyhop.sharding.key.names import metadata_of
+from keyhop.wording import counted
 
 from .config_sharding import MOST_NAME, Sharding, sharding_of
 from .config_values import (
@@ -183,7 +184,8 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
     fit = sum(told_bytes(complete[: number + 1]) <= MOST_TOLD for number in range(len(complete)))
     if fit < len(complete):
         raise ConfigError(
-            f"The context field tables has {len(complete)} tables, of which {fit} fit into one "
+            f"The context field tables has {counted(len(complete), 'table')}, of which "
+            f"{fit} fit into one "
             "stack, as the functions are told of them in an environment of 4 KB. Deploy a second "
             "stack (stackName) for the others."
         )

@@ -151,7 +151,7 @@ class Functions:
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             # Whatever logLevel is: above it Lambda would drop metrics, which are lines without a
-            # level; below it botocore would log requests, and so keys. The logger goes by itself.
+            # level. The logger goes by itself.
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             environment={**self._environment, **environment},

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keyhop.key_index.sentinel import INDEX
+from keyhop.wording import counted
 
 from .config_tables import Table
 from .config_values import ConfigError
@@ -64,7 +65,7 @@ def check(template: Mapping[str, Any], tables: int) -> None:
     # Part of what was counted is not the tables' own, so a tenth less than their share of it.
     fit = int(tables * 0.9 / share)
     raise ConfigError(
-        f"The context field tables has {tables} tables, which are too many for one stack: {what}; "
+        f"The context field tables has {counted(tables, 'table')}, too many for one stack: {what}; "
         f"{fit} of them fit. Deploy a second stack (stackName) for the others."
     )
 

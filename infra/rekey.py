@@ -222,7 +222,7 @@ class Rekey(Construct):
             "Takes the steps of a cutover or a rollback: gates, leases, the freeze, the turn",
             {"KEYHOP_REPLICATE": replicate, "KEYHOP_FAILURE_QUEUE": queue},
         )
-        self._allow_beside(function, "GetItem Query PutItem DeleteItem")
+        self._allow_beside(function, "GetItem Query PutItem DeleteItem ConditionCheckItem")
         both = _arns(function, self._both)
         # A marker is put and deleted at once, on condition that no item stands there.
         allow(function, "PutMarkersAndTakeThemBack", "dynamodb:PutItem DeleteItem", *both)

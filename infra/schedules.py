@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aws_cdk import Annotations, Stack, Token
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
@@ -11,6 +12,13 @@ from constructs import Construct
 
 from .machines import Machine
 from .permissions import acknowledge, allow
+
+REGION = "keyhop:region"
+"""The context in which app.py tells the region of the credentials."""
+
+RULES_OF_A_BUS = 300
+RULES_OF_REGIONS = {"af-south-1": 100, "eu-south-1": 100}
+"""Rules of an event bus (Amazon EventBridge quotas; adjustable)."""
 
 
 @dataclass(frozen=True)
@@ -52,4 +60,26 @@ def start_regularly(
         )
         acknowledge(rule, if_missed, "Serverless-EventBusDLQ")
         rules.append(rule)
+    warn_of_many_rules(scope, len(rules))
     return rules
+
+
+def warn_of_many_rules(scope: Construct, added: int) -> None:
+    """Add one warning to a stack if its last `added` rules exceed the quota of an event bus.
+
+    The rules of other stacks are on the same bus, and the quota can be raised: so it is no error.
+    """
+    stack = Stack.of(scope)
+    region = str(stack.node.try_get_context(REGION) or "")
+    if not Token.is_unresolved(stack.region):
+        region = stack.region
+    most = RULES_OF_REGIONS.get(region, RULES_OF_A_BUS)
+    count = sum(isinstance(one, events.Rule) for one in stack.node.find_all())
+    if count - added <= most < count:
+        Annotations.of(stack).add_warning_v2(
+            "keyhop:rules",
+            f"The schedules of this stack make more than {most:,} EventBridge rules, which is the "
+            f"default quota of an event bus{f' in {region}' if region else ''}, for all stacks "
+            "together. Before you deploy, have it raised (Service Quotas, Amazon EventBridge, "
+            "Rules), or turn off schedules that you do not need.",
+        )

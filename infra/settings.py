@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keyhop.checks import check_characters
+
 from .config_values import ConfigError
 from .paths import ROOT
 
@@ -35,6 +37,7 @@ def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, An
 def _read(path: Path, is_asked_for: bool) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+        check_characters(found)
     except FileNotFoundError:
         if not is_asked_for:
             return {}

@@ -22,6 +22,7 @@ from .deployment import KeyEnumeration
 from .machines import DRAIN, Machine
 from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arn
 from .results import KEPT
+from .schedules import warn_of_many_rules
 
 DEFINITION = "drain"
 MANAGING_MB = 512
@@ -245,3 +246,4 @@ class ShardedTables(Construct):
                 event=events.RuleTargetInput.from_object({"scheduled": True}),
             )
         )
+        warn_of_many_rules(self, 1)

@@ -96,6 +96,25 @@ STREAMS_OF_DYNAMODB_LOCAL: Mends = [
     ),
 ]
 
+IDLE_FUNCTIONS: Mends = [
+    # A function with the tag "idle" answers a state once as one that was not used for weeks: Lambda
+    # has its code brought back meanwhile.
+    (
+        """    exec_record = lambda_svc._execution_record_for_config(func, config)
+    result = lambda_svc._execute_function_with_config_scope(exec_record, event)
+""",
+        """    if lambda_svc._functions.get(func_name)["tags"].pop("idle", None):
+        raise _ExecutionError(
+            "Lambda.CodeArtifactUserPendingException",
+            "Lambda is initializing your function. It will be ready to invoke shortly. "
+            "(Service: Lambda, Status Code: 409, Request ID: " + new_uuid() + ")",
+        )
+    exec_record = lambda_svc._execution_record_for_config(func, config)
+    result = lambda_svc._execute_function_with_config_scope(exec_record, event)
+""",
+    ),
+]
+
 MAPS: Mends = [
     (
         'max_conc = int(state_def.get("MaxConcurrency") or 0)',
@@ -223,7 +242,7 @@ MENDED: dict[str, Mends] = {
     "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS + ONE_PLACE + CALLERS,
     "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS + STREAMS_OF_DYNAMODB_LOCAL,
     "ministack.services.stepfunctions": (
-        MAPS + PUT_OBJECT + HISTORY + NESTED_EXECUTIONS + CALLBACKS
+        IDLE_FUNCTIONS + MAPS + PUT_OBJECT + HISTORY + NESTED_EXECUTIONS + CALLBACKS
     ),
 }
 

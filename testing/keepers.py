@@ -51,13 +51,19 @@ class FakeLambda:
 
 @dataclass
 class Elsewhere:
-    """The rest of what a watch asks: how far the keeper is behind, what lies in its queue."""
+    """The rest of what a watch asks: how far the keeper is behind, what lies in its queue.
+
+    Attributes:
+        age: Of the last batch that the keeper got, in seconds.
+        messages: How many messages there are in its failure queue.
+    """
 
     age: float = 0.0
     messages: int = 0
 
     def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
-        return {"Datapoints": [{"Maximum": 1000 * self.age}]}
+        age = 1000 * self.age if asked["Namespace"] == "AWS/Lambda" else 0.0
+        return {"Datapoints": [{"Timestamp": asked["EndTime"], "Maximum": age, "Sum": age}]}
 
     def get_queue_url(self, **asked: str) -> dict[str, str]:
         return {"QueueUrl": asked["QueueName"]}

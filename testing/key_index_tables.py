@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import boto3
@@ -9,7 +10,7 @@ from keyhop.dynamodb.client import Connection, DynamoDB, Endpoint, connect
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.values import canonical, to_json
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.sentinel import Sentinel
+from keyhop.key_index.sentinel import INDEX, Sentinel
 
 from testing.databases import Database
 from testing.servers import LOCAL_CREDENTIALS
@@ -19,6 +20,14 @@ STREAM = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS
 
 def table_of(database: Database, table: str) -> Table:
     return look_up(connect(Endpoint(url=database.url)), table)
+
+
+def delete_index(database: Database, table: str) -> None:
+    """Delete the key index, and return when it can no longer be read."""
+    change = [{"Delete": {"IndexName": INDEX}}]
+    database.client.update_table(TableName=table, GlobalSecondaryIndexUpdates=change)
+    while table_of(database, table).index(INDEX) is not None:
+        Event().wait(0.05)
 
 
 def collections_of(database: Database, table: str, client: DynamoDB | None = None) -> Collections:

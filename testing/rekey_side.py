@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from keyhop.rekey.control import Control, Direction, Side
+from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.side.layout import Batch, Claim, Straggler
 
 
@@ -56,9 +56,12 @@ class SideInMemory:
         self.before("unsettled")
         return [one for one in self.bypassed if one.settled is None][:most]
 
-    def settle(self, straggler: Straggler, serving: Side) -> None:
+    def settle(self, straggler: Straggler, control: Control) -> bool:
         self.before("settle")
+        if self.item != control:
+            return False
         self.bypassed.remove(straggler)
+        return True
 
     def put_marker(self, marker: str, told: Mapping[str, Any]) -> None:
         self.before("put_marker")

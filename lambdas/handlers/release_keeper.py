@@ -21,6 +21,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import ClientError
+from keyhop.denied import Denied
 from keyhop.dynamodb.requester import error_code
 from keyhop.dynamodb.tables import BUSY
 from keyhop.jobs.request import table_name
@@ -54,9 +55,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         _obey(event, context)
     except Exception as error:
         logger.exception("refused")
-        status, reason = "FAILED", str(error) or type(error).__name__
+        status, reason = "FAILED", _reason(error)
         made = NOT_MADE if event["RequestType"] == "Create" else made
     _answer(event, status, reason or f"See the log stream {context.log_stream_name}", made)
+
+
+def _reason(error: Exception) -> str:
+    """What CloudFormation shows of an error; of a denied request, the statement that allows it."""
+    text = str(error) or type(error).__name__
+    denied = Denied.read(text) if isinstance(error, ClientError) else None
+    return text if denied is None else f"Permission is missing: {denied}"
 
 
 def _obey(event: dict[str, Any], context: LambdaContext) -> None:

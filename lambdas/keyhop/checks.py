@@ -8,6 +8,7 @@ names are the fields' in camelCase. cattrs does the reading; here its findings b
 
 import dataclasses
 import difflib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -25,6 +26,8 @@ MOST_SHOWN = 100
 
 STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
 """How Step Functions knows which execution began another; no field of ours."""
+
+HALF_A_PAIR = "a text in it has half of a surrogate pair, which is no character"
 
 _NOT_EMPTY = re.compile(".+", re.DOTALL)
 
@@ -78,11 +81,27 @@ def read(shape: type[T], given: object, like: str) -> T:
     """
     if not isinstance(given, Mapping):
         raise InvalidInput(f"The input must be a JSON object such as {like}, not {shown(given)}.")
+    try:
+        check_characters(given)
+    except ValueError as error:
+        raise InvalidInput(f"The input cannot be read: {error}.") from error
     given = without_origin(given)
     try:
         return structured(shape, given)
     except Unreadable as error:
         raise wrong_input(_sentences(shape, error, like)) from error
+
+
+def check_characters(given: object) -> None:
+    """Check that all texts of a JSON value, names among them, can be written in UTF-8.
+
+    Raises:
+        ValueError: A text has half of a surrogate pair, which JSON can write as an escape.
+    """
+    try:
+        json.dumps(given, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(HALF_A_PAIR) from error
 
 
 def without_origin(given: Any) -> dict[str, Any]:

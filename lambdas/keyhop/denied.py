@@ -117,7 +117,8 @@ def clock_text(response: Mapping[str, Any]) -> str | None:
     by = "is wrong"
     if here is not None and there is not None:
         minutes = (there - here).total_seconds() / 60
-        by = f"is {abs(minutes):,.0f} minutes {'behind' if minutes > 0 else 'ahead'}"
+        unit = "minute" if round(abs(minutes)) == 1 else "minutes"
+        by = f"is {abs(minutes):,.0f} {unit} {'behind' if minutes > 0 else 'ahead'}"
     at = "" if there is None else f" AWS has {there:%Y-%m-%d %H:%M:%S} UTC."
     return (
         f"The clock of this machine {by}, so AWS does not take its signatures.{at} Set the clock "

@@ -1,23 +1,41 @@
 """The streams of tables in memory, as boto3's client `dynamodbstreams` tells them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from testing.simulation.schedule import Schedule
-from testing.simulation.service import Table
+from testing.simulation.service import Table, failure
 from testing.simulation.values import NotSimulated, copy_of
 
 ANSWER_SECONDS = 0.01
 
 
+TOO_MANY_READERS = "Too many operations for a given subscriber."
+"""The message of a LimitExceededException (service model of DynamoDB Streams, botocore 1.44)."""
+
+
 class Streams:
-    """tables: by name, which is their streams' ARN as well."""
+    """A client of the streams of tables.
+
+    Attributes:
+        tables: The tables by their names, which are also the ARNs of their streams.
+        is_crowded: Returns whether the next request, of the operation that it is given, is
+            throttled because too many others read the stream.
+    """
 
     def __init__(self, schedule: Schedule, tables: dict[str, Table]) -> None:
         self._schedule = schedule
         self._tables = tables
+        self.is_crowded: Callable[[str], bool] = lambda operation: False
+
+    def _admit(self, operation: str) -> None:
+        """Raise the error of a throttled request, or wait as long as an answer takes."""
+        self._schedule.sleep(ANSWER_SECONDS)
+        if self.is_crowded(operation):
+            raise failure("LimitExceededException", message=TOO_MANY_READERS)
 
     def describe_stream(self, **request: Any) -> dict[str, Any]:
-        self._schedule.sleep(ANSWER_SECONDS)
+        self._admit("describe_stream")
         table = request["StreamArn"]
         open_ = {"StartingSequenceNumber": "0"}
         names = [f"{table} {number}" for number in range(len(self._tables[table].shards))]
@@ -25,7 +43,7 @@ class Streams:
         return {"StreamDescription": {"Shards": shards}}
 
     def get_shard_iterator(self, **request: Any) -> dict[str, Any]:
-        self._schedule.sleep(ANSWER_SECONDS)
+        self._admit("get_shard_iterator")
         name, number = request["ShardId"].rsplit(" ", 1)
         shard = self._tables[name].shards[int(number)]
         places = {"LATEST": len(shard), "TRIM_HORIZON": 0}
@@ -34,7 +52,7 @@ class Streams:
         return {"ShardIterator": f"{name} {number} {places[request['ShardIteratorType']]}"}
 
     def get_records(self, **request: Any) -> dict[str, Any]:
-        self._schedule.sleep(ANSWER_SECONDS)
+        self._admit("get_records")
         name, number, at = request["ShardIterator"].rsplit(" ", 2)
         most = request.get("Limit", 1_000)
         found = records(self._tables[name], name, int(number), int(at), most)

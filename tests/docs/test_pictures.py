@@ -13,6 +13,7 @@ DOCS = ROOT / "docs"
 DRAWN_AS = {
     "WasItScheduled": "PlanRun",
     "WhyItFailed": "Refused",
+    "NotSummedUp": "Refused",
     "ExplainRefusal": "Refused",
     "Broken": "Refused",
     "BrokenOff": "Refused",

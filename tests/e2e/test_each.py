@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from keyhop.cli.executions import Execution
 
+from testing.databases import keyhop
 from testing.executions import Executions
 from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import busy_worker
@@ -56,13 +57,23 @@ def features(deployed: Deployed) -> Counter[str]:
 
 
 def test_an_item_is_put_for_each_key_updated_and_deleted(
-    deployed: Deployed, machine: Executions, keys: set[str]
+    deployed: Deployed,
+    machine: Executions,
+    keys: set[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = done(machine, "each-plan", put=ITEM, planOnly=True)
     assert 0.8 * len(keys) < told["each"]["keys"] < 1.2 * len(keys)
     result = done(machine, "each-put", put=ITEM)
     assert result["outcomes"] == {"put": len(keys)}
     assert features(deployed) == Counter(keys)
+    for name, value in deployed.cloud.exports.items():
+        monkeypatch.setenv(name, value)
+    listed = keyhop("runs", "--table", TABLE)
+    assert {"each-put", "each-plan"} <= {line.split()[0] for line in listed.lines[1:]}
+    shown = keyhop("show", "each-put")
+    assert (shown.status, shown.lines[0].split(", ")[0]) == (0, f"each-put: ForEachKey of {TABLE}")
+    assert str(len(keys)) in shown.out.decode()
     again = done(machine, "each-again", put=ITEM, guard="transaction", keys="each-put-keys")
     assert again["outcomes"] == {"there": len(keys)}
     item = {"sk": "#feature"}

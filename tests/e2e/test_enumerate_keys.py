@@ -176,6 +176,25 @@ def test_a_budget_of_units_holds_and_a_resume_goes_on(deployed: Deployed, small:
     assert deployed.found("poor") == Counter(small)
 
 
+def test_functions_that_were_idle_for_weeks_are_waited_for(
+    deployed: Deployed, small: set[str]
+) -> None:
+    """Each refuses its first call. The error of a run that fails is not lost either."""
+    functions = deployed.cloud.client("lambda")
+    for name in ("PlanRun", "ScanSegments", "FinishRun", "CleanUp"):
+        arn = functions.get_function(FunctionName=f"Keyhop-{name}")["Configuration"]["FunctionArn"]
+        functions.tag_resource(Resource=arn, Tags={"idle": "yes"})
+    given = {"table": "Small", "segments": 96, "maxConcurrency": 2}
+    ended = deployed.run({**given, "maxReadUnits": 40}, "asleep")
+    assert (ended.status, ended.error) == ("FAILED", "BudgetSpent")
+    assert "start again with" in ended.cause
+    assert deployed.run(given, "awake").status == "SUCCEEDED"
+    assert deployed.found("awake") == Counter(small)
+    for name in ("PlanRun", "ScanSegments", "FinishRun", "CleanUp"):
+        arn = functions.get_function(FunctionName=f"Keyhop-{name}")["Configuration"]["FunctionArn"]
+        assert "idle" not in functions.list_tags(Resource=arn)["Tags"], name
+
+
 def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     deployed: Deployed, small: set[str]
 ) -> None:

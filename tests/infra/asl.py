@@ -46,7 +46,13 @@ def end_of(
             name = matching[0] if matching else state["Default"]
             continue
         assert state["Type"] == "Pass", state
-        made = parameters(state["Parameters"], given, context or {})
+        if "InputPath" in state:
+            given = value_of(state["InputPath"], given, {})
+        made = (
+            parameters(state["Parameters"], given, context or {})
+            if "Parameters" in state
+            else given
+        )
         where = state.get("ResultPath", "$").removeprefix("$").removeprefix(".")
         given = {**given, where: made} if where else made
         name = state["Next"]

@@ -14,7 +14,7 @@ from infra import job, key_index, report, sharding
 from infra.functions import LAMBDAS, SERVICE
 from infra.key_index import MACHINES
 from infra.machines import DEFINITIONS, definition
-from infra.retries import POLICIES
+from infra.retries import CRASHED, NOT_READY, OF_LAMBDA, POLICIES
 from tests.infra.template import (
     BUCKET,
     FUNCTIONS,
@@ -150,6 +150,22 @@ def test_no_room_in_lambda_is_waited_out(where: tuple[str, str]):
         assert retries_a_minute <= 400, "of a thousand that wait"
 
 
+def test_a_function_that_was_idle_for_weeks_is_waited_for():
+    """In every machine. Lambda needs up to two minutes; each rule has attempts of its own."""
+    invoking = {
+        (path.name, name): state
+        for path in DEFINITIONS.glob("*.asl.json")
+        for name, state in states_in(json.loads(definition(path.name.removesuffix(".asl.json"))))
+        if "lambda:invoke" in state.get("Resource", "")
+    }
+    assert {file for file, _ in invoking} == {path.name for path in DEFINITIONS.glob("*.asl.json")}
+    for where, state in invoking.items():
+        (rule,) = [one for one in state["Retry"] if {*NOT_READY} & {*one["ErrorEquals"]}]
+        assert {*rule["ErrorEquals"]} == {*NOT_READY}, where
+        waited = [rule["IntervalSeconds"] * rule["BackoffRate"] ** n for n in range(6)]
+        assert (rule["MaxAttempts"], sum(waited)) == (6, 315), where
+
+
 @pytest.mark.parametrize("where", RETRYING)
 def test_no_task_waits_for_ever(where: tuple[str, str]):
     """A lost answer would hold an execution for three years, as AWS's default is."""
@@ -276,7 +292,11 @@ def test_a_redrive_of_a_failed_run_goes_back_to_its_groups():
     """A redrive starts at the state that failed: that must be one from which the run goes on."""
     assert OF_RUNS["CleanUp"]["Type"] == "Task"
     assert OF_RUNS["CleanUp"]["Next"] == "ScanGroups"
-    assert "Catch" not in OF_RUNS["CleanUp"]
+    (catch,) = OF_RUNS["CleanUp"]["Catch"]
+    caught = {*catch["ErrorEquals"]}
+    assert all(OF_AWS.fullmatch(error) for error in caught), "and none that CleanUp fails with"
+    assert not caught & {"States.ALL", "States.TaskFailed"}, "which the run's own errors are"
+    assert caught >= {*OF_LAMBDA, *CRASHED, *NOT_READY, NO_ROOM}
 
 
 def test_a_redrive_is_known_by_the_number_that_was_noted_before_it():

@@ -31,6 +31,7 @@ UNKNOWN = (
     'payload: {"errorMessage": "RequestId: r Process exited before completing request"}'
 )
 REFUSED = "Rate exceeded (Service: Lambda, Status Code: 429, Request ID: r)"
+BROKEN_OFF = STATES["job"]["BrokenOff"]["Cause"]
 RUN = "arn:aws:states:eu-west-1:123456789012:execution:Keyhop-WalkKeyIndexes:w"
 
 
@@ -135,6 +136,25 @@ def test_a_run_that_failed_raises_the_alarm_before_it_is_summed_up(name: str):
     assert (rule["Variable"], rule["Next"]) == (states["CountRedrives"]["ResultPath"], "CleanUp")
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        ({"Error": "GaveUp", "Cause": EXCEPTION}, ("GaveUp", SENTENCE)),
+        ({"Error": "States.Runtime", "Cause": REFUSED}, ("States.Runtime", REFUSED)),
+        ({"Error": "States.Timeout"}, ("States.Timeout", BROKEN_OFF)),
+    ],
+)
+def test_a_clean_up_that_cannot_run_does_not_hide_the_runs_own_error(
+    failure: dict[str, str], told: tuple[str, str]
+):
+    """After weeks without a failure, CleanUp is the function that is most likely to be idle."""
+    (catch,) = STATES["job"]["CleanUp"]["Catch"]
+    assert "Lambda.CodeArtifactUserPendingException" in catch["ErrorEquals"]
+    assert catch["ResultPath"] is None
+    ended = end_of(STATES["job"], catch["Next"], {"run": "r", "failure": failure}, CONTEXT)
+    assert (ended.error, ended.cause, ended.alarms) == (*told, 0)
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_the_alarm_is_a_metric_of_the_deployment_and_the_machine(file: str):
     state = STATES[file]["RaiseAlarm"]
@@ -226,12 +246,46 @@ def test_a_group_that_fails_without_a_cause_is_a_failed_group():
     assert ended.error == "States.Timeout"
 
 
+SAMPLE = STATES["report"]["Sources"]["Branches"][2]["States"]
+
+
+@pytest.mark.parametrize(
+    ("output", "ends_at"),
+    [
+        (nested("FAILED", Error="NotPermitted", Cause=SENTENCE), "Denied"),
+        (nested("FAILED", Error="GaveUp", Cause=SENTENCE), "SampleFailed"),
+        (nested("FAILED", Error="GaveUp", Cause='"Error":"NotPermitted"'), "SampleFailed"),
+        (nested("ABORTED"), "SampleFailed"),
+        ({"Error": "StepFunctions.ExecutionLimitExceeded", "Cause": "Too many"}, "SampleFailed"),
+        ({"Error": "States.TaskFailed"}, "SampleBrokenOff"),
+    ],
+)
+def test_only_a_denied_sample_leaves_the_report_without_one(output: dict[str, str], ends_at: str):
+    """Any other failure reaches the states after Sources as it is."""
+    (catch,) = SAMPLE["Sample"]["Catch"]
+    assert catch["ErrorEquals"] == ["States.TaskFailed"]
+    given = {"at": 1.0, catch["ResultPath"].removeprefix("$."): output}
+    if ends_at != "Denied":
+        ended = end_of(SAMPLE, catch["Next"], given)
+        assert (ended.state, ended.error) == (ends_at, output["Error"])
+        assert ended.cause == output.get("Cause", ended.cause)
+        return
+    told = {"Type": "Fail", "Error": "", "CausePath": "$.sampling.execution.Cause"}
+    ended = end_of({**SAMPLE, "Denied": told}, catch["Next"], given)
+    assert (ended.state, ended.cause) == (ends_at, SENTENCE)
+    assert SAMPLE["Denied"]["Parameters"]["Payload"]["state.$"] == "$"
+
+
 def test_no_other_state_reads_a_cause():
     """So that what is shown here is all that there is to show."""
     readers = {
         (file, name)
         for file in FILES
         for name, state in states_in(json.loads(definition(file)))
-        if "Cause)" in json.dumps(state) or state.get("CausePath", "").endswith("Cause")
+        if "Cause)" in json.dumps({**state, "Branches": ()})
+        or state.get("CausePath", "").endswith("Cause")
     }
-    assert {name for _, name in readers} == {"ExplainRefusal", "ExplainRun", "Broken"}
+    assert {name for _, name in readers} == {
+        *("ExplainRefusal", "ExplainRun", "Broken"),
+        *("ReadTheFailure", "SampleFailed"),
+    }

@@ -160,10 +160,10 @@ def test_the_context_shapes_the_worker():
     assert {group["Properties"]["RetentionInDays"] for group in groups} == {7}
 
 
-@pytest.mark.parametrize("level", ["DEBUG", prove("INFO"), prove("WARNING"), prove("ERROR")])
+@pytest.mark.parametrize("level", ["WARNING", prove("INFO"), prove("ERROR")])
 def test_lambdas_own_filter_does_not_go_by_the_log_level(level: str):
-    """It takes a metric for INFO, and would drop it; at DEBUG botocore would log requests, with
-    keys. What our logger prints at each level: tests/unit/test_logging.py."""
+    """It takes a metric for INFO, and would drop it. What our logger prints at each level:
+    tests/unit/test_logging.py."""
     shaped = deployed(stack_of({"tables": "Flights", "logLevel": level}))
     for name in FUNCTIONS:
         function = shaped.function(name)

@@ -1,71 +1,37 @@
-"""Runs that begin by themselves: `runSchedule` and `runInput` of a table."""
-
-import json
-from typing import Any
+"""Schedules: how many EventBridge rules a stack makes."""
 
 import pytest
-from keyhop.keys.request import parse
+from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_events as events
 
-from infra.config import Config, ConfigError
-from tests.infra.conftest import deployed, stack_of
-from tests.infra.template import Deployed, states_arn
-
-NIGHTLY = {
-    "table": "Orders",
-    "runSchedule": "cron(0 3 * * ? *)",
-    "runInput": {"maxReadRate": 500, "method": "skip"},
-}
-ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/Bestellungen"
-CONTEXT = {"tables": [NIGHTLY, {"table": ARN, "runSchedule": "rate(1 day)"}, "Flights"]}
+from infra.schedules import REGION, warn_of_many_rules
 
 
-@pytest.fixture
-def regular() -> Deployed:
-    return deployed(stack_of(CONTEXT))
+def warnings(region: str | None, *counts: int, credentials: str = "") -> list[str]:
+    """Add so many rules at a time; return the warnings of the stack.
 
-
-def test_each_table_with_a_schedule_has_its_keys_listed_by_it(regular: Deployed):
-    rules = [rule["Properties"] for rule in regular.of_type("AWS::Events::Rule").values()]
-    assert [rule["ScheduleExpression"] for rule in rules] == ["cron(0 3 * * ? *)", "rate(1 day)"]
-    (first,), (second,) = (rule["Targets"] for rule in rules)
-    machine = states_arn("stateMachine:Keyhop-EnumerateKeys")
-    assert {regular.resolve(target["Arn"]) for target in (first, second)} == {machine}
-    given = json.loads(first["Input"])
-    assert given == {**NIGHTLY["runInput"], "table": "Orders", "scheduled": True}
-    assert json.loads(second["Input"]) == {"table": ARN, "scheduled": True}
-    assert parse(given).max_read_rate == 500
-
-
-def test_the_role_of_the_rules_may_start_runs_and_nothing_else(regular: Deployed):
-    (rule, _) = regular.of_type("AWS::Events::Rule").values()
-    statements = regular.statements_of(rule["Properties"]["Targets"][0])
-    machine = states_arn("stateMachine:Keyhop-EnumerateKeys")
-    assert [(one["Action"], one["Resource"]) for one in statements] == [
-        (["states:StartExecution"], [machine])
-    ]
-
-
-def test_without_a_schedule_there_is_no_rule(plain: Deployed):
-    assert not plain.of_type("AWS::Events::Rule")
+    region: of the stack. credentials: the region that they tell.
+    """
+    env = Environment(account="111122223333", region=region) if region else None
+    stack = Stack(App(context={REGION: credentials}), "Stack", env=env)
+    for turn, count in enumerate(counts):
+        for number in range(count):
+            schedule = events.Schedule.expression("rate(1 day)")
+            events.Rule(stack, f"Rule{turn}-{number}", schedule=schedule)
+        warn_of_many_rules(stack, count)
+    metadata = stack.node.metadata
+    return [str(one.data) for one in metadata if one.type == "aws:cdk:warning"]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"runSchedule": "daily"}, "runSchedule"),
-        ({"runInput": {"maxReadRate": 5}}, "left out without runSchedule"),
-        ({"runSchedule": "rate(1 day)", "runInput": [1]}, "an object"),
-        ({"runSchedule": "rate(1 day)", "runInput": {"resume": "r"}}, "without resume"),
-        ({"runSchedule": "rate(1 day)", "runInput": {"table": "T"}}, "without table"),
-        ({"runSchedule": "rate(1 day)", "runInput": {"maxReadRat": 5}}, "maxReadRate"),
-        ({"runSchedule": "rate(1 day)", "runInput": {"maxReadRate": 0}}, "at least 1"),
-    ],
+    ("region", "most"), [("eu-west-1", 300), ("af-south-1", 100), ("eu-south-1", 100), (None, 300)]
 )
-def test_what_every_run_would_be_refused_for_is_refused_at_synth(wrong: dict[str, Any], told: str):
-    with pytest.raises(ConfigError, match=told):
-        Config.from_context({"tables": [{"table": "Orders", **wrong}]})
+def test_one_warning_tells_of_more_rules_than_an_event_bus_has(region: str | None, most: int):
+    assert warnings(region, most - 1, 1) == []
+    (said,) = warnings(region, most, 1, 5)
+    assert f"more than {most} EventBridge rules" in said
+    assert (region or "event bus,") in said
 
 
-def test_never_is_no_schedule():
-    (table,) = Config.from_context({"tables": [{"table": "Orders", "runSchedule": "never"}]}).tables
-    assert table.run_schedule is None
+def test_the_region_of_the_credentials_counts_where_the_stack_names_none():
+    assert len(warnings(None, 101, credentials="af-south-1")) == 1

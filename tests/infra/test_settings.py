@@ -20,7 +20,7 @@ def test_a_deployment_has_its_settings_in_a_file(tmp_path: Path):
 
 
 def test_the_command_line_wins(tmp_path: Path):
-    write(tmp_path, tables=["Orders"], logLevel="DEBUG", alarmEmail="a@b.example")
+    write(tmp_path, tables=["Orders"], logLevel="WARNING", alarmEmail="a@b.example")
     given = settings_of({"logLevel": "ERROR", "alarmEmail": ""}, tmp_path)
     config = Config.from_context(given)
     assert (config.log_level, config.alarm_email) == ("ERROR", None)

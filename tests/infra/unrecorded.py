@@ -171,6 +171,8 @@ def _of_a_report() -> Iterator[tuple[Call, str]]:
 def _of_a_rekey() -> Iterator[tuple[Call, str]]:
     why = "items that contend are settled in transactions (integration/rekey/test_replicate)"
     yield Call.of("Replicate", "dynamodb:ConditionCheckItem", table_arn(SIDE)), why
+    why = "stragglers are settled when that is accepted (integration/rekey/test_side_table)"
+    yield Call.of("CutOver", "dynamodb:ConditionCheckItem", table_arn(SIDE)), why
     why = "a backfill comes upon another owner (integration/rekey/test_backfill)"
     yield Call.of("BackfillItems", "dynamodb:GetItem", table_arn(PAIR[1])), why
     yield Call.of("BackfillItems", "dynamodb:PutItem", table_arn(SIDE)), why

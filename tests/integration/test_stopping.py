@@ -23,6 +23,8 @@ from testing.servers import ROOT
 
 MARK = "KEYHOP_TEST_OF_STOPPING"
 LONGEST_SECONDS = 60.0
+LONGEST_END_SECONDS = 200.0
+"""Less than pytest gives a test: so a program that does not end fails its test."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 TREE = """
@@ -42,6 +44,17 @@ def hold(log=None):
         signal.pause()
 """
 """Defines `hold`: run that server, with its output into `log`, until a signal comes."""
+
+
+@pytest.fixture(autouse=True)
+def signals_are_not_ignored() -> Iterator[None]:
+    """A program inherits what is ignored, as SIGHUP where the tests were started by nohup."""
+    ignored = [one for one in SIGNALS if signal.getsignal(one) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
@@ -207,11 +220,14 @@ def test_it_ends_in_order_and_leaves_nothing(
         text=True,
     ) as example:
         assert example.stdout is not None
-        assert any(until in told for told in example.stdout), example.communicate()
-        assert len(processes_with(mark)) > 1
-        os.killpg(example.pid, number)
-        example.send_signal(number)  # a second signal changes nothing
-        _, error = example.communicate(timeout=300)
+        try:
+            assert any(until in told for told in example.stdout), example.communicate()
+            assert len(processes_with(mark)) > 1
+            os.killpg(example.pid, number)
+            example.send_signal(number)  # a second signal changes nothing
+            _, error = example.communicate(timeout=LONGEST_END_SECONDS)
+        finally:
+            example.kill()
     assert error == "Stopping ...\nAll servers are stopped.\n"
     assert example.returncode == 128 + number
     assert processes_with(mark) == []

@@ -1,5 +1,8 @@
 """What each failure tells the user."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from botocore.exceptions import (
     ClientError,
@@ -16,6 +19,7 @@ from keyhop.dynamodb import client
 from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained, is_transient
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart, NoCredentials, NotPermitted, TableNotFound, Unreachable
+from keyhop.key_index.index import check_can_have_one
 
 
 def error(code: str, message: str = "", status: int = 400) -> ClientError:
@@ -185,6 +189,29 @@ def test_a_table_whose_key_dynamodb_may_not_use_is_not_waited_for() -> None:
     }
     with pytest.raises(CannotStart, match=f"DynamoDB may not use {key} any more; enable"):
         Table("Orders", locked).source()
+
+
+@pytest.mark.parametrize("check", [Table.source, check_can_have_one])
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        ("DELETING", r"^Table 'Orders' is being deleted\.$"),
+        ("ARCHIVED", "Restore that backup"),
+        ("CREATING", "wait until it is ACTIVE"),
+    ],
+)
+def test_only_a_table_that_will_be_active_is_waited_for(
+    check: Callable[[Table], Any], status: str, advice: str
+) -> None:
+    with pytest.raises(CannotStart, match=advice):
+        check(Table("Orders", {"TableName": "Orders", "TableStatus": status}))
+
+
+def test_an_index_that_is_being_deleted_is_not_waited_for() -> None:
+    index = {"IndexName": "ByDay", "IndexStatus": "DELETING"}
+    described = {"TableName": "Orders", "GlobalSecondaryIndexes": [index]}
+    with pytest.raises(CannotStart, match=r"^Index 'ByDay' is being deleted\.$"):
+        Table("Orders", described).source("ByDay")
 
 
 def test_a_vector_index_is_refused_as_one_that_only_searches_can_read() -> None:

@@ -5,12 +5,14 @@ has a FunctionError and status 200; SQS tells of each message; a name of Step Fu
 ever once its execution is over.
 """
 
+import hashlib
 import io
 import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
-from threading import Event
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
 from typing import Any, cast
 
 import pytest
@@ -433,6 +435,27 @@ def test_an_execution_is_started_once_for_a_batch_however_often_it_is_sent(ended
     assert sorted(sent) == sorted(KEYS)
 
 
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("CodeArtifactUserPendingException", 409),
+        ("ResourceNotReadyException", 502),
+        ("ResourceConflictException", 409),
+    ],
+)
+def test_a_function_that_was_idle_for_weeks_is_waited_for(code: str, status: int) -> None:
+    """It gets each batch once: Lambda has not begun with what it refuses."""
+    refusals = itertools.count()
+
+    def wake(payload: dict[str, Any]) -> None:
+        if next(refusals) < 4:
+            raise refused(code, status, "It will be ready to invoke shortly.")
+
+    effect, function = invoke(wake)
+    assert outcomes(effect.apply(page(["a", "b"]))) == {"a": "sent", "b": "sent"}
+    assert len(function.payloads) == 5
+
+
 def test_an_execution_is_given_no_more_than_it_takes() -> None:
     machines = StepFunctions()
     keys = [f"{number:04d}" + "x" * 2000 for number in range(400)]
@@ -469,3 +492,79 @@ def test_an_effect_is_made_of_its_options(
     config = effect._requester.client.meta.config
     assert config.read_timeout == ANSWER_SECONDS
     assert config.retries["total_max_attempts"] == 1
+
+
+class Emulator(BaseHTTPRequestHandler):
+    """SQS at an address of its own, as far as SendMessageBatch goes."""
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append(json.loads(content))  # type: ignore[attr-defined]
+        entries = json.loads(content)["Entries"]
+        done = [
+            {
+                "Id": one["Id"],
+                "MessageId": "m",
+                "MD5OfMessageBody": hashlib.md5(one["MessageBody"].encode()).hexdigest(),
+            }
+            for one in entries
+        ]
+        answer = json.dumps({"Successful": done, "Failed": []}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *given: Any) -> None:
+        return
+
+
+def test_a_queue_that_is_not_at_aws_gets_its_messages_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Emulator)
+    server.requests = []  # type: ignore[attr-defined]
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        queue = f"http://127.0.0.1:{server.server_port}/000000000000/keys"
+        effect = delivery({"kind": "queue", "target": queue, "batch": 25}, work())
+        assert outcomes(effect.apply(page(["a", "b"]))) == {"a": "sent", "b": "sent"}
+        (request,) = server.requests  # type: ignore[attr-defined]
+        assert request["QueueUrl"] == queue
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("queue", "environment", "address"),
+    [
+        (QUEUE, {}, "https://sqs.us-east-1.amazonaws.com"),
+        (QUEUE.replace("amazonaws.com", "api.aws"), {}, "https://sqs.us-east-1.amazonaws.com"),
+        ("http://queues.example/111122223333/keys", {}, "http://queues.example"),
+        (
+            "https://sqs.amazonaws.com.example/111122223333/keys",
+            {},
+            "https://sqs.amazonaws.com.example",
+        ),
+        (
+            "http://queues.example/111122223333/keys",
+            {"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:9"},
+            "http://127.0.0.1:9",
+        ),
+    ],
+)
+def test_the_address_of_a_queue(
+    queue: str, environment: dict[str, str], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    effect = delivery({"kind": "queue", "target": queue, "batch": 25}, work())
+    assert effect._requester.client.meta.endpoint_url == address

@@ -1,5 +1,6 @@
 """`keyhop run`, `runs` and `show`: what flags mean, how a deployment is found, how one follows."""
 
+import json
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -269,6 +270,33 @@ def test_a_run_that_was_stopped_goes_on_by_its_name() -> None:
     assert shown[0] == "first: EnumerateKeys of Orders, stopped after 5 min"
     assert "  done      50%: 1 of 2 segments, 1 key" in shown
     assert "  go on by  keyhop run Orders --resume first" in shown
+
+
+@pytest.mark.parametrize(
+    "cause", ["", 'Too little: start again with {"table": "Orders", "resume": "first"}.']
+)
+def test_a_failed_execution_that_no_command_starts_goes_on_by_the_aws_cli(cause: str) -> None:
+    machine = MACHINE.replace("EnumerateKeys", "ForEachKey")
+    (found,) = (
+        executions(
+            {
+                "executionArn": ARN.replace("EnumerateKeys", "ForEachKey"),
+                "status": "FAILED" if cause else "ABORTED",
+                "stopDate": BEGAN + timedelta(minutes=5),
+                "cause": cause,
+            }
+        ).look(ARN),
+    )
+    assert found is not None
+    progress = {"share": 0.5, "ended": 1, "segments": 2, "keys": 1, "requests": 1}
+    shown = lines_of(found, {**progress, "read_units": 0.5, "dollars": 0.0, "prices": "today"})
+    assert shown[0].startswith("first: ForEachKey of Orders, ")
+    (line,) = (one for one in shown if one.startswith("  go on by  "))
+    *start, given = shlex.split(line.removeprefix("  go on by  "))
+    assert start == [
+        *("aws", "stepfunctions", "start-execution", "--state-machine-arn", machine, "--input")
+    ]
+    assert json.loads(given) == {"table": "Orders", "resume": "first"}
 
 
 def test_text_of_others_brings_no_escape_codes_and_no_lines_of_its_own() -> None:

@@ -43,7 +43,7 @@ AUDIT = {
     "kept_by": kept_by((KEEPER,)),
 }
 ENTRY_OF_A_KEPT_ONE = Entry("table#1", sentinel=PLACE, audit=AUDIT)
-KEPT = Evidence("ACTIVE", ENTRY_OF_A_KEPT_ONE, PLACE, True, STREAM, (KEEPER,), 0.5, 0)
+KEPT = Evidence("ACTIVE", ENTRY_OF_A_KEPT_ONE, PLACE, True, STREAM, (KEEPER,), 0.5, 3600.0, 0)
 
 
 def lease(action: Any, holder: str = "arn:e") -> Lease:
@@ -99,6 +99,11 @@ def test_an_index_is_believed_on_all_the_evidence() -> None:
         (replace(KEPT, keepers=(KEEPER, replace(KEEPER, uuid="m2"))), "mapping was changed"),
         (replace(KEPT, lag_seconds=None), "how far the keeper is behind"),
         (replace(KEPT, lag_seconds=61.0), "61 seconds behind"),
+        (replace(KEPT, longest_lag_seconds=None), "whether the keeper worked since its last audit"),
+        (
+            replace(KEPT, longest_lag_seconds=23.9 * 3600),
+            "was 24 hours behind since its last audit",
+        ),
         (replace(KEPT, failures=None), "failure queue"),
         (replace(KEPT, failures=3), "3 messages wait"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from handlers import release_keeper
 from keyhop.key_index.registry import ENTRY, SETUP, Registry, standing
 from keyhop.storage.s3 import Bucket
@@ -243,6 +244,33 @@ def test_what_goes_wrong_is_answered(cloudformation: CloudFormation) -> None:
     told = cloudformation.asks("Delete", ["Old"], context=Hurried())
     assert told["Status"] == "FAILED"
     assert "delete it in Lambda" in told["Reason"]
+
+
+def test_a_right_that_is_missing_is_named_at_once(
+    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deployed without it, the stack is to fail now, and not when the function has no time left."""
+    table = "arn:aws:dynamodb:us-east-1:111122223333:table/Keyhop-shards-Audit"
+    role = "arn:aws:sts::111122223333:assumed-role/Keyhop-ReleaseKeeper/Keyhop-ReleaseKeeper"
+    requests = []
+
+    class Refusing:
+        def describe_table(self, **given: str) -> Any:
+            requests.append(given)
+            message = (
+                f"User: {role} is not authorized to perform: dynamodb:DescribeTable on resource: "
+                f"{table} because no identity-based policy allows the dynamodb:DescribeTable action"
+            )
+            error = {"Code": "AccessDeniedException", "Message": message}
+            raise ClientError({"Error": error}, "DescribeTable")
+
+    monkeypatch.setattr(release_keeper.boto3, "client", lambda name, **options: Refusing())
+    told = cloudformation.asks("Create", ["Kept"], metadata=["Keyhop-shards-Audit"])
+    assert (told["Status"], told["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
+    assert told["Reason"].startswith("Permission is missing: ")
+    assert "dynamodb:DescribeTable" in told["Reason"]
+    assert table in told["Reason"]
+    assert len(requests) == 1
 
 
 def test_an_answer_is_never_too_long(cloudformation: CloudFormation) -> None:

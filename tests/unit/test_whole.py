@@ -69,7 +69,7 @@ def test_sums_that_are_right_do_not_hide_a_segment_that_was_ended_twice(plan: Ru
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (commit(0, 2, set(), 1), "ended 1 segments by its count, 2 by name"),
+        (commit(0, 2, set(), 1), "ended 1 segment by its count, 2 by name"),
         (commit(0, 6, set(), 6), "stands at place 6"),
         (commit(2, 0, set(), 0), "stands at place 0"),
         (commit(0, 0, {3}, 0), "has worked segment 3"),

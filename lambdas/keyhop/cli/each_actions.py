@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhop import __version__
+from keyhop.checks import check_characters
 from keyhop.cli.confirm import Facts, confirm, place
 from keyhop.cli.deployment import Deployment
 from keyhop.cli.display import StatusLine, check_report_path, write_report
@@ -104,8 +105,9 @@ def _json(given: str, flag: str, file: bool = False) -> dict[str, Any]:
             raise CannotStart(f"{flag}: {given} cannot be read: {error}.") from error
     try:
         found = json.loads(text, parse_float=Decimal)  # a float would not keep 38 digits
+        check_characters(found)
     except (ValueError, RecursionError) as error:
-        raise CannotStart(f"{flag} is not JSON: {error}.") from error
+        raise CannotStart(f"{flag} cannot be read as JSON: {error}.") from error
     if not isinstance(found, dict):
         raise CannotStart(f'{flag} must be a JSON object, such as {{"sk": "#feature"}}.')
     return found

@@ -32,7 +32,7 @@ from keyhop.cli.options import Options
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.printed import Printed
 from keyhop.cli.session import Stop, stop_on_signals
-from keyhop.cli.stack import ENUMERATE_KEYS, Stack, find_stack
+from keyhop.cli.stack import ENUMERATE_KEYS, FOR_EACH_KEY, Stack, find_stack
 from keyhop.cli.standing import Standing
 from keyhop.dynamodb.client import Endpoint
 from keyhop.dynamodb.requester import Stopped
@@ -209,7 +209,8 @@ def follow(
 
 def _told(stack: Stack, execution: Execution) -> dict[str, Any]:
     progress = None
-    if not execution.has_succeeded and execution.machine.endswith(f"-{ENUMERATE_KEYS}"):
+    machine = execution.machine.rpartition("-")[2]
+    if not execution.has_succeeded and machine in (ENUMERATE_KEYS, FOR_EACH_KEY):
         standing = Standing(stack.runs, execution.run)
         with suppress(KeyhopError):
             totals = standing.look()

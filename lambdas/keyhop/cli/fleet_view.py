@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.cli.executions import Execution
+from keyhop.cli.stack import ENUMERATE_KEYS
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.wording import counted, duration
 
@@ -122,13 +123,19 @@ def _moment(moment: datetime | None) -> str | None:
 
 
 def _how_to_go_on(execution: Execution, progress: Any, stack: str) -> list[str]:
-    """Commands, of which one suffices."""
+    """Return commands, of which one suffices. Only EnumerateKeys has a command of Keyhop's own."""
     if not execution.is_over or execution.has_succeeded or not execution.table:
         return []
     told = advised(execution.cause)
     if told is None and not execution.cause and progress is not None:  # it was stopped
         told = {"table": execution.table, "resume": execution.run}
-    commands = [command_of(told, stack)] if told else []
+    commands = []
+    if told and execution.machine.endswith(f"-{ENUMERATE_KEYS}"):
+        commands.append(command_of(told, stack))
+    elif told:
+        start = "aws stepfunctions start-execution --state-machine-arn"
+        machine = execution.arn.rpartition(":")[0].replace(":execution:", ":stateMachine:")
+        commands.append(f"{start} {machine} --input {shlex.quote(json.dumps(told))}")
     if execution.redrivable and told:
         redrive = "aws stepfunctions redrive-execution --execution-arn"
         commands.append(f"{redrive} {execution.arn}")

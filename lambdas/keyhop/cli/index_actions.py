@@ -41,6 +41,7 @@ from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import WalkTask
 from keyhop.key_index.validation import check_place
 from keyhop.streams.dead_letters import DeadLetters
+from keyhop.wording import counted
 
 WRITES = {
     "build": "build the key index of ",
@@ -168,7 +169,10 @@ class IndexCommand:
         told = [report_text(self.table.name, walked)] if walked else []
         left = "no sentinel is left"
         if elsewhere := result.get("elsewhere"):
-            left = f"{elsewhere:,} items with the marker are left, at other sort keys"
+            left = (
+                f"{counted(elsewhere, 'item')} with the marker "
+                f"{'is' if elsewhere == 1 else 'are'} left, at other sort keys"
+            )
         told.append(f"The index {INDEX} is gone, and {left}.")
         self._put_out({**removed, "as_before": result["as_before"]}, "\n".join(told))
         if result["refused"]:

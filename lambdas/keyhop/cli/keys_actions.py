@@ -57,6 +57,7 @@ from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory
 from keyhop.tasks import fold_of, tasks_of
+from keyhop.wording import counted
 
 NAMES = {
     "plan_only": "--plan",
@@ -145,7 +146,8 @@ def _tell_it_is_finished(options: Options, job: LocalJob) -> int:
     figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
     write_report(options.report, {**figures, "output": options.output, "error": None})
     StatusLine(options.quiet).say(
-        f"{options.output} holds a finished run of {manifest['table']}: {manifest['keys']:,} keys. "
+        f"{options.output} holds a finished run of {manifest['table']}: "
+        f"{counted(manifest['keys'], 'key')}. "
         f"Nothing is left to do."
     )
     return DONE

@@ -15,7 +15,7 @@ from keyhop.cli import each, fleet, index, keys, rekey, report, shards
 from keyhop.cli import options as shared
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
 from keyhop.cli.interrupts import SENTENCE
-from keyhop.errors import BudgetSpent, KeyhopError
+from keyhop.errors import BudgetSpent, CannotStart, KeyhopError
 
 COMPLETION = "_KEYHOP_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -88,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
+        _check_arguments(arguments)
         # What click's own `main` does, which would give Ctrl-C and closed pipes other statuses.
         if completion := os.environ.get(COMPLETION):
             return shell_complete(command, {}, "keyhop", COMPLETION, completion)
@@ -111,6 +112,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"keyhop: {_sentence(error)}", file=sys.stderr)
         return BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Check that all arguments are text, also the names of files.
+
+    Raises:
+        CannotStart: One has bytes that are no UTF-8, which Python makes lone surrogates of.
+    """
+    for one in arguments:
+        try:
+            one.encode()
+        except UnicodeEncodeError as error:
+            raise CannotStart(
+                f"The argument {one!r} is not UTF-8. Give names, keys and paths in UTF-8, and "
+                "keys that are binary in base64."
+            ) from error
 
 
 def _sentence(error: Exception) -> str:

@@ -96,6 +96,11 @@ accept_loss = option(
     help="go on though something is lost, as the gates name it: items of NEW that cannot be mapped "
     "back, and writes that bypassed the routers, which are overwritten with what serves",
 )
+freeze_limit = option(
+    "--freeze-limit SECONDS",
+    help="go back if writes would wait for longer, 6 to 20 (default: as last time, at first 10)",
+    type=freeze,
+)
 working = together(
     option(
         "--functions FILE",
@@ -319,11 +324,7 @@ def shadow(**options: Any) -> None:
         help="how many routers must have reported (default: as the control item says)",
         type=shared.whole(0, 100_000),
     ),
-    option(
-        "--freeze-limit SECONDS",
-        help="go back if writes would wait for longer, 6 to 20 (default 10)",
-        type=freeze,
-    ),
+    freeze_limit,
     accept_loss,
     follow,
     shared.yes,
@@ -355,6 +356,7 @@ def redrive(**options: Any) -> None:
 
 @action(
     dry_run,
+    freeze_limit,
     accept_loss,
     follow,
     shared.yes,
@@ -366,6 +368,7 @@ def rollback(**options: Any) -> None:
     examples:
       keyhop rekey rollback Orders --to New --dry-run   what would be lost?
       keyhop rekey rollback Orders --to New
+      keyhop rekey rollback Orders --to New --freeze-limit 20
 
     Possible from cutover until complete. A write that bypassed the routers (a straggler) shuts a
     gate: settling overwrites its item with what NEW says. Without --accept you are asked, and

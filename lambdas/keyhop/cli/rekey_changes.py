@@ -129,7 +129,11 @@ def _gate_lines(gates: Sequence[Gate]) -> Iterator[str]:
         if gate.remedy:
             yield f"        {' ' * width}  do: {gate.remedy}"
     shut = sum(not gate.is_open for gate in gates)
-    yield "All gates are open." if not shut else f"{shut} of {len(gates)} gates are shut."
+    yield (
+        "All gates are open."
+        if not shut
+        else f"{shut} of {len(gates)} gates {'is' if shut == 1 else 'are'} shut."
+    )
 
 
 def _end_lines(pair: Pair, found: Next) -> Iterator[str]:

@@ -63,7 +63,10 @@ def copied_lines(
 def compared_lines(pair: Pair, counts: Mapping[str, int]) -> Iterator[str]:
     """counts: of what was read, and of what was found."""
     here, there = (f"{counts.get(f'{side}_items', 0):,}" for side in ("source", "destination"))
-    yield f"{here} items of {pair.source} and {there} of {pair.destination}, compared"
+    yield (
+        f"{here} {'item' if here == '1' else 'items'} of {pair.source} and {there} of "
+        f"{pair.destination}, compared"
+    )
     names = {"source": pair.source, "destination": pair.destination}
     for name, says in FOUND.items():
         if counts.get(name) or name in ALWAYS_SHOWN:

@@ -10,9 +10,10 @@ from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_template import Designed, designed
 from keyhop.rekey.life_cycle import by_hand
 from keyhop.rekey.life_cycle.create import Creation
-from keyhop.rekey.life_cycle.end import Ending
+from keyhop.rekey.life_cycle.end import MOST_NAMED, Ending
 from keyhop.rekey.life_cycle.end import Options as Choices
 from keyhop.rekey.life_cycle.likeness import Likeness, Row
+from keyhop.wording import duration
 
 
 def create(command: PairCommand) -> int:
@@ -114,18 +115,21 @@ def cancel(command: PairCommand) -> int:
         "serves": command.table.bare_name,
         command.to: "is deleted, with all that was copied" if delete else "is kept",
     }
-    command.side()
-    if alive := ending.routers():
-        told["routers"] = (
-            f"{len(alive):,} go by this re-key still: their reads and writes will fail; take the "
-            "router out of the application first"
-        )
     return _end(command, ending, f"cancel the re-key of {command.table.name}", told)
 
 
 def _end(command: PairCommand, ending: Ending, act: str, told: Mapping[str, str]) -> int:
     command.side()
     ending.check()
+    if routers := ending.routers_of_last_day():
+        named = [f"{name} ({duration(age)} ago)" for name, age in routers.items()]
+        more = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
+        told = {
+            **told,
+            "routers": f"of the last day, with their last reports: {', '.join(named[:MOST_NAMED])}"
+            f"{more}; a router that is used again after this fails: take it out of the "
+            "application first",
+        }
     if command.options.dry_run:
         width = max(map(len, told))
         command.put_out(told, lambda: "\n".join(f"{n.ljust(width)}  {t}" for n, t in told.items()))

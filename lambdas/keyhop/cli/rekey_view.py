@@ -31,6 +31,7 @@ def standing_json(one: Standing, show_keys: bool = False) -> dict[str, Any]:
         "shadow": one.control.shadow,
         "lag_seconds": one.lag,
         "claims": len(one.claims),
+        "refused_claims": len(one.refused),
         "unmappable": one.unmappable,
         "failures": one.failed,
         "clients": len(one.alive),
@@ -59,10 +60,12 @@ def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
     if told := _copied(one):
         yield f"  copy         {told}"
     yield f"  verified     {_verified(one)}"
-    yield f"  claims       {len(one.claims):,}"
+    refused = f", {len(one.refused):,} refused by DynamoDB" if one.refused else ""
+    yield f"  claims       {len(one.claims):,}{refused}"
     if show_keys:
         for each in _collide(one):
-            yield f"               {json_text(each['owner'])} wants {json_text(each['place'])}"
+            why = f": {each['refusal']}" if "refusal" in each else ""
+            yield f"               {json_text(each['owner'])} wants {json_text(each['place'])}{why}"
     yield f"  unmappable   {one.unmappable:,}{_reasons(one)}"
     if show_keys:
         for each in _unmapped(one):
@@ -87,8 +90,14 @@ def standing_lines(one: Standing, show_keys: bool = False) -> Iterator[str]:
 
 
 def _collide(one: Standing) -> list[dict[str, Any]]:
-    some = one.claims[:MOST_SHOWN]
-    return [{"owner": to_json(each.owner), "place": to_json(each.place)} for each in some]
+    return [
+        {
+            "owner": to_json(each.owner),
+            "place": to_json(each.place),
+            **({"refusal": each.refusal} if each.refusal else {}),
+        }
+        for each in [*one.refused, *(each for each in one.claims if not each.refusal)][:MOST_SHOWN]
+    ]
 
 
 def _unmapped(one: Standing) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from keyhop.checks import check_characters
 from keyhop.cli.confirm import ASK_ABOVE, confirm, place
 from keyhop.cli.confirm import Facts as Told
 from keyhop.cli.deployment import Deployment
@@ -21,7 +22,7 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, NotPermitted
 from keyhop.report.assemble import assemble
 from keyhop.report.candidates.evaluate import evaluated
 from keyhop.report.candidates.streamed import Listener, listening
@@ -49,6 +50,7 @@ from keyhop.report.pages.page import page
 from keyhop.report.pages.text import Line, changes, summary
 from keyhop.report.request import DEFAULT_UNITS, ReportInput, contradictions, report_request
 from keyhop.report.sampling import sample
+from keyhop.report.sources.absence import why_denied
 from keyhop.report.sources.busiest import Busiest
 from keyhop.report.sources.changes import write_units
 from keyhop.report.sources.code_files import read_directory
@@ -105,7 +107,9 @@ def _asked(options: Options) -> ReportInput:
 
 def _old(path: str) -> Any:
     try:
-        return json.loads(Path(path).read_bytes())
+        found = json.loads(Path(path).read_bytes())
+        check_characters(found)
+        return found
     except (OSError, ValueError, RecursionError) as error:
         raise CannotStart(f"--baseline: {path} cannot be read as JSON: {error}.") from error
 
@@ -177,6 +181,7 @@ class ReportCommand:
                 code=code,
                 requests=requests,
                 peak_writes=options.peak_writes,
+                prices=self.connection.prices,
             )
         self._go_on()
         heard = [one.facts() if one.seen or one.writes else None for one in listeners]
@@ -201,6 +206,7 @@ class ReportCommand:
                 self._usage.add(places.usage)
 
     def _sampled(self, status: StatusLine, written: Sequence[Key]) -> SampleFacts | Absent:
+        """Read the sample, or return why it was not read: a denied action ends no report."""
         asked = self.asked
         if asked.control_plane_only:
             return Absent(
@@ -217,16 +223,19 @@ class ReportCommand:
             share = None if units is None else min(1.0, read / units)
             status.now("sample", f"{read:,.0f} RRU read", share)
 
-        return sample(
-            self.connection,
-            self.looks.table,
-            request,
-            ours_of=self._ours_of,
-            candidates={"stream": written} if written else {},
-            stop=self.stop.event,
-            usage=self._usage,
-            idle=idle,
-        )
+        try:
+            return sample(
+                self.connection,
+                self.looks.table,
+                request,
+                ours_of=self._ours_of,
+                candidates={"stream": written} if written else {},
+                stop=self.stop.event,
+                usage=self._usage,
+                idle=idle,
+            )
+        except NotPermitted as error:
+            return why_denied(str(error))
 
     def _ours_of(self, table: Table) -> tuple[Key, ...]:
         """What tells items of Keyhop's own."""

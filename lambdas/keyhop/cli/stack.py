@@ -18,8 +18,12 @@ from keyhop.jobs.runs import Runs
 
 BUCKET = "ResultsBucketName"
 ENUMERATE_KEYS = "EnumerateKeys"
+FOR_EACH_KEY = "ForEachKey"
+
 MACHINES = {
     ENUMERATE_KEYS: "StateMachineArn",
+    FOR_EACH_KEY: "ForEachKeyArn",
+    "ReportKeys": "ReportKeysArn",
     "BuildKeyIndex": "BuildKeyIndexArn",
     "AuditKeyIndex": "AuditKeyIndexArn",
     "RemoveKeyIndex": "RemoveKeyIndexArn",

@@ -205,7 +205,9 @@ def _is_http(url: str) -> bool:
         return False
 
 
-def aws_client(service: str, endpoint: Endpoint, attempts: int = 3, **config: Any) -> Any:
+def aws_client(
+    service: str, endpoint: Endpoint, attempts: int = 3, url: str | None = None, **config: Any
+) -> Any:
     """Make a client for another service beside the table.
 
     The streams of a local table are at the table's address. AWS has them at another address than
@@ -213,13 +215,22 @@ def aws_client(service: str, endpoint: Endpoint, attempts: int = 3, **config: An
     for other services (AWS_ENDPOINT_URL).
 
     Args:
+        service: The name of the service, as boto3 knows it.
+        endpoint: The table's, of which the region and the credentials are taken.
+        attempts: How often a request is sent at most.
+        url: The address of the service, if it is known; None: as the environment says.
         config: The settings of botocore that are not the usual ones.
     """
-    return _client_of(_session(endpoint), service, endpoint, attempts, **config)
+    return _client_of(_session(endpoint), service, endpoint, attempts, url, **config)
 
 
 def _client_of(
-    session: Session, service: str, endpoint: Endpoint, attempts: int, **config: Any
+    session: Session,
+    service: str,
+    endpoint: Endpoint,
+    attempts: int,
+    url: str | None = None,
+    **config: Any,
 ) -> Any:
     is_at_its_address = service == "dynamodb" or (
         service == "dynamodbstreams" and not endpoint.is_of_aws
@@ -227,7 +238,7 @@ def _client_of(
     return session.create_client(
         service,
         region_name=_region_or_stand_in(session, endpoint),
-        endpoint_url=endpoint.url if is_at_its_address else None,
+        endpoint_url=endpoint.url if is_at_its_address else url,
         config=Config(
             **{
                 "retries": {"mode": "standard", "total_max_attempts": attempts},
@@ -293,9 +304,25 @@ def _session_in_role(endpoint: Endpoint, role: str) -> Session:
     return session
 
 
+FUNCTION_NOT_READY = frozenset(
+    {
+        "CodeArtifactUserPendingException",
+        "ResourceNotReadyException",
+        "ResourceConflictException",
+    }
+)
+"""What Lambda's Invoke answers with 409 or 502 while it prepares a function: one that was idle for
+weeks, is in a VPC and gets its network interfaces, or is being updated (Lambda API reference)."""
+
+
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed later: throttling, 5xx, a broken connection."""
+    """Return whether the same request may succeed later.
+
+    That is so after throttling, 5xx, a broken connection, and while Lambda prepares a function.
+    """
     if isinstance(error, ClientError):
+        if error.response.get("Error", {}).get("Code") in FUNCTION_NOT_READY:
+            return True
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= 500 or status in (408, 429) or is_throttling(error.response)
     return isinstance(error, NO_ANSWER) and not isinstance(error, boto.SSLError)
@@ -341,7 +368,9 @@ def _explained_response(
 ) -> KeyhopError:
     response = error.response
     code = response.get("Error", {}).get("Code", "")
-    message = _one_line(response.get("Error", {}).get("Message", ""))
+    reasons: Any = response.get("CancellationReasons", ())
+    told = [reason["Message"] for reason in reasons if reason.get("Message")]
+    message = _one_line("; ".join(told) or response.get("Error", {}).get("Message", ""))
     where = f"region {endpoint.region}" if endpoint.region else "this account and region"
     if endpoint.url:
         where = f"{endpoint.shown} ({where})" if endpoint.region else endpoint.shown
@@ -349,8 +378,8 @@ def _explained_response(
         return TableNotFound(
             f"There is no table {table!r} at {where}: check the name, --region and --profile."
         )
-    if told := clock_text(response):
-        return AwsRefused(told)
+    if skewed := clock_text(response):
+        return AwsRefused(skewed)
     if code in _CREDENTIAL_CODES:
         return NoCredentials(
             f"The AWS credentials were not accepted ({code}): sign in again{_sign_in(endpoint)}."

@@ -28,12 +28,16 @@ class Stopped(Exception):
 
 @dataclass(slots=True, eq=False)
 class Requester:
-    """Sends the requests of one table; shared by all threads of a process.
+    """A sender of the requests of one table, which all threads of a process share.
 
-    client: Keyhop's, or boto3's `client("dynamodb")`, which should not retry by itself; or that of
-    another `service`. table, arn: for messages. patience: seconds for which nothing may succeed, in
-    any thread, from the first failure on. pause: waits between attempts, and may raise what ends
-    the waiting. on_throttle: called at each throttle, before the wait.
+    Attributes:
+        client: Keyhop's client, or boto3's `client("dynamodb")`, which should not retry by itself;
+            or the client of another `service`.
+        table, arn: The table's name and ARN, for messages.
+        throttling_codes: The error codes by which the service throttles, beside the usual ones.
+        patience: Seconds for which nothing may succeed, in any thread, from the first failure on.
+        pause: Waits between attempts, and may raise what ends the waiting.
+        on_throttle: Is called at each throttle, before the wait.
     """
 
     client: DynamoDB
@@ -43,6 +47,7 @@ class Requester:
     endpoint: Endpoint = field(default_factory=Endpoint)
     arn: str = ""
     service: str = "DynamoDB"
+    throttling_codes: frozenset[str] = frozenset()
     patience: float = DEFAULT_PATIENCE_SECONDS
     longest_wait: float = LONGEST_SECONDS
     pause: Callable[[float], None] = time.sleep
@@ -75,15 +80,17 @@ class Requester:
     def patiently(
         self, attempt: Callable[[], T], pause: Callable[[float], None] | None = None
     ) -> T:
-        """Repeat a whole attempt while it is throttled, stands against a transaction, or fails for
-        the moment.
+        """Repeat a whole attempt while it is throttled, conflicts with a transaction, or fails with
+        an error that is transient.
 
         Raises GaveUp, what `explained` makes of a refusal, and a failed condition as it is.
         """
         try:
             return repeat(
                 attempt,
-                lambda error: is_transient(error) or is_conflict(error),
+                lambda error: (
+                    is_transient(error) or is_conflict(error) or self._is_throttled(error)
+                ),
                 longest=self.longest_wait,
                 failed=self._failed,
                 sleep=pause or self.pause,
@@ -98,7 +105,7 @@ class Requester:
 
     def _failed(self, error: BaseException) -> None:
         self.usage.count(retries=1)
-        if isinstance(error, ClientError) and is_throttling(error.response):
+        if isinstance(error, ClientError) and self._is_throttled(error):
             self.usage.count_throttle(reason_names(error.response))
             self.on_throttle()
         now = self.clock()
@@ -109,6 +116,11 @@ class Requester:
                 f"Nothing has succeeded for {self.patience:g} seconds. "
                 f"Last: {self.explained(error)}"
             ) from error
+
+    def _is_throttled(self, error: BaseException) -> bool:
+        return isinstance(error, ClientError) and (
+            is_throttling(error.response) or error_code(error) in self.throttling_codes
+        )
 
 
 def send(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,8 @@ class Source:
     whether it has such items: a first look asks for them. pairs: each page shows of each
     collection two items at least, if it has them: what is cut off before that comes again with the
     next page. whole: pages bring items with all their attributes. strong: pages are strongly
-    consistent, at twice the price.
+    consistent, at twice the price. trusted: an index that is read in place of the table, as it is
+    known to be complete; a refusal to read it ends that trust (see Disbelieved).
     """
 
     name: str
@@ -63,6 +64,7 @@ class Source:
     pairs: bool = False
     whole: bool = False
     strong: bool = False
+    trusted: bool = False
 
     @property
     def mean_item_bytes(self) -> float | None:
@@ -145,18 +147,33 @@ class Table:
         entries = self.description.get("VectorIndexes", ())
         return tuple(entry["IndexName"] for entry in entries)
 
+    def check_is_ready(self, *statuses: str) -> None:
+        """Raise CannotStart, with what to do, if the table's status is none of these."""
+        if self.status in statuses:
+            return
+        name = f"Table {self.bare_name!r}"
+        if self.status == "DELETING":
+            raise CannotStart(f"{name} is being deleted.")
+        if self.status in ("ARCHIVING", "ARCHIVED"):
+            raise CannotStart(
+                f"{name} is {self.status}: its KMS key could not be used for a week, so DynamoDB "
+                "made a backup and takes no more requests. Restore that backup to another table."
+            )
+        raise CannotStart(f"{name} is {self.status}: wait until it is ACTIVE.")
+
     def source(self, index: str | None = None) -> Source:
-        """The table, or one of its indexes, to be read; raises IndexNotFound or CannotStart."""
+        """Return the table, or one of its indexes, to be read.
+
+        Raises:
+            IndexNotFound, CannotStart: It cannot be read.
+        """
         if self.status == LOCKED:
             key = self.description.get("SSEDescription", {}).get("KMSMasterKeyArn", "its KMS key")
             raise CannotStart(
                 f"Table {self.bare_name!r} is {LOCKED}: DynamoDB may not use {key} any more; "
                 "enable that key, or allow DynamoDB to use it, again."
             )
-        if self.status not in READABLE:
-            raise CannotStart(
-                f"Table {self.bare_name!r} is {self.status}: wait until it is ACTIVE."
-            )
+        self.check_is_ready(*READABLE)
         entry = None if index is None else self._readable_index(index)
         read = entry or self.description
         return Source(
@@ -183,6 +200,8 @@ class Table:
                 f"Table {self.bare_name!r} has no index {index!r}: "
                 + (known if names else "it has none.")
             )
+        if entry.get("IndexStatus") == "DELETING":
+            raise CannotStart(f"Index {index!r} is being deleted.")
         if entry.get("Backfilling") or entry.get("IndexStatus", "ACTIVE") not in READABLE:
             raise CannotStart(f"Index {index!r} is being built: wait until it is ACTIVE.")
         return entry

@@ -8,6 +8,7 @@ and that TRIES times, the keys' outcome is `failed`.
 """
 
 import json
+import os
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from functools import partial
 from http import HTTPStatus
 from threading import Event
 from typing import Any, ClassVar, TypeVar
+from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
@@ -351,11 +353,27 @@ def _later(refusal: Mapping[str, Any], operation: str) -> ClientError:
     return ClientError({"Error": told, "ResponseMetadata": status}, operation)
 
 
+_AT_AWS = re.compile(r"(^|\.)(amazonaws\.com(\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
+
+_ADDRESSES = {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS"}
+
 _KINDS: Mapping[str, tuple[type[Delivery], str]] = {
     "invoke": (InvokeEffect, "lambda"),
     "queue": (QueueEffect, "sqs"),
     "machine": (MachineEffect, "stepfunctions"),
 }
+
+
+def _address_of(queue: str) -> str | None:
+    """Return the address of the service that has this queue, such as an emulator's.
+
+    boto3 sends a message to the address of SQS that it knows, whatever the queue's URL says. None
+    if the queue is at AWS, or if the environment says where SQS is.
+    """
+    parts = urlsplit(queue)
+    if _AT_AWS.search(parts.hostname or "") or _ADDRESSES & os.environ.keys():
+        return None
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def delivery(options: Options, work: Work) -> Delivery:
@@ -365,6 +383,7 @@ def delivery(options: Options, work: Work) -> Delivery:
         service,
         work.connection.endpoint,
         attempts=1,
+        url=_address_of(options["target"]) if service == "sqs" else None,
         read_timeout=ANSWER_SECONDS,
         max_pool_connections=MOST,
     )

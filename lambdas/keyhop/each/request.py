@@ -40,7 +40,7 @@ KINDS = ("put", "update", "delete", "invoke", "queue", "start_machine", "undo")
 _OBJECT = Must(
     Check(lambda value: isinstance(value, Mapping), {"type": "object"}), "a JSON object", dict
 )
-_QUEUE = re.compile(r"https?://[^/\s]+/[0-9]{12}/[\w-]{1,80}(\.fifo)?", re.ASCII)
+_QUEUE = re.compile(r"https?://[^/\s@]+/[0-9]{12}/[\w-]{1,80}(\.fifo)?", re.ASCII)
 _TRUE = Must(Check(lambda value: value is True, {"const": True}), "true")
 
 

@@ -35,6 +35,11 @@ class Where:
         if form == "between" and len(arguments) != 2:
             raise InvalidInput(f"between takes two values: between(a, b), not {text!r}.")
         if form == "matches":
+            if len(arguments[0]) > MOST_PATTERN:
+                raise InvalidInput(
+                    f"A regular expression may have {MOST_PATTERN} characters; this one has "
+                    f"{len(arguments[0]):,}."
+                )
             try:
                 re.compile(arguments[0])
             except re.error as error:

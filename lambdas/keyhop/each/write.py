@@ -134,6 +134,7 @@ class PutEffect(_OneByOne):
         course = self._rules.course(self._rules)
         is_unsure = False
         witness: Item = {}
+        witness_units = 0.0
         call = next(course)
         for _ in range(MOST_CALLS):
             match call:
@@ -143,14 +144,19 @@ class PutEffect(_OneByOne):
                 case Call.CHECKED_PUT:
                     overwrite = self._rules.overwrite
                     answer = _first(
-                        lambda: self._writer.put_checked(item, witness, overwrite)  # noqa: B023
+                        lambda: self._writer.put_checked(
+                            item,
+                            witness,  # noqa: B023
+                            witness_units,  # noqa: B023
+                            overwrite,  # noqa: B023
+                        )
                     )
                 case Call.REPLACE:
                     answer = _first(lambda: self._writer.put_over(item))
                 case Call.ASK:
                     answer = Answer.EQUAL if is_unsure or was_tried() else Answer.FREE
                 case Call.LOOK:
-                    answer, witness = self._writer.look(item)
+                    answer, witness, witness_units = self._writer.look(item)
                 case Call.READ:
                     answer = self._writer.read(item)
                 case Call.TAKE_BACK:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keyhop.dynamodb.items import Item, same_item, size_of
+from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.transactions import CHECK_FAILED, cancellations
 from keyhop.dynamodb.values import Key, TypedValue, has_values, same_value
 from keyhop.each.effect import Work
@@ -18,6 +19,10 @@ from keyhop.scan.rate_limit import Budget
 _PARTITION = "#kh_p"
 _ABSENT = f"attribute_not_exists({_PARTITION})"
 _THERE = f"attribute_exists({_PARTITION})"
+WRITE_UNITS_OF_A_READ_UNIT = 4.0
+"""Of an item that was read with so many strongly consistent read units (4 KB each), a write of a
+transaction counts up to so many KB."""
+
 LOOK_ON_ITEMS = 3
 """After the first item of a look was no witness: ours and a sentinel may still come before one."""
 
@@ -43,6 +48,7 @@ class Writer(ItemCalls):
         self._sentinel = work.sentinel
         self._names = {_PARTITION: self._partition}
         self._seen_units = 1.0
+        self._small_witness_units = WRITE_UNITS_OF_A_READ_UNIT
         keys = [self._partition, *([self._sort] if self._sort else [])]
         wanted = dict.fromkeys([*keys, *(work.sentinel or ())])
         self._shown = {f"#k{number}": name for number, name in enumerate(wanted)}
@@ -69,8 +75,17 @@ class Writer(ItemCalls):
         written = self._one("put_item", size_of(item), Item=item, ConditionExpression=_THERE)
         return Answer.FREE if written.refused is None else Answer.LOST
 
-    def put_checked(self, item: Item, witness: Key, overwrite: bool) -> Answer:
-        """Put it in a transaction with a check of the witness."""
+    def put_checked(
+        self, item: Item, witness: Key, witness_units: float, overwrite: bool
+    ) -> Answer:
+        """Put it in a transaction with a check of the witness.
+
+        Args:
+            item: What is put.
+            witness: The key of another item of the collection.
+            witness_units: The most write units that checking it costs, by `look`.
+            overwrite: Whether the item is put also where something has its key.
+        """
         check: dict[str, Any] = {
             "TableName": self._table,
             "Key": witness,
@@ -84,7 +99,10 @@ class Writer(ItemCalls):
                 "ExpressionAttributeNames": self._names,
                 "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
             }
-        units = 2 * (write_units(size_of(item)) + self._seen_units)
+        is_small = witness_units <= WRITE_UNITS_OF_A_READ_UNIT
+        checked = self._small_witness_units if is_small else witness_units
+        own = write_units(size_of(item))
+        units = 2 * (own + checked)
         written = self._write(
             "transact_write_items",
             units,
@@ -93,6 +111,9 @@ class Writer(ItemCalls):
             ClientRequestToken=uuid.uuid4().hex,  # repeated after a lost answer, it is the same one
         )
         if written.refused is None:
+            if is_small:  # as large as the next one, probably
+                seen = max(1.0, written.units / 2 - own)
+                self._small_witness_units = min(seen, WRITE_UNITS_OF_A_READ_UNIT)
             return Answer.FREE
         if cancellations(written.refused)[1:] != [CHECK_FAILED]:
             return Answer.LOST
@@ -135,8 +156,12 @@ class Writer(ItemCalls):
             **({"ExpressionAttributeValues": values} if values else {}),
         )
 
-    def look(self, item: Item) -> tuple[Answer, Key]:
-        """For a witness, and its key: an item that is no sentinel, and has another key.
+    def look(self, item: Item) -> tuple[Answer, Key, float]:
+        """Look for a witness: an item that is no sentinel, and has another key.
+
+        Returns:
+            What was found, the witness's key, and the most write units that a check of it costs
+            (without a transaction), by what reading it has cost.
 
         From the end: sentinels sort first, and most that is put into all collections does.
         """
@@ -157,9 +182,10 @@ class Writer(ItemCalls):
                 if same_value(other[self._sort], item[self._sort]):
                     found = Answer.ALONE
                 elif not self._is_sentinel(other):
-                    return Answer.WITNESS, self.key_of(other)
+                    units = WRITE_UNITS_OF_A_READ_UNIT * max(1.0, units_of(answer))
+                    return Answer.WITNESS, self.key_of(other), units
             if "LastEvaluatedKey" not in answer:
-                return found, {}
+                return found, {}, 0.0
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
             parameters["Limit"] = LOOK_ON_ITEMS
 

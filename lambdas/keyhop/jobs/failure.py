@@ -86,7 +86,8 @@ def _failed(
         if not summary["finished"]:  # that a run is, only FinishRun may say
             journal.write_summary(summary | figures(plan, totals, worker, execution))
         stands = (
-            f"{totals.ended:,} of {plan.segments:,} segments are done, with "
+            f"{totals.ended:,} of {counted(plan.segments, 'segment')} "
+            f"{'is' if totals.ended == 1 else 'are'} done, with "
             f"{counted(totals.keys, 'key')}{_outcomes(totals.counts)}."
         )
     except KeyhopError as error:

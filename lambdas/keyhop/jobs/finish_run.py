@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.errors import BrokenPromise, BudgetSpent, Disbelieved
+from keyhop.jobs.journal import DISBELIEVED
 from keyhop.jobs.layout import shared_again
 from keyhop.jobs.lifecycle import conclude
 from keyhop.jobs.model import RunPlan, Totals
@@ -52,6 +53,8 @@ def finish_run(
     over_at = time.monotonic() + working_seconds(remaining_seconds)
     runs = deployment.runs
     journal, plan = runs.begun(state["run"])
+    if (noted := journal.load(DISBELIEVED)) is not None:
+        return {**state, "next": "plan", "disbelieved": noted["why"]}
     task = tasks[plan.task](deployment.connect(plan.table, CONNECTIONS), plan.options)
     try:
         totals, summary = conclude(
@@ -154,7 +157,8 @@ def _another_round(
     limit = state["readUnitsLimit"]
     if limit is None:
         raise BrokenPromise(
-            f"{len(waiting)} of {plan.groups} groups are not finished, though their workers ended: "
+            f"{len(waiting)} of {counted(plan.groups, 'group')} "
+            f"{'is' if len(waiting) == 1 else 'are'} not finished, though their workers ended: "
             f"please report it."
         )
     spent = plan.spent(totals.usage)

@@ -24,6 +24,8 @@ _HARMED = (zlib.error, gzip.BadGzipFile, EOFError, ValueError, LookupError, Attr
 PLAN = "run.json"
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
+DISBELIEVED = "disbelieved.json"
+"""Why a worker could not read the key index that the run reads."""
 MOST_WAITING_BYTES = 4 << 20
 WAITING_BYTES_PER_BUCKET = 128 << 10
 MOST_WAITING_FOR_BUCKETS = 128 << 20

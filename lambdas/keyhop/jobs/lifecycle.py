@@ -11,7 +11,7 @@ from keyhop.checks import InvalidInput
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table, look_up
-from keyhop.errors import BrokenPromise, RunConflict
+from keyhop.errors import BrokenPromise, Disbelieved, IndexBusy, IndexNotFound, RunConflict
 from keyhop.jobs.estimate import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import EndedSegments, RunPlan, Totals, manifest
@@ -84,6 +84,7 @@ def resumed(
     Raises:
         RunConflict: The run is finished, reads another table, does another task, or was begun with
             other settings than those of the request.
+        Disbelieved: The run reads a trusted index that is gone.
     """
     if plan.task not in tasks or plan.task not in ("", request.task):
         raise RunConflict(f"{place.where} holds a job of another kind: {plan.task or 'keys'}.")
@@ -98,7 +99,7 @@ def resumed(
             "verifyShare does not work for an index: that is read through by plain Scans anyway."
         )
     task = tasks[plan.task](connection, plan.options)
-    source = task.view(task.reads(table).source(plan.index))
+    source = _source_of(task, plan, task.reads(table))
     if journal.is_finished() and not may_be_finished:
         raise RunConflict(
             f"{place.where} holds a finished run of {plan.title}: use its keys, or begin another "
@@ -113,10 +114,25 @@ def resumed(
     return task, source
 
 
+def _source_of(task: Task, plan: RunPlan, table: Table) -> Source:
+    """Return what a run reads; raise Disbelieved if that is a trusted index that is gone."""
+    try:
+        return task.view(table.source(plan.index))
+    except (IndexNotFound, IndexBusy) as error:
+        if not task.view(table.source()).trusted:
+            raise
+        raise Disbelieved(f"The key index could not be read: {error}") from error
+
+
 def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Task, Source]:
-    """Return the task of a run and its source; raise BrokenPromise if the table was replaced."""
+    """Return the task of a run and its source.
+
+    Raises:
+        BrokenPromise: The table was replaced.
+        Disbelieved: The run reads a trusted index that is gone.
+    """
     task = tasks[plan.task](connection, plan.options)
-    source = task.view(look_up(connection, plan.table).source(plan.index))
+    source = _source_of(task, plan, look_up(connection, plan.table))
     if (plan.identity, plan.space) != (source.identity, source.space):
         raise BrokenPromise(
             f"{plan.title} is not the table that the run was begun with, {plan.identity}, but "

@@ -19,7 +19,7 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BudgetSpent, RunConflict
+from keyhop.errors import BudgetSpent, Disbelieved, RunConflict
 from keyhop.jobs.estimate import Ahead, ahead, first_look, of_the_rest
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
@@ -94,21 +94,28 @@ class LocalJob:
         """
         begun = self.journal.plan()
         table = table or look_up(self.connection, self.request.table, self.patience)
+        why = ""
+        if begun is not None:
+            try:
+                self.task, source = resumed(
+                    self.journal,
+                    begun,
+                    self.request,
+                    self.tasks,
+                    table,
+                    self.connection,
+                    self.place,
+                    may_be_finished,
+                )
+            except Disbelieved as error:
+                begun, why = None, str(error)
+                self.journal.forget_run()
+                self.request = replace(self.request, method="skip")
         if begun is None:
             self.task = self.tasks[self.request.task](self.connection, self.request.options)
-            self._task_plan = self.task.plan(self.task.reads(table), self.request)
-            source = self._task_plan.source
-        else:
-            self.task, source = resumed(
-                self.journal,
-                begun,
-                self.request,
-                self.tasks,
-                table,
-                self.connection,
-                self.place,
-                may_be_finished,
-            )
+            plan = self.task.plan(self.task.reads(table), self.request)
+            self._task_plan = replace(plan, reason=why or plan.reason)
+            source = plan.source
         budget = Budget(self.request.max_read_rate, self.request.max_read_units)
         self.reader = PageReader(
             self.connection,

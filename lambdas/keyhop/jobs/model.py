@@ -22,6 +22,7 @@ from keyhop.jobs.layout import Method
 from keyhop.jobs.price import price
 from keyhop.scan.segments import segment_at
 from keyhop.scan.skip_scan import Position
+from keyhop.wording import counted
 
 LAYOUT_VERSION = 3
 READABLE_LAYOUTS = (2, 3)
@@ -316,7 +317,8 @@ class EndedSegments:
         ended = expected - still_open
         if len(ended) != commit.ended:
             raise _wrong(
-                commit, f"ended {commit.ended} segments by its count, {len(ended)} by name"
+                commit,
+                f"ended {counted(commit.ended, 'segment')} by its count, {len(ended)} by name",
             )
         for segment in ended:
             self.times[segment] = min(MOST_TIMES, self.times[segment] + 1)

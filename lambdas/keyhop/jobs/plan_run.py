@@ -11,7 +11,7 @@ from typing import Any
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import BudgetSpent, RunConflict
+from keyhop.errors import BudgetSpent, Disbelieved, RunConflict
 from keyhop.jobs.estimate import (
     Start,
     ahead,
@@ -93,9 +93,14 @@ class Planner:
                 return self._plan_next(request, {"run": plan.id}, connection)
             place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")
             to_check = asked.verify_share is not None  # also a run that is finished
-            task, source = resumed(
-                journal, plan, asked, self.tasks, table, connection, place, to_check
-            )
+            try:
+                task, source = resumed(
+                    journal, plan, asked, self.tasks, table, connection, place, to_check
+                )
+            except Disbelieved as error:
+                return self._plan_anew(
+                    asked, plan.table, str(error), suffix, sum_up(*begun)[0].usage
+                )
             rest = of_the_rest(plan, sum_up(journal, plan)[0])
             reader = PageReader(connection, source, Budget(asked.max_read_rate), usage=self.usage)
             self._check_cost(asked, reader, plan.method, plan.at_once, *rest)
@@ -107,7 +112,11 @@ class Planner:
             if request.plan_only:
                 return self._estimate(request, asked, reader, task, task_plan)
             name = self.execution.name if first is None else self.execution.run(suffix)
-            journal, plan = self._new(asked, reader, task, task_plan, name)
+            try:
+                journal, plan = self._new(asked, reader, task, task_plan, name)
+            except Disbelieved as error:
+                spent = reader.usage.copy()
+                return self._plan_anew(asked, table.name, str(error), suffix, spent)
         return self._state(asked, journal, plan, task, follows=first is not None)
 
     def _plan_next(
@@ -120,7 +129,10 @@ class Planner:
         if "disbelieved" in ended:
             first = task.before(table, request) if follows else None
             suffix = f"-{task.first}" if follows else ""
-            return self._plan_anew(first or request, run, ended["disbelieved"], suffix)
+            spent = sum_up(*run)[0].usage
+            return self._plan_anew(
+                first or request, run[1].table, ended["disbelieved"], suffix, spent
+            )
         request = replace(task.after(request, run[1].id), resume=None)
         task = self.tasks[request.task](connection, request.options)
         task_plan = task.plan(table, request)
@@ -129,10 +141,17 @@ class Planner:
         return self._state(request, journal, plan, task)
 
     def _plan_anew(
-        self, request: Request, run: tuple[Journal, RunPlan], why: str, suffix: str
+        self, request: Request, name: str, why: str, suffix: str, spent: Usage
     ) -> dict[str, Any]:
-        """suffix: of the name of a run that another one follows."""
-        spent = sum_up(*run)[0].usage
+        """Begin a run that finds the keys without the key index, after one that has read it.
+
+        Args:
+            request: The request of that run.
+            name: The table.
+            why: The reason why the index is not trusted any more.
+            suffix: The suffix of the name of a run that another one follows, or "".
+            spent: What the reading of the index has cost.
+        """
         request = replace(request, method="skip", resume=None)
         left = math.inf if request.max_read_units is None else request.max_read_units
         left -= spent.read_units
@@ -141,14 +160,17 @@ class Planner:
                 f"Reading the key index, which was not to be believed at the end, has cost "
                 f"{spent.read_units:g} read units: nothing is left of maxReadUnits; start again."
             )
-        connection = self.deployment.connect(run[1].table, CONNECTIONS)
+        connection = self.deployment.connect(name, CONNECTIONS)
         task = self.tasks[request.task](connection, request.options)
-        task_plan = task.plan(look_up(connection, run[1].table), request)
+        task_plan = task.plan(look_up(connection, name), request)
         task_plan = replace(task_plan, reason=why)
         budget = Budget(request.max_read_rate, None if math.isinf(left) else left)
-        reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
-        name = self.execution.run(f"{suffix}{ANEW}")
-        journal, plan = self._new(request, reader, task, task_plan, name, spent)
+        reader = PageReader(connection, task_plan.source, budget, usage=Usage())
+        try:
+            run = self.execution.run(f"{suffix}{ANEW}")
+            journal, plan = self._new(request, reader, task, task_plan, run, spent)
+        finally:
+            self.usage.add(reader.usage)
         return self._state(request, journal, plan, task, follows=bool(suffix))
 
     def _estimate(

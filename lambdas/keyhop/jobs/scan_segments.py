@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import BudgetSpent, NoProgress
+from keyhop.errors import BudgetSpent, Disbelieved, NoProgress
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
+from keyhop.jobs.journal import DISBELIEVED, Journal
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import Commit, RunPlan
 from keyhop.jobs.runs import Deployment
@@ -61,7 +62,10 @@ def scan_segments(
     max_read_rate = state["maxReadRate"]
     journal, plan = deployment.runs.begun(state["run"])
     connection = deployment.connect(plan.table, MOST)
-    task, source = begun_task(tasks, plan, connection)
+    try:
+        task, source = begun_task(tasks, plan, connection)
+    except Disbelieved as error:
+        return _disbelieved(journal, error)
     reader = PageReader(
         connection,
         source,
@@ -100,12 +104,20 @@ def scan_segments(
         done = group.run(over_at=over_at)
     except BudgetSpent:
         done = True  # for now: FinishRun shares out again what other groups leave over
+    except Disbelieved as error:
+        return _disbelieved(journal, error)
     finally:
         report(plan, None)
         note_examples(journal, task, f"g{number}-{worker}")
     if not done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
         raise NoProgress(_nothing_done(number, max_read_rate, seconds))
     return {"done": done, "keys": group.new_keys, "commits": group.commits}
+
+
+def _disbelieved(journal: Journal, error: Disbelieved) -> dict[str, Any]:
+    """Note why the index cannot be read, and end the group: FinishRun has the run planned anew."""
+    journal.keep(DISBELIEVED, {"why": str(error)})
+    return {"done": True, "keys": 0, "commits": 0}
 
 
 def _limits(reader: PageReader, max_read_rate: float | None, task: Task) -> Callable[[float], None]:

@@ -29,6 +29,7 @@ from keyhop.jobs.pages import Pages
 from keyhop.scan.sampling import Opening
 from keyhop.scan.segments import group_order
 from keyhop.scan.skip_scan import BEGINNING, Position
+from keyhop.wording import counted
 
 Slices = tuple[float, float]
 """The seconds of the first slice and of the longest one.
@@ -260,7 +261,8 @@ class Slice:
 def too_slow(keys: int) -> str:
     """Return the message for an index whose many keys leave no time to read more."""
     return (
-        f"There was no time left after {keys:,} keys of earlier slices were remembered, to tell "
+        f"There was no time left after {counted(keys, 'key')} of earlier slices were "
+        f"remembered, to tell "
         f"which keys of the index are new: read it with more time (workerTimeoutSeconds), or with "
         f"keyhop keys, which has no deadline."
     )
@@ -401,7 +403,8 @@ class GroupWorker:
         position = checkpoint, number
         # A slice of failures alone is not worth a commit; a later commit contains its usage.
         has_failed = slice_.error is not None and used != Usage()
-        if used.requests or used.items or slice_.ended or has_failed:
+        has_found = slice_.keys or slice_.counts or slice_.ended
+        if used.requests or used.items or has_found or has_failed:
             duration = time.monotonic() - self._booked_at
             position = self._commit(
                 number, output, reached, slice_.keys, slice_.ended, used, duration, slice_.counts

@@ -14,7 +14,8 @@ from keyhop.errors import CannotStart
 from keyhop.key_index.index import check_has_one, is_anothers, status_of
 from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.streams.event_source import Follower, Watch
+from keyhop.streams.event_source import MOST_OUTAGE, Follower, Watch
+from keyhop.wording import counted
 
 AUDIT_COUNTS_DAYS = 13
 """How long an audit counts, from the moment at which it began.
@@ -31,10 +32,16 @@ MOST_LAG_SECONDS = 60.0
 class Evidence:
     """What can be seen of an index at one moment; None: it cannot be seen.
 
-    index: its status. sentinel: where sentinels are to be, as configured (None: wherever they are).
-    is_listed: the deployment still knows the table as one with a key index. stream: the ARN of the
-    table's stream, if that is on. keepers: those that follow it. lag_seconds: how far they were
-    behind lately. failures: messages about records that they gave up on.
+    Attributes:
+        index: Its status.
+        entry: Its record: the last audit, and whether trust was withdrawn.
+        sentinel: Where sentinels are to be, as configured (None: wherever they are).
+        is_listed: Whether the deployment still knows the table as one with a key index.
+        stream: The ARN of the table's stream, if that is on.
+        keepers: Those that follow it.
+        lag_seconds: How far they were behind lately.
+        longest_lag_seconds: How far they were behind since the last audit began.
+        failures: How many messages about records that they gave up on there are.
     """
 
     index: str | None
@@ -44,6 +51,7 @@ class Evidence:
     stream: str | None
     keepers: tuple[Follower, ...] | None
     lag_seconds: float | None
+    longest_lag_seconds: float | None
     failures: int | None
 
 
@@ -112,11 +120,16 @@ def gather(
     stream = table.stream
     keepers: tuple[Follower, ...] | None = ()
     lags: list[float | None] = []
+    longest: list[float | None] = []
     failures: list[int | None] = []
     if stream is not None and watch is not None:
         keepers = watch.followers(stream)
         for keeper in keepers or ():
             lags.append(watch.lag_seconds(keeper.function))
+            if entry.audit is not None:
+                began = datetime.fromisoformat(entry.audit["began"])
+                name = table.bare_name
+                longest.append(watch.longest_lag_seconds(keeper.function, name, began))
             failures.append(watch.failures(keeper.queue))
     return Evidence(
         status_of(table),
@@ -125,9 +138,16 @@ def gather(
         is_listed,
         stream,
         keepers,
-        None if None in lags else max((lag for lag in lags if lag is not None), default=0.0),
+        _greatest(lags),
+        _greatest(longest),
         None if None in failures else sum(count for count in failures if count is not None),
     )
+
+
+def _greatest(lags: list[float | None]) -> float | None:
+    """Return the greatest of several lags; None if one of them cannot be seen."""
+    seen = [lag for lag in lags if lag is not None]
+    return max(seen, default=0.0) if len(seen) == len(lags) else None
 
 
 def why_not(seen: Evidence, now: datetime | None = None) -> str | None:
@@ -188,11 +208,23 @@ def _why_not_kept(seen: Evidence, audit: Mapping[str, Any]) -> str | None:
     if seen.lag_seconds is None:
         return "it cannot be seen how far the keeper is behind"
     if seen.lag_seconds > MOST_LAG_SECONDS:
-        return f"the keeper is {seen.lag_seconds:,.0f} seconds behind"
+        return f"the keeper is {counted(round(seen.lag_seconds), 'second')} behind"
+    if seen.longest_lag_seconds is None:
+        return (
+            f"it cannot be seen whether the keeper worked since its last audit, of {audit['ended']}"
+        )
+    if seen.longest_lag_seconds > MOST_OUTAGE.total_seconds():
+        return (
+            f"the keeper was {seen.longest_lag_seconds / 3600:.0f} hours behind since its last "
+            f"audit, of {audit['ended']}, and a stream keeps records for 24 hours"
+        )
     if seen.failures is None:
         return "it cannot be seen whether records wait in the keeper's failure queue"
     if seen.failures:
-        return f"{seen.failures:,} messages wait in the keeper's failure queue"
+        return (
+            f"{counted(seen.failures, 'message')} "
+            f"{'waits' if seen.failures == 1 else 'wait'} in the keeper's failure queue"
+        )
     return None
 
 

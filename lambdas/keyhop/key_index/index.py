@@ -112,8 +112,7 @@ def check_can_have_one(table: Table) -> None:
             f"Table {table.bare_name!r} has {indexes} global indexes already, and DynamoDB allows "
             f"{MOST_INDEXES}: delete one, or have the quota raised."
         )
-    if table.status not in ("ACTIVE", "UPDATING"):
-        raise CannotStart(f"Table {table.bare_name!r} is {table.status}: wait until it is ACTIVE.")
+    table.check_is_ready("ACTIVE", "UPDATING")
 
 
 def check_has_one(table: Table) -> None:

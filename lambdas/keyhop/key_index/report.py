@@ -249,7 +249,7 @@ def status_report(table: Table, seen: Evidence, place: str) -> tuple[dict[str, A
     last = "none on record here"
     if audit is not None:
         last = (
-            f"{audit['ended']}: {audit['collections']:,} collections, missing "
+            f"{audit['ended']}: {counted(audit['collections'], 'collection')}, missing "
             f"{audit['missing']:,}, surplus {audit['surplus']:,}, occupied {audit['occupied']:,}"
         )
     held = "free"

@@ -22,6 +22,7 @@ from keyhop.keys.logical import Fold, check_can_fold, folded
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
+from keyhop.wording import counted
 
 
 class Belief(Protocol):
@@ -114,7 +115,8 @@ class KeysTask(Task):
         if belief is not None and belief.source is not None:
             place = {"place": to_json(belief.source.only or {})}
             mark = {"belief": belief.token} if belief.doubt is None else {"doubt": belief.doubt}
-            return TaskPlan(belief.source, "index", belief.why, {**self.options, **place, **mark})
+            source = replace(belief.source, trusted=belief.doubt is None)
+            return TaskPlan(source, "index", belief.why, {**self.options, **place, **mark})
         method, reason = choose_method(source.space, source.index, request.method)
         if belief is not None and belief.why:
             reason = f"{reason}; not its key index: {belief.why}"
@@ -137,6 +139,7 @@ class KeysTask(Task):
     def view(self, source: Source) -> Source:
         if self._first:
             source = replace(source, attributes=tuple(self._first))
+        source = replace(source, trusted="belief" in self.options)
         ignores = self.options.get("ignores")
         if ignores is not None:
             return replace(source, ignores=from_json(ignores))
@@ -160,7 +163,8 @@ class KeysTask(Task):
         elsewhere = usage.counters["rows_elsewhere"]
         if plan.method == "index" and elsewhere and elsewhere == usage.items:
             raise BrokenPromise(
-                f"The key index has {elsewhere:,} rows, but none with the sentinels' sort key: it "
+                f"The key index has {counted(elsewhere, 'row')}, but none with the "
+                f"sentinels' sort key: it "
                 f"was built with another one (--sentinel, sentinelSortKey)."
             )
         if "belief" in plan.options:

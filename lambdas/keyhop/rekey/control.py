@@ -55,6 +55,8 @@ def origin_of(direction: Direction) -> Side:
 
 
 LEASE_SECONDS = 30.0
+ALIVE_SECONDS = 2 * LEASE_SECONDS
+"""After its last report a router counts as alive for so long."""
 """While nothing changes, unless the re-key was created with another one."""
 
 SHORT_LEASE_SECONDS = 2.0

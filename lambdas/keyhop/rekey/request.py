@@ -107,7 +107,7 @@ class CutOverInput:
             number(LEAST_FREEZE_SECONDS, MOST_FREEZE_SECONDS),
             f"seconds, from {LEAST_FREEZE_SECONDS:g} to {MOST_FREEZE_SECONDS:g}",
         ),
-        "go back if writes would wait for longer; 10 if left out",
+        "go back if writes would wait for longer; if left out as the last time, at first 10",
     ] = None
     dry_run: Annotated[Truth, "look at the gates, and change nothing"] = False
 

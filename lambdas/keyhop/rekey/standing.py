@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from keyhop.rekey.control import Control, Stage
+from keyhop.rekey.control import Control, Stage, other_side
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.figures import COPIED, ENDING, FAILED, LAG, VERIFIED
@@ -170,14 +170,17 @@ class Standing:
             )
         if self.unmappable:
             found.append(self._about_unmappables())
-        if self.claims:
-            wants = "wants" if len(self.claims) == 1 else "want"
+        if self.refused:
+            found.append(refused_items(len(self.refused), self.refused[0].refusal, self._follows))
+        if colliding := len(self.claims) - len(self.refused):
+            wants = "wants" if colliding == 1 else "want"
             found.append(
-                f"{counted(len(self.claims), 'item')} {wants} a place that another item has: they "
+                f"{counted(colliding, 'item')} {wants} a place that another item has: they "
                 "collide, or are settled within a minute"
             )
         if self.lag is not None and self.lag > LAG_SECONDS:
-            found.append(f"the other table is {duration(self.lag)} behind: slow the copy down")
+            behind = f"the other table is {duration(self.lag)} behind"
+            found.append(f"{behind}: {catch_up(self.figures.get(BACKFILL))}")
         if self.unsettled:
             found.append(
                 f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
@@ -189,6 +192,15 @@ class Standing:
         if self.unguarded:
             found.append(_about_unguarded(len(self.unguarded)))
         return found
+
+    @property
+    def refused(self) -> list[Claim]:
+        """Return the claims of items that DynamoDB refused in the table that does not serve."""
+        return [one for one in self.claims if one.refusal]
+
+    @property
+    def _follows(self) -> str:
+        return self.pair.table(other_side(self.control.serving))
 
     @property
     def _next_change(self) -> str:
@@ -220,6 +232,29 @@ class Standing:
         if self.phase in ("verified", "shadowing") and self.troubles:
             return "see to what is named above; then keyhop rekey cutover --dry-run"
         return act
+
+
+def catch_up(backfill: Mapping[str, Any] | None) -> str:
+    """Return what to do about a table that is behind.
+
+    Args:
+        backfill: The figure of the copy; None if there was none.
+    """
+    if backfill and backfill.get("ended") is None:
+        return "slow the copy down (keyhop rekey throttle), or wait"
+    return "wait; if it stays behind, look at the throttles and the capacity of that table"
+
+
+def refused_items(count: int, refusal: str, table: str) -> str:
+    """Return what to say of items that DynamoDB refused in a table.
+
+    Args:
+        refusal: Why it refused one of them.
+    """
+    return (
+        f"{counted(count, 'item')} cannot be written to {table} ({refusal}), so it cannot serve "
+        "until they are changed or deleted: keyhop rekey status --show-keys full names them"
+    )
 
 
 def why_not_verified(

@@ -476,4 +476,4 @@ class Facts:
     """Write units a second that are expected, if they were given (--peak-writes)."""
     ours: Mapping[str, str] = field(default_factory=dict)
     prices: Prices | None = None
-    """The user's own; None: the list's of the table's region."""
+    """Those at which reading was counted (Connection.prices); None: the list's of the region."""

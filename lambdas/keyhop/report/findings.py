@@ -13,6 +13,9 @@ Severity = Literal["high", "medium", "low", "info"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 """The worst first."""
 
+LOOKED = "looked at"
+"""The words in Report.sources for a source that was read; otherwise the reason why it was not."""
+
 Origin = Literal[
     "control plane", "sample", "metrics", "insights", "stream", "code", "requests", "candidates"
 ]

@@ -16,7 +16,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BrokenPromise, BudgetSpent
+from keyhop.errors import BrokenPromise, BudgetSpent, NotPermitted
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import Part, RunPlan
 from keyhop.report.estimate import Estimate
@@ -32,6 +32,11 @@ from keyhop.report.statistics.window import BUDGET
 from keyhop.report.task import SAMPLE, examination, rows_of
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
+
+ENOUGH = (BudgetSpent, NotPermitted)
+"""Errors after which the facts stay as the sample gave them, since a second look only refines them.
+The second look may need permissions that the sample did not: it may run under another role.
+"""
 
 FEWEST_UNITS = 2.0
 """That are left for a look at one more collection."""
@@ -119,7 +124,7 @@ class _Look:
         space = self._looked.space
         try:
             items = self._asker.run(self._looked.entries(row.index, row.number, row.segments))
-        except BudgetSpent:
+        except ENOUGH:
             return None
         keys = map(space.partition_of, items)
         return next((key for key in keys if self.shown(key) == shown), None)
@@ -137,7 +142,7 @@ class _Look:
                 one = replace(one, items=items, bytes=size)
             if one.place is None:
                 one = replace(one, place=self._asker.run(place(space, key, BITS)))
-        except BudgetSpent:
+        except ENOUGH:
             return one
         return one
 

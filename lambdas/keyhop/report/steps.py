@@ -40,14 +40,15 @@ from keyhop.report.request import ReportInput
 from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
 from keyhop.report.sources import guard
+from keyhop.report.sources.absence import why_denied
 from keyhop.report.sources.changes import write_units
 from keyhop.report.sources.traffic import moment_of
 from keyhop.report.wire import seen, told
 
 T = TypeVar("T")
 SOURCES = ("table", "metrics", "insights", "stream", "sample")
-Step = Literal["plan", "insights", "stream", "probe", "advise", "render"]
-STEPS: tuple[Step, ...] = ("plan", "insights", "stream", "probe", "advise", "render")
+Step = Literal["plan", "insights", "stream", "denied", "probe", "advise", "render"]
+STEPS: tuple[Step, ...] = ("plan", "insights", "stream", "denied", "probe", "advise", "render")
 State = dict[str, Any]
 
 OF_THE_REPORT = {"scheduled", "failOn", "strict", "baseline"}
@@ -86,6 +87,7 @@ class Steps:
             "plan": lambda state: self.plan(),
             "insights": self.insights,
             "stream": self.stream,
+            "denied": self.denied,
             "probe": self.probe,
             "advise": self.advise,
             "render": self.render,
@@ -131,6 +133,21 @@ class Steps:
         self._keep("stream", looks.stream(listeners), looks)
         self.journal.keep(HEARD, [_heard(one) for one in heard])
         return {}
+
+    def denied(self, state: State) -> State:
+        """Keep why there is no sample: SampleKeys failed as one of its functions may not read.
+
+        Args:
+            state: The state after Plan, with the failed execution of SampleKeys in `sampling`.
+
+        Returns:
+            The state of a table that is not sampled.
+        """
+        looks = self._looks(state)
+        self._keep(
+            "sample", why_denied(str(state["sampling"]["execution"].get("Cause", ""))), looks
+        )
+        return {"run": None}
 
     def probe(self, state: State) -> State:
         """The largest collections of the sample once more; by Insights and the stream they are
@@ -238,6 +255,7 @@ class Steps:
                 "keyhop report TABLE --requests FILE",
             ),
             peak_writes=self.asked.peak_writes,
+            prices=self.connection.prices,
         )
 
     def _candidates(self) -> tuple[Candidate, ...]:

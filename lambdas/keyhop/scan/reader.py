@@ -16,6 +16,7 @@ from keyhop.dynamodb.requester import Requester, Stopped
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, has_values
+from keyhop.errors import CannotStart, Disbelieved, NotPermitted
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.gate import LONGEST_WAIT_SECONDS, Gate
 from keyhop.scan.in_flight import InFlight
@@ -105,11 +106,20 @@ class PageReader:
         units: float,
         over: Event | None = None,
     ) -> tuple[dict[str, Any], float]:
-        """Any Scan or Query, paid for as a page; its answer, and what it cost. See `read`."""
-        answer, spent = self._requester.patiently(
-            lambda: self._attempt(operation, parameters, units, over),
-            pause=lambda seconds: pause(self.stop, over, seconds),
-        )
+        """Send a Scan or Query that is paid for as a page; return its answer and its read units.
+
+        Raises what `read` raises, and Disbelieved if a trusted index refuses the request: it was
+        deleted meanwhile, or it may not be read.
+        """
+        try:
+            answer, spent = self._requester.patiently(
+                lambda: self._attempt(operation, parameters, units, over),
+                pause=lambda seconds: pause(self.stop, over, seconds),
+            )
+        except (CannotStart, NotPermitted) as error:
+            if not self.source.trusted:
+                raise
+            raise Disbelieved(f"The key index could not be read: {error}") from error
         self.usage.count(items=len(answer["Items"]))
         return answer, spent
 

@@ -14,6 +14,7 @@ from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.store.listing import all_keys
 from keyhop.sharding.store.metadata import KeyMetadata
 from keyhop.sharding.table import ShardedTable
+from keyhop.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,8 @@ def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
     shards = known.shards
     if shards.number + count > table.policy.most:
         raise CannotStart(
-            f"The key has {shards.number} shards, and {table.policy.most} are the most allowed."
+            f"The key has {counted(shards.number, 'shard')}, and {table.policy.most:,} are "
+            f"the most allowed."
         )
     left = table.metadata.unsettled(known)
     if left > 0 or shards.phase is not Phase.STEADY:

@@ -6,6 +6,7 @@ on. So nobody types an ARN or deploys twice, and an audit mends a mapping that p
 yesterday.
 """
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,16 @@ KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
 
 LAG_MINUTES = 5
+
+HOUR = timedelta(hours=1)
+
+MOST_OUTAGE = timedelta(hours=20)
+"""How far a keeper may have been behind, or without a batch. A stream keeps records for 24 hours
+(Developer Guide, Streams), and what it forgets before the keeper has read it is lost."""
+
+CHANGES = ("ConsumedWriteCapacityUnits", "TimeToLiveDeletedItemCount")
+"""Metrics of a table that show changes. A deletion by TTL consumes no write units."""
+
 NO_AGE = -1
 
 SETTINGS: Mapping[str, Any] = {  # the keeper's
@@ -225,24 +236,72 @@ class Watch:
             return None
 
     def lag_seconds(self, function: str) -> float | None:
-        """The greatest age of a batch that the function got in the last minutes; 0 if it got none.
+        """Return the greatest age of a batch that the function got in the last minutes.
 
-        That it got none although there were some, its mapping tells (Follower.problem).
+        0 if it got none. That it got none although there were some, its mapping tells
+        (Follower.problem).
         """
-        now = datetime.now(UTC)
+        since = datetime.now(UTC) - timedelta(minutes=LAG_MINUTES)
+        points = self._metric("AWS/Lambda", "IteratorAge", function, since, timedelta(minutes=1))
+        return None if points is None else _greatest_age(points)
+
+    def longest_lag_seconds(self, function: str, table: str, since: datetime) -> float | None:
+        """Return how far the function was behind at most, with records younger than `since`.
+
+        A function that could not work for longer than a stream keeps records has lost some. Its
+        first batch afterwards is as old, unless it reaches from the oldest record to a young one:
+        IteratorAge is the age of the last record of a batch. So it also counts as unknown if the
+        function got no batch for MOST_OUTAGE in which the table was written to. (The keeper gets
+        inserts and deletions only. No metric tells these from updates, so a table that has updates
+        only, for so long, cannot be told from one whose keeper is away.)
+
+        Args:
+            function: The keeper's name.
+            table: The name of the table whose stream it follows.
+            since: The moment in question.
+
+        Returns:
+            Seconds; None if it cannot be seen.
+        """
+        points = self._metric("AWS/Lambda", "IteratorAge", function, since, HOUR)
+        if points is None:
+            return None
+        batches = sorted(point["Timestamp"] for point in points)
+        moments = [since, *batches, datetime.now(UTC)]
+        gaps = [(a, b) for a, b in itertools.pairwise(moments) if b - a > MOST_OUTAGE]
+        for metric in CHANGES if gaps else ():
+            changes = self._metric("AWS/DynamoDB", metric, table, since, HOUR)
+            if changes is None:
+                return None
+            written = [change["Timestamp"] for change in changes if change["Sum"]]
+            if any(a < moment < b for moment in written for a, b in gaps):
+                return None
+        return _greatest_age(
+            [
+                point
+                for point in points
+                if point["Timestamp"] + HOUR - timedelta(milliseconds=point["Maximum"]) > since
+            ]
+        )
+
+    def _metric(
+        self, namespace: str, name: str, of: str, since: datetime, period: timedelta
+    ) -> list[dict[str, Any]] | None:
+        """Return a metric's datapoints until now; None if CloudWatch does not tell them."""
+        dimension = "FunctionName" if namespace == "AWS/Lambda" else "TableName"
         try:
             answer = self.client_of("cloudwatch").get_metric_statistics(
-                Namespace="AWS/Lambda",
-                MetricName="IteratorAge",
-                Dimensions=[{"Name": "FunctionName", "Value": function}],
-                StartTime=now - timedelta(minutes=LAG_MINUTES),
-                EndTime=now,
-                Period=60,
-                Statistics=["Maximum"],
+                Namespace=namespace,
+                MetricName=name,
+                Dimensions=[{"Name": dimension, "Value": of}],
+                StartTime=since,
+                EndTime=datetime.now(UTC),
+                Period=int(period.total_seconds()),
+                Statistics=["Maximum", "Sum"],
             )
         except (BotoCoreError, ClientError):
             return None
-        return max((point["Maximum"] / 1000 for point in answer["Datapoints"]), default=0.0)
+        return list(answer["Datapoints"])
 
     def failures(self, queue: str) -> int | None:
         """How many messages lie in a failure queue."""
@@ -257,6 +316,11 @@ class Watch:
 
     def _is_keeper(self, function: str) -> bool:
         return function == self.keeper if self.keeper else function.endswith(KEEPER)
+
+
+def _greatest_age(points: Sequence[Mapping[str, Any]]) -> float:
+    """Return the greatest IteratorAge of these datapoints, in seconds; 0 of none."""
+    return max((point["Maximum"] / 1000 for point in points), default=0.0)
 
 
 def _mappings(client: Any, stream: str) -> list[Mapping[str, Any]]:

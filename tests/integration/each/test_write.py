@@ -1,5 +1,6 @@
 """What is written to a table: by each guard, against users, lost answers, throttles; and twice."""
 
+import math
 from threading import Event
 from typing import Any
 
@@ -309,6 +310,27 @@ def test_a_budget_is_kept_and_a_batch_ends_before_it(bench: Bench) -> None:
     with pytest.raises(BudgetSpent, match="2 write units"):
         bench.apply(effect, "k2")
     assert bench.usage.write_units == 2
+
+
+@pytest.mark.parametrize("kilobytes", [9, 40])
+def test_a_transaction_whose_witness_is_large_is_not_begun_beyond_the_budget(
+    bench: Bench, kilobytes: int
+) -> None:
+    """The service charges two write units for each KB of it, DynamoDB Local less."""
+    for key in ("k0", "k1"):
+        bench.user(key, "z", data={"S": "x" * (1_000 * kilobytes)})
+    assert bench.apply(bench.effect(guard="transaction"), "k0") == ["put"]
+    costs = bench.usage.write_units
+    assert 4 < costs <= 2 * (kilobytes + 1)
+    poor = bench.effect(guard="transaction", budget=Budget(None, costs - 1))
+    with pytest.raises(BudgetSpent):
+        bench.apply(poor, "k1")
+    assert bench.usage.write_units == costs
+    assert ("k1", "#feature") not in bench.items()
+    most = 2.0 * (4 * math.ceil(kilobytes / 4) + 1)
+    rich = bench.effect(guard="transaction", budget=Budget(None, most))
+    assert bench.apply(rich, "k1") == ["put"]
+    assert bench.usage.write_units == 2 * costs
 
 
 def test_a_batch_ends_between_rows_and_never_within_one(bench: Bench) -> None:

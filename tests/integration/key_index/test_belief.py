@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from keyhop.checks import InvalidInput
 from keyhop.errors import BudgetSpent, CannotStart
+from keyhop.jobs import plan_run
+from keyhop.jobs.estimate import first_look
 
 from testing.databases import Database
+from testing.key_index_tables import delete_index
 from testing.marks import prove
 from tests.integration.key_index.machines import Machines
 
@@ -74,6 +77,10 @@ def removes_sentinels_for_a_while(machines: Machines, database: Database, table:
     machines.start("audit", given)
 
 
+def deletes_the_index(machines: Machines, database: Database, table: str) -> None:
+    delete_index(database, table)
+
+
 @pytest.mark.parametrize(
     ("happens", "reason"),
     [
@@ -114,6 +121,7 @@ def test_auto_reads_no_index_that_nobody_can_be_seen_to_keep(
     [
         prove(disables_the_mapping, "mapping is Disabled"),
         (removes_sentinels_for_a_while, "built or removed while it was read"),
+        (deletes_the_index, "The key index could not be read: "),
     ],
 )
 def test_a_run_that_loses_its_belief_finds_the_keys_without_the_index(
@@ -143,6 +151,44 @@ def test_a_run_that_loses_its_belief_finds_the_keys_without_the_index(
     assert read["read_units"] > alone["read_units"]
     first = read["run"].removesuffix("-anew")
     assert machines.machine.runs.journal(first).manifest() is None
+
+
+def test_an_index_that_is_gone_at_the_first_look_is_not_read(
+    dynamodb: Database,
+    table_name: str,
+    machines: Machines,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is deleted after the evidence was looked at, and before its first page."""
+    expected = dynamodb.collections(table_name, [2] * 40)
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    is_first = [True]
+
+    def deleted_first(*arguments: Any, **named: Any) -> Any:
+        if is_first.pop() if is_first else False:
+            delete_index(dynamodb, table_name)
+        return first_look(*arguments, **named)
+
+    monkeypatch.setattr(plan_run, "first_look", deleted_first)
+    read = machines.machine.start({"table": table_name, "segments": 4})
+    assert (read["method"], read["keys"]) == ("skip", 40)
+    keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))
+    assert keys == Counter(expected)
+    reason = machines.machine.runs.begun(read["run"])[1].reason
+    assert "The key index could not be read: " in reason
+
+
+def test_a_run_whose_index_is_gone_is_resumed_without_it(
+    dynamodb: Database, table_name: str, machines: Machines
+) -> None:
+    expected = dynamodb.collections(table_name, [2] * 40)
+    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    machines.machine.plan({"table": table_name}, machines.machine.execution("begun"))
+    delete_index(dynamodb, table_name)
+    read = machines.machine.start({"table": table_name, "resume": "begun"})
+    assert read["method"] == "skip"
+    keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))
+    assert keys == Counter(expected)
 
 
 @pytest.mark.prove

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.local import LocalJob
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.sentinel import Sentinel
@@ -13,7 +13,7 @@ from keyhop.streams.event_source import Watch
 
 from testing.databases import Database, keyhop
 from testing.keepers import FakeLambda
-from testing.key_index_tables import table_of
+from testing.key_index_tables import delete_index, table_of
 from tests.integration.key_index.command import (
     attach,
     failing_after,
@@ -100,6 +100,64 @@ def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (manifest["method"], manifest["keys"]) == ("skip", 30)
     assert "mapping is Disabled" in manifest["reason"]
+
+
+@pytest.mark.parametrize("step", ["begin", "work"])
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_an_index_that_is_deleted_while_it_is_read_is_no_error(
+    dynamodb: Database,
+    table_name: str,
+    lambdas: FakeLambda,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    is_kept: bool,
+) -> None:
+    """Before its first page, or after the first look at it."""
+    dynamodb.collections(table_name, [2] * 30)
+    attach(dynamodb, table_name, lambdas)
+    stack = ("--stack", "Keyhop")
+    assert index(dynamodb, "build", table_name, *stack).status == 0
+    wanted = getattr(LocalJob, step)
+
+    def spoiled(job: LocalJob, *given: Any, **named: Any) -> Any:
+        if job.how[0] == "index":
+            delete_index(dynamodb, table_name)
+        return wanted(job, *given, **named)
+
+    monkeypatch.setattr(LocalJob, step, spoiled)
+    path = tmp_path / "run"
+    more = ("--output", str(path)) if is_kept else ()
+    read = keys_from(dynamodb, table_name, *stack, *more)[0]
+    assert (read.status, "The keys are found without it." in read.err) == (0, True), read.err
+    listed = read.out or b"".join(part.read_bytes() for part in (path / "parts").iterdir())
+    assert len(listed.splitlines()) == len(set(listed.splitlines())) == 30
+
+
+def test_a_run_whose_index_is_gone_is_resumed_without_it(
+    dynamodb: Database,
+    table_name: str,
+    lambdas: FakeLambda,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dynamodb.collections(table_name, [2] * 30)
+    attach(dynamodb, table_name, lambdas)
+    stack = ("--stack", "Keyhop")
+    assert index(dynamodb, "build", table_name, *stack).status == 0
+
+    def fails(job: LocalJob, *given: Any, **named: Any) -> bool:
+        raise GaveUp("nothing succeeds")
+
+    flags = (*stack, "--output", str(tmp_path / "run"))
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalJob, "work", fails)
+        assert keys_from(dynamodb, table_name, *flags)[0].status != 0
+    delete_index(dynamodb, table_name)
+    read = keys_from(dynamodb, table_name, *flags, "--resume")[0]
+    assert read.status == 0, read.err
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (manifest["method"], manifest["keys"]) == ("skip", 30)
 
 
 @pytest.mark.prove

@@ -1,5 +1,7 @@
 """`keyhop rekey` as a person meets it: create, complete and cancel."""
 
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,19 @@ def test_cancel_leaves_all_as_it_was(pairs: Pairs, template: Path) -> None:
     assert not after.get("StreamSpecification", {}).get("StreamEnabled")
     again = pairs.rekey("cancel")
     assert (again.status, "no re-key" in again.err) == (2, True)
+
+
+def test_a_cancel_names_the_routers_of_the_last_day(pairs: Pairs, template: Path) -> None:
+    """One that was idle for a minute is not alive, but its next write would fail."""
+    made(pairs, template)
+    now = time.time()
+    reports = {"old-1": 25 * 3600, "idle-2": 2 * 3600, "alive-3": 5}
+    for name, age in reports.items():
+        pairs.side.report_client(name, {"revision": 1, "until": now - age + 60})
+    told = json.loads(pairs.rekey("cancel", "--dry-run", "--format", "json").out)["routers"]
+    alive, idle = told.index("alive-3 ("), told.index("idle-2 (2.0 h ago)")
+    assert alive < idle
+    assert "old-1" not in told
 
 
 def test_a_cancel_may_keep_the_new_table(pairs: Pairs, template: Path) -> None:

@@ -213,6 +213,7 @@ def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
         with pytest.raises(CannotStart, match="1 router goes by this re-key still: shop-7-ab"):
             act()
     assert life.side.told("ending") is None
+    assert life.ending("complete").routers_of_last_day() == {"shop-7-ab": 10.0}
     life.now += 60
     until_done(life.ending("complete").step)
 

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent
 from keyhop.rekey.plan.lines import example_lines, lines
 from keyhop.rekey.plan.planning import Planning
+from keyhop.rekey.plan.readers import Readers
 from keyhop.rekey.template.load import load
 
 from testing.databases import Database
@@ -35,6 +36,7 @@ INDEX = {
     "KeySchema": [{"AttributeName": "state", "KeyType": "HASH"}],
     "Projection": {"ProjectionType": "ALL"},
 }
+STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 STATE = {"AttributeName": "state", "AttributeType": "S"}
 
 
@@ -159,3 +161,34 @@ def test_what_is_told_by_default_holds_no_value_of_an_item(
 def test_a_budget_ends_the_sample(orders: Database, table_name: str) -> None:
     with pytest.raises(BudgetSpent):
         planning(orders, table_name, [order(1, 1)], max_read_units=0.1).plan()
+
+
+@pytest.mark.parametrize(
+    ("functions", "pipes", "readers"),
+    [
+        ((), (), ["Replicate", "CutOver"]),
+        (("OnOrder",), (), ["OnOrder", "Replicate", "CutOver"]),
+        ((), ("orders",), ["orders", "Replicate", "CutOver"]),
+        (("KeepIndex", "OnOrder"), (), ["KeepIndex", "OnOrder", "Replicate", "CutOver"]),
+    ],
+)
+def test_the_cutover_counts_as_a_reader_of_the_stream(
+    dynamodb: Database,
+    table_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    functions: Sequence[str],
+    pipes: Sequence[str],
+    readers: list[str],
+) -> None:
+    """DynamoDB recommends two readers of a shard at most; Replicate is one of them already."""
+    dynamodb.create(table_name, StreamSpecification=STREAM)
+    seen = Readers(tuple(functions), tuple(pipes))
+    monkeypatch.setattr("keyhop.rekey.plan.planning.readers_of", lambda *_: seen)
+    plan = planning(dynamodb, table_name, [order(1, 1)]).plan()
+    told = f"{len(readers)} in a cutover: {', '.join(readers)}"
+    assert any(line.endswith(told) for line in lines(plan))
+    assert plan.to_json()["readers"]["during_cutover"] == len(readers)
+    notes = [note for note in plan.notes if "processes read each shard" in note]
+    assert len(notes) == (len(readers) > 2)
+    for note in notes:
+        assert note.startswith(f"during a cutover {len(readers)} processes")

@@ -144,6 +144,30 @@ def test_nobody_is_accused_before_the_other_worker_must_have_come_to_it(world: W
     assert sum(world.moments.waits) == pytest.approx(21)
 
 
+def test_behind_a_busy_lane_a_batch_comes_again_and_accuses_nobody(world: World) -> None:
+    """The other worker is a minute behind: the old table's items differ for that long."""
+    world.put("s", "d")
+    world.put("t", "u")
+    world.replicator().work(world.records())
+    world.records("reverse")
+    cut_over(world)
+    reverse = world.replicator("reverse")
+    put_there(world, "d", "s", "first")
+    reverse.work(world.records("reverse"))
+    delayed = world.records()
+    put_there(world, "d", "s", "second")
+    world.side.tell_lag("reverse", 60.0)
+    with pytest.raises(GaveUp, match="60 seconds behind"):
+        world.replicator().work(delayed)
+    assert world.side.stragglers() == []
+    reverse.work(world.records("reverse"))
+    assert world.replicator().work(delayed).stragglers == 0
+    world.put("t", "u", data="by an old writer")
+    world.moments.now += 60
+    world.side.tell_lag("reverse", 1.0)
+    assert world.replicator().work(world.records()).stragglers == 1
+
+
 def test_who_writes_after_the_way_back_is_no_straggler_and_what_he_wrote_is_followed(
     world: World,
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from keyhop.dynamodb.client import Connection, Endpoint, connect
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
-from keyhop.rekey.control import Control
+from keyhop.rekey.control import Control, Side
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import LONGEST_BATCH_SECONDS
@@ -170,13 +170,20 @@ def place(number: int) -> Key:
     return {"PK": {"S": f"d{number}"}}
 
 
+def serving(side: SideTable, table: Side) -> Control:
+    """Write a control item by which `table` serves, and return it."""
+    control = Control(serving=table)
+    assert side.swap(None, control)
+    return control
+
+
 def test_a_straggler_keeps_all_places_until_it_is_settled(side: SideTable) -> None:
     side.straggler("source", OWNER, [place(1), place(2)])
     side.straggler("source", OWNER, [place(2), place(3)])
     (straggler,) = side.unsettled()
     assert (straggler.side, straggler.key, straggler.settled) == ("source", OWNER, None)
     assert straggler.places == (place(1), place(2), place(3))
-    side.settle(straggler, "destination")
+    assert side.settle(straggler, serving(side, "destination"))
     assert side.unsettled() == []
     assert [one.settled is None for one in side.stragglers()] == [False], "it is still listed"
     claims = side.claims("reverse")
@@ -192,7 +199,7 @@ def test_a_straggler_of_the_table_that_serves_again_is_settled_in_the_other_one(
     side: SideTable,
 ) -> None:
     side.straggler("source", OWNER, [place(1), place(2)])
-    side.settle(side.unsettled()[0], "source")
+    assert side.settle(side.unsettled()[0], serving(side, "source"))
     claims = side.claims("forward")
     assert [(one.place, one.owner) for one in claims] == [(place(1), OWNER), (place(2), OWNER)]
 
@@ -203,10 +210,27 @@ def test_a_straggler_that_is_noted_again_while_it_is_settled_stays_unsettled(
     side.straggler("source", OWNER, [place(1)])
     (seen,) = side.unsettled()
     side.straggler("source", OWNER, [place(2)])
-    side.settle(seen, "destination")
+    assert side.settle(seen, serving(side, "destination"))
     (straggler,) = side.unsettled()
     assert straggler.places == (place(1), place(2))
     assert len(side.claims("reverse")) == 1
+
+
+@pytest.mark.parametrize("places", [1, 150])
+def test_a_straggler_is_not_settled_once_the_control_item_has_changed(
+    side: SideTable, places: int
+) -> None:
+    """The table that served when this was decided may not serve any more."""
+    control = serving(side, "destination")
+    side.straggler("source", OWNER, [place(number) for number in range(places)])
+    changed = control.changed(shadow=0.5)
+    assert side.swap(control, changed)
+    assert not side.settle(side.unsettled()[0], control)
+    assert len(side.unsettled()) == 1
+    assert side.claims("reverse") == []
+    assert side.settle(side.unsettled()[0], changed)
+    assert side.unsettled() == []
+    assert len(side.claims("reverse")) == places
 
 
 def test_a_lag_is_the_largest_of_the_last_seconds_and_no_older_one(

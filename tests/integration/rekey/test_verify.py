@@ -299,7 +299,7 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
                 dynamodb.client.delete_item(TableName=rekey.pair.source, Key=key)
             else:
                 dynamodb.client.put_item(TableName=rekey.pair.source, Item=changed)
-            settle(key, [transform.destination.of(transform.forward(one))])
+            settle([(key, transform.destination.of(transform.forward(one)))])
             steps[writer] += 1
 
     def wait(seconds: float) -> bool:

@@ -4,10 +4,13 @@ import json
 import re
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testing.databases import Database, keyhop
+from testing.standin.engine import Refused
+from testing.standin.server import StandIn
 
 CANARY_KEY, CANARY_VALUE = "canary-key-7f3a", "canary-value-91cc"
 
@@ -45,6 +48,19 @@ def test_a_page_and_json_are_written_and_a_screen_is_shown(
     for text in (page, json.dumps(told), shown.out.decode(), shown.err):
         assert CANARY_KEY not in text
         assert CANARY_VALUE not in text
+
+
+def test_all_of_its_dollars_are_at_the_prices_that_were_given(
+    dynamodb: Database, dated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 7, "writes": 7}')
+    assert keyhop(
+        "report", dated, "--yes", "--endpoint-url", dynamodb.url, "-o", str(tmp_path / "out")
+    ).status in (0, 5)
+    told = json.loads((tmp_path / "out" / "report.json").read_bytes())
+    assert told["spent"]["dollars"] == pytest.approx(told["spent"]["rru"] * 7e-6, rel=1e-3)
+    costs = [one["advice"]["cost"] for one in told["findings"] if one["advice"]]
+    assert {one["priced"] for one in costs if one} == {"on demand, at your own prices"}
 
 
 @pytest.mark.parametrize(
@@ -114,3 +130,37 @@ def test_nothing_of_the_data_is_read_where_that_is_asked(dynamodb: Database, dat
     assert told["estimates"] == {}
     clear = {one["id"] for one in told["findings"] if one["status"] == "clear"}
     assert not clear & {"A1", "A2", "A3", "A13", "A15"}
+
+
+@pytest.mark.parametrize("operation", ["Scan", "Query"])
+def test_a_denied_read_loses_the_sample_and_not_the_other_findings(
+    strict: Database, stand_in: StandIn, table_name: str, operation: str, tmp_path: Path
+) -> None:
+    """The free sources need no right to read items, so they are reported all the same."""
+    strict.collections(table_name, [400] * 20, filling=900)
+    arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table_name}"
+
+    def fault(called: str, request: Any) -> None:
+        if called == operation:
+            raise Refused(
+                "AccessDeniedException",
+                "User: arn:aws:sts::123456789012:assumed-role/Reader/ana is not authorized to "
+                f"perform: dynamodb:{operation} on resource: {arn} because no identity-based "
+                f"policy allows the dynamodb:{operation} action",
+            )
+
+    stand_in.fault = fault
+    flags = ("report", table_name, "--endpoint-url", strict.url, "--max-read-units", "150")
+    shown = keyhop(*flags, "-o", str(tmp_path))
+    assert shown.status == 0, shown.err
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    sample = report["sources"]["sample"]
+    assert sample == f"dynamodb:{operation} is not allowed; allow dynamodb:{operation} on {arn}"
+    sentence = f"No items were sampled: dynamodb:{operation} is not allowed. To sample them: allow"
+    assert sentence in shown.out.decode()
+    statuses = {one["id"]: one["status"] for one in report["findings"]}
+    assert {statuses[rule] for rule in ("A2", "A3", "A13", "A18")} == {"unknown"}
+    (large,) = [one for one in report["findings"] if one["id"] == "A13"]
+    assert f"dynamodb:{operation} is not allowed" in large["summary"]
+    assert "clear" in statuses.values(), "other sources have answered"
+    assert keyhop(*flags, "--strict").status == 6

@@ -39,6 +39,8 @@ MOST_SECONDS = 40_000.0
 
 WORKERS_FATES = {"throttled": 0.1, "late": 0.002, "lost": 0.002, "killed": 0.0005}
 """Shares of requests (simulation/network.py)."""
+CROWDED = 0.05
+"""The share of requests about streams that are throttled for a third reader."""
 COORDINATORS_FATES = {"throttled": 0.02, "lost": 0.002}
 APPLICATIONS_FATES = {"answered late": 0.003}
 
@@ -66,6 +68,8 @@ class Chaos:
         self.copies = copies
         self.chance = world.chance
         self.in_peace = in_peace
+        if not in_peace:
+            world.streams.is_crowded = lambda operation: self.chance.random() < CROWDED
         self.application = world.connection(self._fate(APPLICATIONS_FATES), timeout=float("inf"))
         self.keys = [f"k{number}" for number in range(keys)]
         self.share = operations // WRITERS

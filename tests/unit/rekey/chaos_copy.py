@@ -77,7 +77,9 @@ class ChaosCopy:
             world.transform,
             source,
             destination,
-            settle=worker.settle,
+            settle=worker.settle_all,
+            clock=world.monotonic,
+            pool=world.pool,
         )
         rows = Rows(world.transform, 1, None, None, lambda kind, told: None)
         compared = [
@@ -88,7 +90,11 @@ class ChaosCopy:
         unmatched.take(compared)
         unmatched.end()
         candidates = unmatched.candidates(compared, 0, len(unmatched.places))
-        counts, _ = looks.settled(candidates, world.sleep)
+        counts: Counter[str] = Counter()
+        while candidates:
+            found = looks.look(candidates, world.sleep)
+            counts += looks.settled(found)[0]
+            candidates = candidates[len(found) :]
         self.counts.update({f"verify: {name}": count for name, count in counts.items()})
         self.counts["verify: left"] = sum(counts[name] for name in NOT_EQUAL) - counts[REPAIRED]
 

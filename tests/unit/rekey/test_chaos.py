@@ -39,5 +39,6 @@ def test_nothing_is_lost(seed: int, keys: int, operations: int, changes: int) ->
     assert chaos.differ() == set()
     assert chaos.counts["operations"] == operations
     assert chaos.counts["changes: done"] >= 2
+    assert chaos.counts["changes: AwsRefused"] == 0, "a throttled request is sent again"
     assert chaos.counts["copied"] > 0
     assert chaos.counts["verify: left"] == 0

@@ -217,9 +217,9 @@ class Changing:
         assert there is not None
         place = by.destination.of(there)
 
-        def settle(owner: Any, places: Any) -> bool:
-            self.settled_keys.append((owner, list(places)))
-            return bool(settles)
+        def settle(pairs: Any) -> list[bool]:
+            self.settled_keys.extend(pairs)
+            return [bool(settles)] * len(pairs)
 
         def source(keys: Any) -> dict[str, Any]:
             wanted = {"pk": {"S": "user"}, "sk": {"S": "o"}}
@@ -229,7 +229,7 @@ class Changing:
             names = place if is_foreign else there
             return {key_text(place): {**self._at(names), "side": {"S": "destination"}}}
 
-        self.expected = ({"pk": {"S": "user"}, "sk": {"S": "o"}}, [place])
+        self.expected = ({"pk": {"S": "user"}, "sk": {"S": "o"}}, place)
         self.looks = Looks(
             by,
             cast(Any, SimpleNamespace(items=source)),
@@ -245,7 +245,7 @@ class Changing:
         def pause(seconds: float) -> None:
             self.now += seconds
 
-        counts, reported = self.looks.settled([self.candidate], pause)
+        counts, reported = self.looks.settled(self.looks.look([self.candidate], pause))
         return dict(counts), [one.finding for one in reported]
 
 
@@ -315,7 +315,7 @@ class Stream:
         self.now += seconds
 
     def settled(self) -> dict[str, int]:
-        counts, _ = self.looks.settled([self.candidate], self.pause)
+        counts, _ = self.looks.settled(self.looks.look([self.candidate], self.pause))
         return dict(counts)
 
 
@@ -371,7 +371,7 @@ def test_looks_fit_into_a_slice_whatever_the_lag_is() -> None:
 def test_no_repair_writes_an_item_with_an_unsettled_straggler() -> None:
     stream = Stream(1e9, lambda now: 0.0)
     asked: list[Any] = []
-    stream.looks.settle = lambda owner, places: bool(asked.append(owner)) or True
+    stream.looks.settle = lambda pairs: [bool(asked.append(pair)) or True for pair in pairs]
     stream.looks.may_settle = lambda candidates: []
     assert stream.settled() == {"missing": 1, "bypassed": 1}
     assert asked == []
@@ -384,11 +384,11 @@ def test_a_quiet_place_that_changes_while_it_is_settled_is_settled_again(
     stream = Stream(1e9, lambda now: 0.0)
     asked: list[Any] = []
 
-    def settle(owner: Any, places: Any) -> bool:
-        asked.append(owner)
+    def settle(pairs: Any) -> list[bool]:
+        asked.extend(pairs)
         if len(asked) == equal_after:
             stream.comes_at = stream.now
-        return True
+        return [True] * len(pairs)
 
     stream.looks.settle = settle
     place = stream.candidate.place

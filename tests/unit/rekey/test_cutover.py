@@ -206,7 +206,7 @@ def test_a_drain_that_takes_too_long_is_called_off_in_time() -> None:
     change.drain.unseen = lambda markers: 1  # type: ignore[method-assign]
     (found,) = world.run(after(world, 1, change.run))
     assert found.action == "called off"
-    assert "1 of 1 shards" in found.why
+    assert "1 of 1 shard" in found.why
     assert world.side.item.stage == "open"
     assert world.pause <= world.side.item.freeze_limit + 3
     assert world.failed == []
@@ -219,7 +219,7 @@ def test_a_batch_that_does_not_end_calls_it_off() -> None:
     change.side.side.open_batches = lambda direction: ["one"]  # type: ignore[attr-defined]
     (found,) = world.run(after(world, 1, change.run))
     assert found.action == "called off"
-    assert "batches are in flight" in found.why
+    assert "1 batch is in flight" in found.why
     world.check()
 
 
@@ -291,9 +291,10 @@ def test_accepted_stragglers_are_settled_by_batches_before_a_rollback_begins() -
     change.accept = True
     rehearse = change.drain.prepare
 
-    def settle(one: Straggler, serving: str) -> None:
+    def settle(one: Straggler, control: Control) -> bool:
         world.side.bypassed.remove(one)
         world.side.claimed += [Claim("reverse", one.key, one.places[0], 0.0, "token")] * 3
+        return True
 
     def prepare() -> Rehearsal:
         assert {one.stage for one in world.side.history} <= {"open"}, "it has not begun"
@@ -349,6 +350,27 @@ def test_a_drain_that_was_too_slow_in_the_rehearsal_is_refused() -> None:
     (found,) = world.run(change.run)
     assert found.action == "refused"
     assert world.side.item.stage == "open"
+
+
+def test_a_freeze_limit_is_kept_for_the_way_back_until_another_one_is_given() -> None:
+    world = World()
+    limits: list[float] = []
+
+    def change(to: Any, limit: float | None) -> None:
+        made = world.change(to)
+        made.freeze_limit = limit
+        assert made.run().action == "done"
+        limits.append(world.side.item.freeze_limit)
+
+    def act() -> None:
+        change("destination", 18.0)
+        change("source", None)
+        change("destination", None)
+        change("source", 12.0)
+
+    world.run(after(world, 1, act))
+    assert world.failed == []
+    assert limits == [18.0, 18.0, 18.0, 12.0]
 
 
 def test_two_who_make_the_same_change_at_once_end_in_one() -> None:

@@ -71,6 +71,30 @@ def test_a_table_at_rest_has_no_lag_to_tell(lag: dict | None) -> None:
     assert shut(replace(READY, lag=lag)) == []
 
 
+def test_a_lag_does_not_prevent_a_rollback() -> None:
+    """In an incident the stream is often behind. The drain and the freeze limit protect anyway."""
+    control = Control("destination", replicating=True, revision=7, turns=1)
+    behind = replace(READY, control=control, lag={"seconds": 40.0, "at": NOW})
+    assert shut(behind, "source") == []
+    (gate,) = [one for one in gates_of(behind, "source") if one.name == "lag"]
+    assert "40.0 seconds behind" in gate.says
+
+
+@pytest.mark.parametrize(
+    ("backfill", "advice"),
+    [
+        (None, "capacity"),
+        (COPIED["backfill"], "capacity"),
+        ({"run": "r", "ended": None}, "rekey throttle"),
+    ],
+)
+def test_only_a_copy_that_runs_is_to_be_slowed_down(backfill: dict | None, advice: str) -> None:
+    behind = replace(READY, lag={"seconds": 5.0, "at": NOW}, backfill=backfill)
+    (gate,) = [one for one in gates_of(behind, "destination") if one.name == "lag"]
+    assert not gate.is_open
+    assert advice in gate.remedy
+
+
 def test_a_verify_after_the_copy_opens_the_gate() -> None:
     told = {**(READY.verified or {}), "began": NOW - 6900}
     assert shut(replace(READY, verified=told, **COPIED)) == []

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 from typing import Any
 
 import pytest
@@ -68,6 +69,38 @@ def test_what_is_settled_leaves_the_queue_and_all_else_stays() -> None:
     assert done == Redriven(1, 2, 3, "the function failed (Timeout)")
     assert [*queue.bodies] == [1, 2, 3, 4, 5]
     assert function.asked == [OURS, {**OURS, "direction": "reverse"}, OURS]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("CodeArtifactUserPendingException", 409), ("ResourceNotReadyException", 502)],
+)
+def test_a_function_that_was_idle_is_asked_again_for_a_while(code: str, status: int) -> None:
+    """As before a rollback, after weeks without a write."""
+    refusal: Any = {
+        "Error": {"Code": code, "Message": "It will be ready to invoke shortly."},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+
+    waited: list[float] = []
+
+    class Idle(Function):
+        ready_after = 40.0
+
+        def invoke(self, **given: Any) -> dict[str, Any]:
+            if sum(waited) < self.ready_after:
+                raise ClientError(refusal, "Invoke")
+            return super().invoke(**given)
+
+    function = Idle("")
+    pair = Pair("Old", "New", {})
+    deployed = Deployed(function, None, "Replicate", "", pair, lambda _: None, waited.append)
+    assert deployed.way_back("source") == ""
+    waited.clear()
+    function.ready_after = math.inf
+    with pytest.raises(ClientError, match=code):
+        deployed.way_back("source")
+    assert 60 < sum(waited) < 300
 
 
 def test_a_queue_that_may_not_be_read_is_told() -> None:

@@ -1,9 +1,19 @@
 """Stragglers that are many, that have no form in the other table, and that are noted meanwhile."""
 
+import random
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from keyhop.rekey.compare.looks import BYPASSED, REPAIRED, Looks
+from keyhop.rekey.compare.looks import (
+    BYPASSED,
+    PAUSES,
+    REPAIRED,
+    REPAIRS_AT_ONCE,
+    Looks,
+    Reads,
+    Settle,
+)
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.assembly import change_of
@@ -11,6 +21,8 @@ from keyhop.rekey.cutover.change import Change
 from keyhop.rekey.side.rows import key_text
 
 from testing.rekey_owned import Owned
+from testing.simulation.schedule import Process
+from tests.unit.rekey.chaos_world import ChaosWorld
 from tests.unit.rekey.test_stragglers import Pair, item
 
 
@@ -95,7 +107,8 @@ def test_nothing_turns_if_a_straggler_is_settled_while_the_evidence_is_collected
 
 
 def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> None:
-    places: list[Any] = [{"pk": {"S": f"p{number}"}} for number in range(100)]
+    count = 3 * REPAIRS_AT_ONCE
+    places: list[Any] = [{"pk": {"S": f"p{number}"}} for number in range(count)]
     settled: list[str] = []
 
     class Empty:
@@ -108,19 +121,20 @@ def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> Non
             return {key_text(k): there[k["pk"]["S"]] for k in keys if k["pk"]["S"] not in settled}
 
     def may_settle(candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The last place is noted when the first is settled."""
+        """The last place is noted when the first ones are settled."""
         return [one for one in candidates if not settled or one.place != places[-1]]
 
-    def settle(owner: Any, at: Any) -> bool:
-        settled.append(at[0]["pk"]["S"])
-        return True
+    def settle(pairs: Any) -> list[bool]:
+        settled.extend(place["pk"]["S"] for _, place in pairs)
+        return [True] * len(pairs)
 
     source, destination = Empty(), Wrong()
     looks = Looks(Owned(), source, destination, settle, may_settle=may_settle)  # type: ignore[arg-type]
-    counts, _ = looks.settled([Candidate(place, []) for place in places], lambda seconds: None)
-    assert "p99" not in settled
+    candidates = [Candidate(place, []) for place in places]
+    counts, _ = looks.settled(looks.look(candidates, lambda seconds: None))
+    assert f"p{count - 1}" not in settled
     assert counts[BYPASSED] == 1
-    assert counts[REPAIRED] == 99
+    assert counts[REPAIRED] == count - 1
 
 
 def test_nothing_is_settled_if_another_table_serves_by_then() -> None:
@@ -155,3 +169,100 @@ def test_nothing_is_settled_if_another_table_serves_by_then() -> None:
         assert not pair.side.claims("reverse")
 
     pair.run(act)
+
+
+class Differing:
+    """A source, and an empty destination that the repairs of a verify fill, in virtual time.
+
+    Attributes:
+        sent: How many requests of each operation were sent.
+        most: The largest number of repairs that were in flight at the same time.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.world = ChaosWorld(random.Random(1))
+        self.count, self.most, self.sent = count, 0, Counter[str]()
+        self._in_flight = 0
+        self.world.put_first([item(f"k{number:05}", 1) for number in range(count)])
+        self.world.begin()
+
+    def repaired(self, settle: Settle | None = None) -> tuple[Counter[str], float, list[float]]:
+        """Return the counts of a verify that repairs, its seconds, and its quiet times."""
+        world, waited = self.world, list[float]()
+        connection = world.connection(lambda operation, request: "well")
+        network, call = connection.client, connection.client.call
+
+        def counted(operation: str, **parameters: Any) -> Any:
+            is_repair = operation == "transact_write_items"
+            self._in_flight += is_repair
+            self.most = max(self.most, self._in_flight)
+            self.sent[operation] += 1
+            try:
+                return call(operation, **parameters)
+            finally:
+                self._in_flight -= is_repair
+
+        network.call = counted
+        worker = world.replicator("forward", connection, lambda key, places: None)
+        source, destination = (
+            Reads(connection, name, stop=world.stop)
+            for name in (world.pair.source, world.pair.destination)
+        )
+        looks = Looks(
+            world.transform,
+            source,
+            destination,
+            settle or worker.settle_all,
+            clock=world.monotonic,
+            pool=world.pool,
+        )
+        candidates = [
+            Candidate(world.transform.destination.of(there), [world.transform.source.of(one)])
+            for one in world.items(world.pair.source)
+            if (there := world.transform.forward(one)) is not None
+        ]
+
+        def pause(seconds: float) -> None:
+            waited.append(seconds)
+            world.sleep(seconds)
+
+        results: list[Counter[str]] = []
+
+        def act() -> None:
+            results.append(looks.settled(looks.look(candidates, pause))[0])
+
+        world.schedule.spawn(act, Process("verify"))
+        world.schedule.run()
+        return results[0], world.monotonic(), waited
+
+
+def test_repairs_are_made_many_at_once_and_quiet_times_are_waited_once_for_all() -> None:
+    differing = Differing(2_000)
+    counts, seconds, waited = differing.repaired()
+    assert counts == {"missing": 2_000, REPAIRED: 2_000}
+    assert waited == [*PAUSES]
+    assert differing.most > 10
+    assert differing.sent["transact_write_items"] == 2_000
+    assert not differing.world.side().claims("forward")
+    one, alone, _ = Differing(1).repaired()
+    assert one == {"missing": 1, REPAIRED: 1}
+    assert seconds - sum(PAUSES) < 2_000 / 10 * (alone - sum(PAUSES))
+
+
+def test_the_owners_of_one_place_are_settled_one_after_the_other() -> None:
+    """A place that one owner takes over becomes a claim of the other, whose work is overtaken."""
+    differing = Differing(3 * REPAIRS_AT_ONCE)
+    groups: list[list[str]] = []
+
+    def settle(pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
+        groups.append([key_text(place) for _, place in pairs])
+        return [True] * len(pairs)
+
+    place = {"pk": {"S": "at k00000"}}
+    there = differing.world.transform.forward(item("k00001", 1, to="at k00000"))
+    assert there is not None
+    differing.world.tables[differing.world.pair.destination].put(there)
+    assert differing.world.transform.destination.of(there) == place
+    differing.repaired(settle)
+    assert all(len(group) == len(set(group)) for group in groups)
+    assert sum(group.count(key_text(place)) for group in groups) >= 2

@@ -259,3 +259,23 @@ def test_a_verify_of_before_a_change_of_the_serving_table_opens_no_gate() -> Non
         assert pair.verified() == ""
 
     pair.run(act)
+
+
+def test_a_claim_whose_item_is_no_longer_refused_says_so() -> None:
+    """It collides now, which is another thing to do."""
+    pair = Pair()
+
+    def act() -> None:
+        claim = pair.side.claim("forward", {"pk": {"S": "p"}}, {"id": {"S": "s"}})
+        pair.side.note_refusal(claim, "too large")
+        (noted,) = pair.side.claims("forward")
+        assert (noted.refusal, noted.token) == ("too large", claim.token)
+        taken = pair.side.take_claim(noted)
+        assert taken is not None
+        assert taken.refusal == "too large"
+        pair.side.note_refusal(noted, "somebody who was overtaken")
+        pair.side.note_refusal(taken, "")
+        assert [one.refusal for one in pair.side.claims("forward")] == [""]
+        assert pair.side.drop_claim(taken)
+
+    pair.run(act)

@@ -30,11 +30,12 @@ AT_ONCE = 2
 ROWS_AT_ONCE = 20_000
 """A fraction of a second."""
 
-CANDIDATES_AT_ONCE = 1_000
-"""They wait together."""
-
 GATHERED_AT_ONCE = 20_000
-"""Candidates whose keys are held in memory: for so many a bucket is read once more."""
+"""Candidates whose keys are held in memory: for so many a bucket is read once more. At most so many
+wait together between their looks; fewer if looking takes long (looks.FIRST_LOOK_SECONDS)."""
+
+SETTLED_AT_ONCE = 1_000
+"""Candidates of a step, which is committed as a whole: some seconds of repairs."""
 
 ROWS = "rows"
 
@@ -66,8 +67,12 @@ class Blocks:
 
 @dataclass(slots=True)
 class _Open:
-    """A bucket under way. rows: those left to read. waiting: its next candidates, from number
-    `first` on.
+    """A bucket under way.
+
+    Attributes:
+        rows: Those left to read.
+        waiting: Its next candidates, from number `first` on.
+        found: What the looks at its next candidates found, from number `found_first` on.
     """
 
     rows: Iterator[Key]
@@ -75,6 +80,17 @@ class _Open:
     is_read: bool = False
     first: int = 0
     waiting: list[Candidate] = field(default_factory=list)
+    found_first: int = 0
+    found: list[Found] = field(default_factory=list)
+
+    def found_from(self, number: int) -> list[Found]:
+        """Return what is to be settled next, from this candidate on; nothing if none was looked at.
+
+        Args:
+            number: The number of the first candidate that is not settled yet.
+        """
+        at = number - self.found_first
+        return self.found[at : at + SETTLED_AT_ONCE] if 0 <= at < len(self.found) else []
 
 
 @dataclass(slots=True)
@@ -107,14 +123,19 @@ class BucketPages:
             self._read(bucket)
             return Step((), position)
         done = int(position.start[ROWS]["N"]) if position.start else 0
-        candidates = self._next(segment, bucket, done)
-        if not candidates:
-            self._open.pop(segment)
-            return Step((), None)
-        counts, real = self.looks.settled(candidates, partial(pause, self.stop, over))
+        found = bucket.found_from(done)
+        if not found:
+            candidates = self._next(segment, bucket, done)
+            if not candidates:
+                self._open.pop(segment)
+                return Step((), None)
+            bucket.found = self.looks.look(candidates, partial(pause, self.stop, over))
+            bucket.found_first = done
+            return Step((), position)
+        counts, real = self.looks.settled(found)
         for one in real:
             self.note(one)
-        done += len(candidates)
+        done += len(found)
         return Step(
             [row_of(one) for one in real], Position({ROWS: {"N": str(done)}}), counts=counts
         )
@@ -135,7 +156,7 @@ class BucketPages:
             rows = self._rows(segment)
             bucket.waiting = bucket.unmatched.candidates(rows, done, GATHERED_AT_ONCE)
             bucket.first, at = done, 0
-        return bucket.waiting[at : at + CANDIDATES_AT_ONCE]
+        return bucket.waiting[at:]
 
     def _rows(self, bucket: int) -> Iterator[Key]:
         with self._lock:

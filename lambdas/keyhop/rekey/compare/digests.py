@@ -31,6 +31,7 @@ from keyhop.rekey.valve import SETTLED_SECONDS
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
+from keyhop.wording import counted
 
 STRONG = 2.0
 """Times the price of an eventually consistent read."""
@@ -119,7 +120,8 @@ class DigestsTask(RekeyTask):
         read = sum(counts[name] for name in IN_ROWS)
         if ended.totals.keys != read:
             raise BrokenPromise(
-                f"Of {read:,} items that were read, {ended.totals.keys:,} were noted: nothing can "
+                f"Of {counted(read, 'item')} that were read, {ended.totals.keys:,} were "
+                f"noted: nothing can "
                 "be said of the others."
             )
         return {**ended.summary, "examples": noted_examples(ended.journal)}

@@ -7,10 +7,13 @@ hold an item that no record of the stream leads to. A changing place that was se
 difference; without repair, it is counted as unsettled, and keeps a verify from being clean.
 """
 
+import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
@@ -21,12 +24,17 @@ from keyhop.rekey.transform import Transform
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 from keyhop.scan.skip_scan import Page
 
+T = TypeVar("T")
+V = TypeVar("V")
+
 _RANGE = ("Segment", "TotalSegments", "ExclusiveStartKey", "Limit")
 """The parameters of a Scan that say which items a page has."""
 
-Settle = Callable[[Key, Sequence[Key]], bool]
-"""Bring these places of the destination to what a source key says now (replicate.Replicator), and
-return whether that succeeded; what did not succeed stays a claim."""
+Settle = Callable[[Sequence[tuple[Key, Key]]], Sequence[bool]]
+"""Bring places of the destination to what the source says now (Replicator.settle_all).
+
+It is given pairs of a source key and a place, in which no place comes twice, and returns whether
+each succeeded; what did not succeed stays a claim."""
 
 PAUSES = (2.0, 6.0)
 """Seconds before the second look and the third: longer than the stream is behind, of a table that
@@ -34,6 +42,21 @@ may be cut over (p99 under 2 s)."""
 
 MOST_REPAIRS = 3
 """How often a place is settled that was quiet, and differs after it was settled."""
+
+REPAIRS_AT_ONCE = 100
+"""Places that are settled together. The stragglers are asked for before each such group, so no more
+places are written after a straggler was noted."""
+
+REPAIRING_THREADS = 2
+"""Groups of REPAIRS_AT_ONCE places that are settled at the same time: while one waits for its last
+answers, another keeps the worker busy."""
+
+LOOKING_THREADS = 8
+
+FIRST_LOOK_SECONDS = 2.0
+"""For the first look at candidates: as many as are looked at in this time wait together. The other
+two looks take as long, and with the quiet times all three fit into the first slice of a worker
+(worker.CALM_SLICES)."""
 
 MOST_LAG_SECONDS = 40.0
 """For which the third look waits, as a slice has to be long enough for it (worker.CALM_SLICES);
@@ -97,6 +120,8 @@ class Looks:
         pauses: Seconds before each look but the first.
         lag: Returns the seconds by which the stream is behind now.
         may_settle: Returns the candidates that have no unsettled straggler.
+        clock: Returns seconds since any moment.
+        pool: Makes a pool of so many threads, for looks.
     """
 
     transform: Transform
@@ -107,40 +132,56 @@ class Looks:
     pauses: Sequence[float] = PAUSES
     lag: Callable[[], float] = lambda: 0.0
     may_settle: Callable[[Sequence[Candidate]], Sequence[Candidate]] = lambda candidates: candidates
+    clock: Callable[[], float] = time.monotonic
+    pool: Callable[[int], Executor] = ThreadPoolExecutor
 
-    def settled(
+    def look(
         self, candidates: Sequence[Candidate], pause: Callable[[float], None]
-    ) -> tuple[Counter[str], list["Found"]]:
-        """Look at candidates until they are equal or really differ, and settle what differs.
+    ) -> list["Found"]:
+        """Look at candidates, the first so many of them, until they are equal or really differ.
 
         Args:
             candidates: Places where the two tables seem to differ.
-            pause: Waits for so many seconds.
+            pause: Waits for so many seconds; all candidates wait together.
+
+        Returns:
+            The last look at each of the first candidates. How many these are is decided by the time
+            that the first look takes.
+        """
+        found = self._look(candidates, FIRST_LOOK_SECONDS)
+        left = _differing(found)
+        for one in found:
+            one.was_equal_at_once = one.look.finding == "equal"
+        for number, seconds in enumerate(self.pauses, 1):
+            if not left:
+                break
+            pause(seconds)
+            if number == len(self.pauses):
+                self._await_the_stream(seconds, pause)
+            again = self._look([one.candidate for one in left])
+            for one, after in zip(left, again, strict=True):
+                one.is_changing = verdict(one.look, after.look) == "changing"
+                one.look = after.look
+            left = _differing(left)
+        return found
+
+    def settled(self, found: Sequence["Found"]) -> tuple[Counter[str], list["Found"]]:
+        """Settle those that still differ, and return what became of all.
+
+        Args:
+            found: What `look` has returned, or a part of it.
 
         Returns:
             The counts of all candidates, and those that are a difference or are unsettled.
         """
-        left = self._look(candidates)
-        counts: Counter[str] = Counter()
-        before: dict[int, Look] = {}
-        for number, seconds in enumerate((None, *self.pauses)):
-            if seconds is not None:
-                before = {id(one.candidate): one.look for one in left}
-                pause(seconds)
-                if number == len(self.pauses):
-                    self._await_the_stream(seconds, pause)
-                left = self._look([one.candidate for one in left])
-            looked_at, left = len(left), [one for one in left if one.look.finding != "equal"]
-            is_first = seconds is None
-            counts[EQUAL if self.sampled and is_first else IN_FLIGHT] += looked_at - len(left)
-            if not left:
-                return +counts, []
-        for one in left:
-            one.is_changing = verdict(before[id(one.candidate)], one.look) == "changing"
+        left = _differing(found)
         if self.settle is not None:
-            self._repair(left)
+            self._in_threads(REPAIRING_THREADS, self._repair, _groups(left, REPAIRS_AT_ONCE))
         differing = [one for one in left if not (one.is_changing and one.is_repaired)]
-        counts[IN_FLIGHT] += len(left) - len(differing)
+        counts: Counter[str] = Counter()
+        at_once = sum(one.was_equal_at_once for one in found)
+        counts[EQUAL if self.sampled else IN_FLIGHT] += at_once
+        counts[IN_FLIGHT] += len(found) - at_once - len(differing)
         for one in differing:
             counts[one.finding] += 1
             counts[FOREIGN] += one.finding == "surplus" and one.look.is_foreign
@@ -161,16 +202,14 @@ class Looks:
         have begun to change, so it is settled again, a few times. A place that was changing before
         need not be equal at any moment: it is repaired if all of its claims were settled.
         """
-        assert self.settle is not None
         left = [*found]
         for _ in range(MOST_REPAIRS):
-            for one in left:  # each is asked for by itself: stragglers are noted meanwhile
-                one.is_bypassed = not self.may_settle([one.candidate])
-                one.is_repaired = False
-                if not one.is_bypassed:
-                    place = [one.candidate.place]
-                    succeeded = [self.settle(owner, place) for owner in one.candidate.owners]
-                    one.is_repaired = all(succeeded)
+            # Asked for each time, as stragglers are noted meanwhile.
+            allowed = {id(one) for one in self.may_settle([one.candidate for one in left])}
+            for one in left:
+                one.is_bypassed = id(one.candidate) not in allowed
+                one.is_repaired = not one.is_bypassed
+            self._settle_owners([one for one in left if not one.is_bypassed])
             quiet = [one for one in left if not (one.is_changing or one.is_bypassed)]
             again = self._look([one.candidate for one in quiet])
             left = []
@@ -181,7 +220,49 @@ class Looks:
             if not left:
                 return
 
-    def _look(self, candidates: Sequence[Candidate]) -> list["Found"]:
+    def _settle_owners(self, found: Sequence["Found"]) -> None:
+        """Settle places together, but the owners of one place one after the other."""
+        assert self.settle is not None
+        for number in range(max((len(one.candidate.owners) for one in found), default=0)):
+            some = [one for one in found if number < len(one.candidate.owners)]
+            pairs = [(one.candidate.owners[number], one.candidate.place) for one in some]
+            for one, has_succeeded in zip(some, self.settle(pairs), strict=True):
+                one.is_repaired = one.is_repaired and has_succeeded
+
+    def _look(self, candidates: Sequence[Candidate], seconds: float = math.inf) -> list["Found"]:
+        """Look at candidates by several threads; begin nothing more after so many seconds."""
+        groups = _groups(candidates, MOST_KEYS_AT_ONCE)
+        ends_at = self.clock() + seconds
+        looks = self._in_threads(LOOKING_THREADS, self._look_at, groups, ends_at)
+        return [found for group in looks for found in group]
+
+    def _in_threads(
+        self,
+        threads: int,
+        work: Callable[[Sequence[T]], V],
+        groups: Sequence[Sequence[T]],
+        ends_at: float = math.inf,
+    ) -> list[V]:
+        """Work groups by several threads, and return the results in order.
+
+        Args:
+            threads: So many groups are worked at the same time.
+            work: Works one group. If it raises, no further group begins.
+            groups: The groups.
+            ends_at: The moment of the clock after which no group begins but the first ones.
+        """
+        if len(groups) <= 1:
+            return [work(group) for group in groups]
+        results: list[V] = []
+        with self.pool(threads) as pool:
+            for some in _groups(groups, threads):
+                if results and self.clock() >= ends_at:
+                    break
+                running = [pool.submit(work, group) for group in some]
+                results += [one.result() for one in running]
+        return results
+
+    def _look_at(self, candidates: Sequence[Candidate]) -> list["Found"]:
         """Read the destination first, as its items name more owners, and then the source."""
         there = self.destination.items(one.place for one in candidates)
         for one in candidates:
@@ -207,6 +288,7 @@ class Found:
         is_changing: Whether it had changed between the last two looks.
         is_repaired: Whether it was settled.
         is_bypassed: Whether it has an unsettled straggler, and was left alone.
+        was_equal_at_once: Whether it was equal at the first look.
     """
 
     candidate: Candidate
@@ -214,8 +296,19 @@ class Found:
     is_changing: bool = False
     is_repaired: bool = False
     is_bypassed: bool = False
+    was_equal_at_once: bool = False
 
     @property
     def finding(self) -> Finding | Literal["unsettled"]:
         """The name under which it is counted."""
         return UNSETTLED if self.is_changing else self.look.finding
+
+
+def _differing(found: Sequence[Found]) -> list[Found]:
+    """Return those that were not equal at their last look."""
+    return [one for one in found if one.look.finding != "equal"]
+
+
+def _groups(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Return the values in groups of this size; the last one may be smaller."""
+    return [values[first : first + size] for first in range(0, len(values), size)]

@@ -53,20 +53,18 @@ SettleOf = Callable[[Connection, Rekey], Settle]
 
 
 def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
-    """As the stream's worker does; one at a time."""
-    worker = Replicator.of(
-        rekey.pair,
-        "forward",
-        rekey.transform,
-        lambda name: connection,
-        side=rekey.side,
-        usage=rekey.side.usage,
-    )
-    lock = Lock()
+    """Return what settles as the stream's worker does; for any number of threads."""
 
-    def settle(source: Key, places: Sequence[Key]) -> bool:
-        with lock:
-            return worker.settle(source, places)
+    def settle(pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
+        worker = Replicator.of(  # which serves one caller at a time
+            rekey.pair,
+            "forward",
+            rekey.transform,
+            lambda name: connection,
+            side=rekey.side,
+            usage=rekey.side.usage,
+        )
+        return worker.settle_all(pairs)
 
     return settle
 

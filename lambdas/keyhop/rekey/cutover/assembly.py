@@ -85,6 +85,7 @@ def seen_of(
     """Read what the gates are judged by, as it is now."""
     direction = direction_from(other_side(to))
     verified = side.told(VERIFIED)
+    claims = side.claims(direction, MOST_LISTED)
     unmappable = len(side.all_unmapped(direction, MOST_LISTED))
     if to == "destination":  # which a verify counts too
         unmappable = max(unmappable, int((verified or {}).get("unmappable", 0)))
@@ -92,7 +93,8 @@ def seen_of(
     return Seen(
         control=control,
         now=clock.time(),
-        claims=len(side.claims(direction, MOST_LISTED)),
+        claims=len(claims),
+        refusals=[one.refusal for one in claims if one.refusal],
         unmappable=unmappable,
         failed=deployed.failed(),
         verified=verified,

@@ -30,6 +30,7 @@ from keyhop.rekey.control import (
 from keyhop.rekey.cutover.gates import Gate, are_open, examined_gate, settling_seconds
 from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.side.layout import Straggler
+from keyhop.wording import counted
 
 POLL_SECONDS = 0.2
 LEAST_WAIT_SECONDS = 0.001
@@ -81,8 +82,11 @@ class Beside(Protocol):
     def unsettled(self, most: int | None = None) -> Sequence[Straggler]:
         """Return the stragglers that remain, or the first `most` of them."""
 
-    def settle(self, straggler: Straggler, serving: Side) -> None:
-        """Have the workers overwrite a straggler with what the serving table says."""
+    def settle(self, straggler: Straggler, control: Control) -> bool:
+        """Have the workers overwrite a straggler with what the serving table says.
+
+        Returns False if the control item is no longer `control`.
+        """
 
 
 class Drain(Protocol):
@@ -250,12 +254,13 @@ class Change:
         """Have the workers settle all stragglers, if that is accepted; return how many."""
         stragglers = [one for one in self.side.unsettled() if one.has_form] if self.accept else []
         for straggler in stragglers:
-            if self.side.control() != control:  # perhaps the other table serves, and is right
-                raise _Overtaken
-            self.side.settle(straggler, control.serving)
+            if not self.side.settle(straggler, control):
+                raise _Overtaken  # perhaps the other table serves, and is right
         if stragglers:
             seconds = settling_seconds(len(stragglers))
-            self.told(f"settling {len(stragglers):,} stragglers: about {seconds:.0f} seconds")
+            self.told(
+                f"settling {counted(len(stragglers), 'straggler')}: about {seconds:.0f} seconds"
+            )
         return len(stragglers)
 
     def _rehearse_until_settled(self, control: Control, settled: int) -> Rehearsal:
@@ -325,7 +330,10 @@ class Change:
             if not markers:
                 markers += self.drain.mark()
             if unseen := self.drain.unseen(markers):
-                remains = f"{unseen} of {len(markers)} shards have not shown their marker"
+                remains = (
+                    f"{unseen} of {counted(len(markers), 'shard')} "
+                    f"{'has' if unseen == 1 else 'have'} not shown the marker"
+                )
                 return Evidence(seen_for), remains
             self.drain.check_shards()
         direction = direction_from(control.serving)
@@ -333,7 +341,11 @@ class Change:
         stragglers = len(self.side.unsettled(1)) if control.turns else 0
         batches = len(self.side.open_batches(direction))
         claims = len(self.side.claims(direction, 1))
-        remains = f"{batches} batches are in flight" if batches else "claims remain"
+        remains = (
+            f"{counted(batches, 'batch', 'batches')} {'is' if batches == 1 else 'are'} in flight"
+            if batches
+            else "claims remain"
+        )
         if stragglers:
             remains = "a write has bypassed the routers (keyhop rekey status --show-keys full)"
         return Evidence(seen_for, True, batches, claims, stragglers), remains
@@ -372,7 +384,7 @@ def _time_to_turn(freeze_limit: float) -> float:
 
 def _rehearsed(rehearsal: Rehearsal, most: float) -> Gate:
     says = (
-        f"each of {rehearsal.shards} shards of the stream has shown a marker after "
+        f"each of {counted(rehearsal.shards, 'shard')} of the stream has shown a marker after "
         f"{rehearsal.seconds:.1f} seconds; {most:g} are left for it in a freeze"
     )
     remedy = "wait until it is quicker, or give a longer --freeze-limit"

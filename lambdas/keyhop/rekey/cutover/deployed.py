@@ -1,22 +1,30 @@
 """What a cutover sees of a deployment: the function that follows the streams, its failure queue."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.dynamodb.client import is_transient
 from keyhop.errors import AwsRefused
 from keyhop.rekey.control import Direction, Side
 from keyhop.rekey.cutover.probe import PROBE
 from keyhop.rekey.pair import Pair
+from keyhop.retries import repeat
 from keyhop.streams.dead_letters import messages_in
 
 GIVEN_UP = "rekey"
 """In a message of the failure queue: the pair's destination; beside it `direction`, `key`, and
 `places`, at which its item lay or was to lie. As an event it has Replicate settle these; it answers
 as above, empty if that is done."""
+
+
+FIRST_WAIT_SECONDS = 1.0
+TRIES = 15
+"""Of a question to Replicate, which may have been idle: they last about two minutes."""
 
 
 @dataclass(slots=True)
@@ -41,6 +49,7 @@ class Deployed:
     queue: str
     pair: Pair
     stream_of: Callable[[str], str | None]
+    sleep: Callable[[float], None] = time.sleep
 
     def failed(self) -> int | None:
         """Messages in the failure queue; what came in the last minute may not count yet (AWS
@@ -90,8 +99,14 @@ class Deployed:
         return str(told["QueueUrl"])
 
     def _asked(self, event: str) -> str:
-        """Replicate's answer: empty if nothing stands against it."""
-        answer = self.functions.invoke(FunctionName=self.replicate, Payload=event.encode())
+        """Return Replicate's answer: empty if nothing stands against it."""
+        answer = repeat(
+            lambda: self.functions.invoke(FunctionName=self.replicate, Payload=event.encode()),
+            is_transient,
+            first=FIRST_WAIT_SECONDS,
+            is_enough=lambda error, attempts: attempts >= TRIES,
+            sleep=self.sleep,
+        )
         told = json.loads(answer["Payload"].read() or "null") or {}
         if "FunctionError" in answer:
             return f"the function failed ({told.get('errorType', 'it did not say why')})"

@@ -7,7 +7,13 @@ from typing import Any
 from keyhop.rekey.control import Control, Direction, Side, other_side
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.side.layout import Straggler
-from keyhop.rekey.standing import LAG_SECONDS, STALE_SECONDS, why_not_verified
+from keyhop.rekey.standing import (
+    LAG_SECONDS,
+    STALE_SECONDS,
+    catch_up,
+    refused_items,
+    why_not_verified,
+)
 from keyhop.wording import counted, duration
 
 ACCEPTABLE = {"would lose", "stragglers", "examined"}
@@ -67,6 +73,8 @@ class Seen:
     mapped: Mapping[Direction, str] = field(default_factory=dict)
     stragglers: Sequence[Straggler] = ()
     """Those that are unsettled, of both tables."""
+    refusals: Sequence[str] = ()
+    """Of the claims, why DynamoDB refused the items of some."""
 
 
 def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
@@ -78,10 +86,10 @@ def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
     gates = [
         _stage(seen, to),
         *([_verified(seen)] if to == "destination" else []),
-        _claims(seen),
+        _claims(seen, to),
         _unmappable(seen) if to == "destination" else _would_lose(seen, accept),
         _stragglers(seen, to, accept),
-        _lag(seen),
+        _lag(seen, to),
         _failures(seen),
         _mapped(seen),
         _way_back(seen),
@@ -123,12 +131,18 @@ def _verified(seen: Seen) -> Gate:
     return Gate("verified", True, f"0 differences {duration(max(0.0, age))} ago")
 
 
-def _claims(seen: Seen) -> Gate:
-    says = f"{counted(seen.claims, 'item')} want a place that another one has"
+def _claims(seen: Seen, to: Side) -> Gate:
+    wants = "wants" if seen.claims == 1 else "want"
+    says = f"{counted(seen.claims, 'item')} {wants} a place that another one has"
     remedy = (
-        "those that stay collide under the template, or are none that the table takes (over 400 "
-        "KB, an index's key of another type): keyhop rekey status --show-keys full names some"
+        "those that stay collide under the template: keyhop rekey status --show-keys full names "
+        "some"
     )
+    if seen.refusals:
+        says = refused_items(len(seen.refusals), seen.refusals[0], f"the {to}")
+        if colliding := seen.claims - len(seen.refusals):
+            says += f"; {counted(colliding, 'other item')} collide, or will be settled soon"
+        remedy = "change or delete these items, and wait for a minute"
     return _gate("claims", not seen.claims, says, remedy)
 
 
@@ -178,7 +192,12 @@ def examined_gate(why_not: str, accept: bool) -> Gate:
     return _gate("examined", accept or not why_not, says, remedy)
 
 
-def _lag(seen: Seen) -> Gate:
+def _lag(seen: Seen, to: Side) -> Gate:
+    """Return the gate for how far the other table is behind; it never prevents a rollback.
+
+    A rollback may be urgent, and the lag is the largest of the last seconds. The rehearsal of the
+    drain measures what counts, and the freeze limit calls a drain off that takes too long.
+    """
     told = seen.lag or {}
     age = seen.now - float(told.get("at", 0))
     if age > STALE_SECONDS:
@@ -187,8 +206,11 @@ def _lag(seen: Seen) -> Gate:
         return Gate("lag", True, f"{says} lately" if told else says)
     seconds = float(told["seconds"])
     says = f"the other table is {seconds:.1f} seconds behind"
-    remedy = "slow the copy down (keyhop rekey throttle), or wait"
-    return _gate("lag", seconds < LAG_SECONDS, says, remedy)
+    if to == "source" and seconds >= LAG_SECONDS:
+        return Gate(
+            "lag", True, f"{says}; the rehearsal of the drain tells whether it can be tried"
+        )
+    return _gate("lag", seconds < LAG_SECONDS, says, catch_up(seen.backfill))
 
 
 def _failures(seen: Seen) -> Gate:

@@ -17,6 +17,7 @@ from keyhop.rekey.cutover.stream import StreamCalls
 from keyhop.rekey.side.figures import MARKER_KEYS
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.side.table import SideTable
+from keyhop.wording import counted
 
 THREADS = 16
 MOST_MARKERS = 3_000
@@ -77,7 +78,7 @@ class Markers(StreamCalls):
         while left := self.unseen(markers):
             if self._time.monotonic() - began > REHEARSAL_SECONDS:
                 raise GaveUp(
-                    f"Of {len(markers)} markers, one in each shard of the stream of "
+                    f"Of {counted(len(markers), 'marker')}, one in each shard of the stream of "
                     f"{self._table!r}, {left} were not worked within {REHEARSAL_SECONDS:g} "
                     "seconds: is its function at work, and is its failure queue empty?"
                 )
@@ -93,7 +94,8 @@ class Markers(StreamCalls):
         while missing := self._missing():
             if written >= MOST_MARKERS:
                 raise CannotStart(
-                    f"The stream of {self._table!r} has {len(missing)} shards in which no marker "
+                    f"The stream of {self._table!r} has {counted(len(missing), 'shard')} in "
+                    f"which no marker "
                     f"of {written} has shown, so nobody can tell when they are drained: they are "
                     "narrow. Try again after some hours, when shards have changed."
                 )

@@ -1,6 +1,7 @@
 """Requests about the stream of one table: its shards, and the records in them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -11,14 +12,26 @@ from keyhop.rekey.cutover.drain import Shard
 from keyhop.scan.item_calls import ItemCalls
 
 TRIMMED = "TrimmedDataAccessException"
+TOO_MANY_READERS = "LimitExceededException"
+"""DynamoDB Streams throttles so if more than two processes read a shard at the same time."""
 
 
 class StreamCalls(ItemCalls):
-    """streams: boto3's client `dynamodbstreams`. The others are those of ItemCalls."""
+    """Requests about a table's items and about its stream.
+
+    Args:
+        streams: boto3's client `dynamodbstreams`.
+        more: As of ItemCalls.
+    """
 
     def __init__(self, connection: Connection, table: str, streams: Any, **more: Any) -> None:
         super().__init__(connection, table, **more)
-        self._streams = streams
+        self._streams = replace(
+            self._requester,
+            client=streams,
+            service="DynamoDB Streams",
+            throttling_codes=frozenset({TOO_MANY_READERS}),
+        )
         self._described: dict[str, Any] = {}
 
     @property
@@ -67,4 +80,4 @@ class StreamCalls(ItemCalls):
         return str(answer["ShardIterator"])
 
     def _ask(self, operation: str, **parameters: Any) -> Any:
-        return self._requester.patiently(lambda: getattr(self._streams, operation)(**parameters))
+        return self._streams.call(operation, **parameters)

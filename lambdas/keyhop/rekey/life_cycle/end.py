@@ -13,7 +13,7 @@ from typing import Literal
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Step, Table, request, update
 from keyhop.errors import CannotStart, RunConflict
-from keyhop.rekey.control import Control
+from keyhop.rekey.control import ALIVE_SECONDS, Control
 from keyhop.rekey.life_cycle.copying import forget_scaling
 from keyhop.rekey.life_cycle.create import found, has_items, waiting
 from keyhop.rekey.life_cycle.expiry import step_towards
@@ -157,7 +157,8 @@ class Ending:
         late = [one for one in side.stragglers() if one.at > now - QUIET_SECONDS]
         if late:
             raise CannotStart(
-                f"{len(late)} items of the source were written past the router in the last 24 "
+                f"{counted(len(late), 'item')} of the source "
+                f"{'was' if len(late) == 1 else 'were'} written past the router in the last 24 "
                 "hours: find who does that (stragglers), as it is lost when the source is no "
                 "longer looked at."
             )
@@ -170,10 +171,28 @@ class Ending:
             )
 
     def routers(self) -> list[str]:
-        """Names of those that are alive: without the side table their reads and writes fail."""
+        """Return the names of the routers that are alive.
+
+        Without the side table their reads and writes fail.
+        """
+        return sorted(
+            name for name, age in self.routers_of_last_day().items() if age < ALIVE_SECONDS
+        )
+
+    def routers_of_last_day(self) -> dict[str, float]:
+        """Return how many seconds ago each router reported, the latest first.
+
+        A router reports when it is used, so one that was idle for a minute is not alive, but may
+        be used again.
+        """
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
-        told = side.clients().items()
-        return sorted(name for name, one in told if float(one.get("until", 0)) > self.now())
+        now = self.now()
+        ages = {
+            name: now + ALIVE_SECONDS - float(told.get("until", 0))
+            for name, told in side.clients().items()
+        }
+        recent = {name: max(0.0, age) for name, age in ages.items() if age < DAY_SECONDS}
+        return dict(sorted(recent.items(), key=lambda one: (one[1], one[0])))
 
     def _note_turned(self, side: SideTable) -> None:
         if side.told(TURNED) is None:

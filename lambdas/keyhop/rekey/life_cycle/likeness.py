@@ -16,6 +16,7 @@ from keyhop.rekey.life_cycle.features import Features
 from keyhop.rekey.life_cycle.indexes import global_index, local_index
 from keyhop.rekey.life_cycle.known import TABLE, unknown_members
 from keyhop.rekey.life_cycle.throughput import limits, units_text, warm_beyond
+from keyhop.wording import counted
 
 Fate = Literal["copied", "later", "listed", "left out", "refused", "not here"]
 
@@ -278,14 +279,17 @@ class _Plan:
             self.asked["DeletionProtectionEnabled"] = True
             self.row("deletion protection", "copied", "on; cancel takes it off its own table")
         if had.recovery_days is not None:
-            self.row("point-in-time recovery", "copied", f"{had.recovery_days} days")
+            self.row("point-in-time recovery", "copied", f"{counted(had.recovery_days, 'day')}")
         if had.ttl is not None:
             says = f"by {had.ttl}: on after the cutover, and then off on the source"
             self.row("time to live", "later", says)
         if had.targets:
-            says = f"{len(had.targets)} targets, {len(had.policies)} policies"
+            says = (
+                f"{counted(len(had.targets), 'target')}, "
+                f"{counted(len(had.policies), 'policy', 'policies')}"
+            )
             if had.schedules:
-                says += f", {len(had.schedules)} scheduled actions"
+                says += f", {counted(len(had.schedules), 'scheduled action')}"
             self.row("auto scaling", "copied", says)
         if had.policy is not None:
             says = "with the destination's ARN for the source's; look at what it allows"

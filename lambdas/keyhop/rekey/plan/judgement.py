@@ -149,10 +149,11 @@ def judged(facts: Facts) -> tuple[list[str], list[str]]:
         blocks.append(str(error))
     if table.stream is None:
         notes.append("the stream is off: create turns it on, and cancel or complete off again")
-    if len(facts.readers.all) >= MOST_READERS:
+    if facts.readers.are_too_many:
         notes.append(
-            f"{', '.join(facts.readers.all)} read the stream: more than {MOST_READERS} readers of "
-            "a shard throttle one another"
+            f"during a cutover {len(facts.readers.during_cutover)} processes read each shard of "
+            f"the stream, and DynamoDB may throttle more than {MOST_READERS}: the cutover waits "
+            "and asks again, and the others may fall behind for some seconds"
         )
     notes += [f"readers of the stream cannot all be seen: {why}" for why in facts.readers.unseen]
     if facts.features.kinesis:

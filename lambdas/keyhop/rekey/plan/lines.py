@@ -48,7 +48,7 @@ def _what(plan: Plan) -> _Shown:
     rows = [
         ("from", f"{plan.source}: {shown_keys(plan.source_keys)}"),
         ("to", f"{plan.destination}: {shown_keys(plan.keys)}"),
-        ("items", f"{plan.items:,}, {plan.size_bytes:,} bytes"),
+        ("items", f"{plan.items:,}, {counted(plan.size_bytes, 'byte')}"),
         ("read", f"{whole}: {counted(plan.sampled, 'item')}, {plan.read_units:,.1f} read units"),
         ("class", _class(plan)),
         ("left out", f"{counted(plan.left_out, 'item')}, as the template says"),
@@ -69,8 +69,8 @@ def _what(plan: Plan) -> _Shown:
         )
     for name, (before, after) in plan.indexes.items():
         rows.append((f"index {name}", f"has {before:.0%} of items, would have {after:.0%}"))
-    if plan.readers.all:
-        rows.append(("read the stream", ", ".join(plan.readers.all)))
+    names = plan.readers.during_cutover
+    rows.append(("read the stream", f"{len(names)} in a cutover: {', '.join(names)}"))
     return rows
 
 

@@ -11,15 +11,25 @@ from keyhop.rekey.life_cycle.features import ClientOf
 from keyhop.streams.event_source import function_name
 
 MOST_READERS = 2
-"""Of a stream's shard at a time; more are throttled (AWS documentation, DynamoDB Streams)."""
+"""The most processes that should read a shard of a stream at the same time; DynamoDB may throttle
+more (AWS documentation, DynamoDB Streams)."""
+
+OURS = ("Replicate", "CutOver")
+"""Functions that a re-key adds to the readers of the stream. CutOver reads it for some seconds,
+before it freezes writes, to find a key of each shard."""
 
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """functions: by their mappings. unseen: why some cannot be seen; a program that reads by itself
-    (the Kinesis client library) never can be.
+    """The readers of a stream before a re-key, as far as they can be seen.
+
+    Attributes:
+        functions: The names of functions that have an event source mapping.
+        pipes: The names of EventBridge pipes.
+        unseen: Why some readers cannot be seen. A program that reads the stream itself (with the
+            Kinesis Client Library) can never be seen.
     """
 
     functions: tuple[str, ...] = ()
@@ -27,15 +37,22 @@ class Readers:
     unseen: tuple[str, ...] = ()
 
     @property
-    def all(self) -> tuple[str, ...]:
-        return self.functions + self.pipes
+    def during_cutover(self) -> tuple[str, ...]:
+        """The names of all readers while CutOver reads the stream too."""
+        return self.functions + self.pipes + OURS
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether DynamoDB may throttle some of them during a cutover."""
+        return len(self.during_cutover) > MOST_READERS
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the readers that were seen, and how many there are during a cutover."""
+        return {**asdict(self), "during_cutover": len(self.during_cutover)}
 
 
 def readers_of(client_of: ClientOf | None, stream: str) -> Readers:
-    """Of a stream that is on."""
+    """Return the readers of a stream that is on."""
     if client_of is None:
         return Readers(unseen=("there are no other services beside this database",))
     functions: set[str] = set()

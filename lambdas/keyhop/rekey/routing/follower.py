@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.clock import Clock
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeyhopError
-from keyhop.rekey.control import LEASE_SECONDS, Control, Evidence
+from keyhop.rekey.control import ALIVE_SECONDS, LEASE_SECONDS, Control, Evidence
 from keyhop.rekey.routing.lease import Moment, View, freeze_of
 from keyhop.rekey.side.layout import SHADOWED
 
@@ -162,7 +162,7 @@ class Follower:
                 return
         if not control.takes_writes:  # the side table's capacity is for the change
             return
-        until = now + 2 * LEASE_SECONDS
+        until = now + ALIVE_SECONDS
         try:
             counts = self.usage.counters
             shadowed = {name: int(counts[name]) for name in SHADOWED if counts[name]}

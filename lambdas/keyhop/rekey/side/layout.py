@@ -56,9 +56,13 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Work that is left to do: `owner` at `place`. at: when that was noted last.
+    """Work that is left to do: the item `owner` has to be at `place`.
 
-    token: another one each time that it is noted, or taken: so who was overtaken does nothing more.
+    Attributes:
+        at: When this was last noted, in seconds since 1970.
+        token: Another one each time that the claim is noted or taken. So a process that was
+            overtaken does nothing more.
+        refusal: Why DynamoDB refused the item at its last try; empty if it did not.
     """
 
     direction: Direction
@@ -66,6 +70,7 @@ class Claim:
     owner: Key
     at: float
     token: str
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -23,6 +24,7 @@ from keyhop.rekey.side.rows import (
     ABSENT,
     PRESENT,
     body_of,
+    conditional,
     key_text,
     row_key,
     row_name,
@@ -31,6 +33,9 @@ from keyhop.rekey.side.rows import (
 from keyhop.rekey.side.work import Batches, Claims
 
 LAG_SECONDS = 10.0
+
+MOST_CLAIMS_AT_ONCE = 99
+"""Of a transaction of 100 items, one of which checks the control item."""
 
 MOST_PLAN_BYTES = 390 * 1024
 """Of the item `plan`, deflated; an item may have 400 KB."""
@@ -224,19 +229,37 @@ class SideTable(Batches, Claims):
         found = (_straggler(row) for row in self._rows(of.STRAGGLER))
         return list(islice((one for one in found if one.settled is None), most))
 
-    def settle(self, straggler: Straggler, serving: Side) -> None:
+    def settle(self, straggler: Straggler, control: Control) -> bool:
         """Have the workers overwrite a straggler's item with what the serving table says.
 
-        Claims are noted first, then the row says that it is settled, unless it was noted again in
-        the meantime. So the item is protected by the one or the other at each moment.
+        Transactions note the claims, on condition that the control item still is `control`: so
+        nothing is claimed in favour of a table that no longer serves. Then the row says that it is
+        settled, unless the straggler was noted again in the meantime. So the item is protected by
+        its row or by its claims at each moment.
+
+        Returns:
+            False if the control item has changed.
         """
-        direction = direction_from(serving)
+        direction = direction_from(control.serving)
+        is_of_serving = straggler.side == control.serving
+        claims = []
         for place in straggler.places:
-            here, there = straggler.key, place
-            if straggler.side == serving:
-                here, there = there, here
-            self.claim(direction, here, there, is_due=True)
+            here, there = (place, straggler.key) if is_of_serving else (straggler.key, place)
+            claim = replace(self.new_claim(direction, here, there), at=0.0)  # due at once
+            claims.append(self.claiming(claim))
+        still = {
+            "TableName": self._table,
+            "Key": row_key(of.CONTROL, of.CONTROL),
+            **conditional("revision = :seen", {":seen": {"N": str(control.revision)}}),
+        }
+        for at in range(0, len(claims), MOST_CLAIMS_AT_ONCE):
+            whole = [{"ConditionCheck": still}, *claims[at : at + MOST_CLAIMS_AT_ONCE]]
+            units = 2.0 * len(whole)
+            written = self._write("transact_write_items", units, units, TransactItems=whole)
+            if written.refused is not None:
+                return False
         self.resolve(straggler)
+        return True
 
     def resolve(self, straggler: Straggler) -> None:
         """Note that a straggler is settled, unless it was noted again in the meantime."""

@@ -132,18 +132,26 @@ class Claims(Rows):
         for row in self._rows(f"{of.CLAIMS}#{direction}", most, name):
             told = body_of(row)
             place, owner = from_json(told["place"]), from_json(told["owner"])
-            found.append(Claim(direction, place, owner, told["at"], row["stamp"]["S"]))
+            stamp, refusal = row["stamp"]["S"], told.get("refusal", "")
+            found.append(Claim(direction, place, owner, told["at"], stamp, refusal))
         return found
 
     def take_claim(self, claim: Claim) -> Claim | None:
         """Put a token of one's own; None if it has been noted, taken or dropped meanwhile."""
         taken = self.new_claim(claim.direction, claim.place, claim.owner)
+        taken = replace(taken, refusal=claim.refusal)
         name = _claim_name(claim.place, claim.owner)
         row, seen = _claim_row(taken), {":seen": {"S": claim.token}}
         refused = self._put(f"{of.CLAIMS}#{claim.direction}", name, row, "stamp = :seen", seen)
         if refused is None or refused.row.get("stamp") == row["stamp"]:
             return taken
         return None
+
+    def note_refusal(self, claim: Claim, refusal: str) -> None:
+        """Note why DynamoDB refused a claim's item, unless somebody else has taken the claim."""
+        name = _claim_name(claim.place, claim.owner)
+        row, seen = _claim_row(replace(claim, refusal=refusal)), {":seen": {"S": claim.token}}
+        self._put(f"{of.CLAIMS}#{claim.direction}", name, row, "stamp = :seen", seen)
 
     def drop_claim(self, claim: Claim) -> bool:
         """Remove a claim if it has this token; whether it is gone."""
@@ -176,4 +184,5 @@ def _claim_name(place: Key, owner: Key) -> str:
 
 def _claim_row(claim: Claim) -> dict[str, Any]:
     told = {"place": to_json(claim.place), "owner": to_json(claim.owner), "at": claim.at}
+    told |= {"refusal": claim.refusal} if claim.refusal else {}
     return {"stamp": {"S": claim.token}, "body": {"S": text_of(told)}}

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from keyhop.checks import check_characters
 from keyhop.errors import CannotStart
 
 
@@ -14,6 +15,7 @@ def read(path: Path) -> tuple[dict[str, Any], str]:
     text = text_of(path)
     try:
         given = json.loads(text) if path.suffix == ".json" else _of_yaml(text)
+        check_characters(given)
     except ValueError as error:
         raise CannotStart(f"{str(path)!r} is no template: {error}.") from error
     except RecursionError as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Direction
@@ -18,6 +18,9 @@ from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, place_o
 from keyhop.rekey.worker.protocol import WAIT_SECONDS, Call, Kind, Protocol, Work
 from keyhop.rekey.worker.target import Target
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
+
+V = TypeVar("V")
+W = TypeVar("W")
 
 THREADS = 24
 """At 5 ms a write they keep a core busy, and it is Python's one core that limits (bench/rekey.py).
@@ -44,6 +47,8 @@ class Task:
     size: int = 0
     quiet_at: float = 0.0
     rounds: int = 0
+    refusal: str = ""
+    """Why DynamoDB refused the item; empty if it did not."""
 
     @property
     def is_left(self) -> bool:
@@ -88,6 +93,21 @@ class Driver:
         self.claims += self._target.claims
         self._target.claims.clear()
 
+    def map(self, function: Callable[[V], W], values: Sequence[V]) -> list[W]:
+        """Call the function for each value, by all threads, and return the results in order.
+
+        Raises:
+            Exception: What a call raises; then no further call begins.
+        """
+        results: dict[int, W] = {}
+
+        def call(number: int) -> None:
+            results[number] = function(values[number])
+
+        with self._pool(THREADS) as pool:
+            self._each(pool, call, range(len(values)))
+        return [results[number] for number in range(len(values))]
+
     def wait_until(self, moment: float) -> None:
         """By the clock; raises GaveUp if there is no time left."""
         if (seconds := moment - self._clock()) > 0:
@@ -106,22 +126,22 @@ class Driver:
                 task.work = self.protocol.leave(task.work)
             self._each(pool, self._until_look, writing)
 
-    def _each(self, pool: Executor, work: Callable[[Task], None], tasks: Sequence[Task]) -> None:
-        """By all threads; when one fails the others begin nothing more."""
+    def _each(self, pool: Executor, work: Callable[[V], None], values: Sequence[V]) -> None:
+        """Work all values by all threads; when one fails, the others begin nothing more."""
         over = Event()
-        rest = iter(tasks)
+        rest = iter(values)
 
         def some() -> None:
             try:
-                for task in rest:  # a list's iterator hands each out once, also to many threads
+                for value in rest:  # a sequence's iterator hands each out once, to any thread
                     if over.is_set():
                         return
-                    work(task)
+                    work(value)
             except BaseException:
                 over.set()
                 raise
 
-        running = [pool.submit(some) for _ in range(min(THREADS, len(tasks)))]
+        running = [pool.submit(some) for _ in range(min(THREADS, len(values)))]
         errors = [error for one in running if (error := one.exception()) is not None]
         if errors:
             raise errors[0]
@@ -138,6 +158,7 @@ class Driver:
                 if task.is_left or not is_of_the_item(error):
                     raise
                 self._left(error)
+                task.refusal = str(error)
                 task.work = self.protocol.leave(task.work)
                 continue
             task.work = self.protocol.answered(task.work, answer)

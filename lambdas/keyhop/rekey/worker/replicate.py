@@ -16,7 +16,7 @@ from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction, Share, Side, origin_of, other_direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.side.layout import Claim, Straggler
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
@@ -171,11 +171,28 @@ class Replicator:
     def settle(self, source: Key, places: Iterable[Key]) -> bool:
         """Settle a source item at these places, which verify or somebody else has found wrong.
 
-        It is noted as a claim for each first, so nothing is forgotten if this is killed. Returns
-        whether all are settled; what is not, stays a claim, which batches try again.
+        Returns:
+            Whether all are settled; see `settle_all`.
         """
-        noted = [self._side.claim(self.direction, place, source) for place in places]
-        return self._sweeper.settle(noted, self._driver()) == len(noted)
+        return all(self.settle_all([(source, place) for place in places]))
+
+    def settle_all(self, pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
+        """Settle source items at places, all at once, and return which of them are settled.
+
+        Each is noted as a claim first, so nothing is forgotten if this is killed. What is not
+        settled stays a claim, which batches try again.
+
+        Args:
+            pairs: A source key and a place each. No place may come twice: who takes it over from
+                its other owner would overtake the work of that one.
+        """
+        driver = self._driver()
+
+        def note(pair: tuple[Key, Key]) -> Claim:
+            owner, place = pair
+            return self._side.claim(self.direction, place, owner)
+
+        return self._sweeper.settle(driver.map(note, pairs), driver)
 
     def again(self, source: Key, places: Iterable[Key]) -> bool:
         """Settle a source item that was given up: where it lies now, and at all places that it had

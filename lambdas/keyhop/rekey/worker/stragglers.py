@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keyhop.dynamodb.items import Item, same_item
+from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.figures import LAG
 from keyhop.rekey.side.layout import Straggler
@@ -26,7 +27,8 @@ both agree: it would have changed this table's item; and it changes it only if t
 item has changed. The last look comes when that worker must have come to the item, by its lag."""
 
 MOST_LAG_SECONDS = 25.0
-"""Of the 45 seconds that a batch has."""
+"""Of the 45 seconds that a batch has. If the other worker is further behind, the batch comes again:
+a write that is only delayed looks like a straggler until then."""
 
 
 def lag_of(side: SideTable, direction: Direction, now: float) -> float:
@@ -46,6 +48,9 @@ def stragglers_among(
 
     Args:
         lag: Returns the seconds by which the other worker is behind now.
+
+    Raises:
+        GaveUp: The other worker is too far behind to tell yet.
     """
     suspects = list(changes)
     first: dict[FrozenKey, _Look] = {}
@@ -53,7 +58,13 @@ def stragglers_among(
         if not suspects:
             break
         if seconds == LOOKS_AT_SECONDS[-1]:
-            seconds = max(seconds, min(MOST_LAG_SECONDS, lag()))
+            behind = lag()
+            if behind > MOST_LAG_SECONDS:
+                raise GaveUp(
+                    f"The other direction is {behind:.0f} seconds behind: which writes bypassed "
+                    "the routers can be told when it has caught up."
+                )
+            seconds = max(seconds, behind)
         if seconds:
             origin.pause(seconds)
         differing = []

@@ -52,17 +52,26 @@ class Sweeper:
     def sweep(self, claims: Sequence[Claim], driver: Driver) -> int:
         """Take them and settle them; returns how many are settled."""
         taken = [one for claim in claims if (one := self._side.take_claim(claim)) is not None]
-        return self.settle(taken, driver)
+        return sum(self.settle(taken, driver))
 
-    def settle(self, taken: Sequence[Claim], driver: Driver) -> int:
-        """Work claims that have tokens of our own, and drop them."""
+    def settle(self, taken: Sequence[Claim], driver: Driver) -> list[bool]:
+        """Work claims that have tokens of our own, drop those that are done, and return which.
+
+        Of the others it is noted whether DynamoDB refused the item.
+        """
         if not taken or self._share() != "work":
-            return 0
+            return [False] * len(taken)
         tasks = []
         for claim in taken:
             owner = frozen({name: claim.owner[name] for name in self._names.all})
             fenced = Taken(frozen(claim.place), owner, claim.token)
             tasks.append(Task(driver.protocol.settle(fenced)))
         driver.run(tasks)
-        done = [claim for claim, task in zip(taken, tasks, strict=True) if not task.is_left]
-        return sum(self._side.drop_claim(claim) for claim in done)
+        done = []
+        for claim, task in zip(taken, tasks, strict=True):
+            if not task.is_left:
+                done.append(claim)
+            elif task.refusal != claim.refusal:
+                self._side.note_refusal(claim, task.refusal)
+        dropped = iter(driver.map(self._side.drop_claim, done))
+        return [not task.is_left and next(dropped) for task in tasks]

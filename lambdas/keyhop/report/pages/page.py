@@ -16,7 +16,7 @@ from keyhop.report.pages.svg.lorenz import lorenz
 from keyhop.report.pages.svg.sizes import sizes
 from keyhop.report.pages.tables import code, table
 from keyhop.report.pages.text import keys_of, tallies
-from keyhop.wording import duration
+from keyhop.wording import counted, duration
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What a browser may load for the page: nothing, whatever anybody might get into it."""
@@ -308,7 +308,7 @@ def _clear(findings: list[Mapping[str, Any]]) -> Iterable[Markup]:
 def _provenance(document: Document) -> Markup:
     spent = document["spent"]
     told = (
-        f"{figures.units(spent['rru'])} read units, {spent['requests']:,} requests, "
+        f"{figures.units(spent['rru'])} read units, {counted(spent['requests'], 'request')}, "
         f"{figures.dollars(spent['dollars'])}"
     )
     if figures.known(spent["seconds"]):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from keyhop.report import figures
-from keyhop.report.findings import SEVERITIES, Finding, Report, worst_first
+from keyhop.report.findings import LOOKED, SEVERITIES, Finding, Report, worst_first
 from keyhop.report.pages.baseline import Differences
 from keyhop.report.pages.printable import printable
 
@@ -42,6 +42,9 @@ def summary(report: Report, width: int = 100) -> list[Line]:
     if not found:
         lines.append(Line("Nothing was found.", "clear"))
     lines += _commands(found)
+    sample = report.sources.get("sample", LOOKED)
+    if sample != LOOKED:
+        lines += [Line("", "quiet"), *_wrapped(_no_sample(sample), width, "unknown")]
     unknown = [one for one in findings if one.status == "unknown"]
     lines += _unknown(unknown, {one.id for one in found}, width)
     open_ = {one.id for one in (*found, *unknown)}
@@ -145,6 +148,12 @@ def _commands(found: Sequence[Finding]) -> Iterator[Line]:
             for line in one.advice.command.splitlines():
                 yield Line(f"  {printable(line)}", "command")
             return
+
+
+def _no_sample(why: str) -> str:
+    """Return the sentence that says why no items were read, and what allows it."""
+    reason, _, remedy = printable(why).partition("; ")
+    return f"No items were sampled: {reason}." + (f" To sample them: {remedy}." if remedy else "")
 
 
 def _unknown(unknown: Sequence[Finding], found: set[str], width: int) -> Iterator[Line]:

@@ -41,6 +41,7 @@ from keyhop.report.rules.limits import (
 from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, price_of, unknown
 from keyhop.report.rules.seen import counted_long_enough, too_young
 from keyhop.report.rules.shares import evidence, interval, more, percent
+from keyhop.wording import counted
 
 UNITS_OF_TOP = 1100.0
 UNITS_OF_LENGTHS = 3000.0
@@ -201,7 +202,7 @@ def few_keys(facts: Facts) -> Iterable[Said]:
     if keys.against(FEW_KEYS) == "below" and least >= SMALL_SECONDS:
         largest = _largest(facts, sample)
         share = max(largest[1].low if largest else 0.0, 1 / max(1.0, keys.high))
-        told = f"{number} for {facts.table.items:,} items"
+        told = f"{number} for {counted(facts.table.items, 'item')}"
         if largest is not None and keys.value > 1:
             told += f"; the largest holds {interval(largest[1])} of them"
         severity = _severity(facts, share) if load is None else "low"

@@ -10,6 +10,7 @@ from keyhop.report.rules.limits import HALF, HOUR, KB, KEY_WRITES
 from keyhop.report.rules.rule import Said, clear, found, missing, unknown
 from keyhop.report.rules.seen import how_bad, throttled, throttles_of, told
 from keyhop.report.rules.shares import evidence, interval, more
+from keyhop.wording import counted
 
 TOP_SHARE = 0.20
 SERIOUS_SHARE = 0.50
@@ -55,7 +56,7 @@ def _constant(facts: Facts, index: IndexFacts) -> Said:
             reasons.append(f"writes found its key range too hot {told(facts, throttles)}")
     if is_tiny and len(severities) == 1:
         count = Evidence("control plane", f"items of {name}", index.items, threshold=TINY_INDEX)
-        summary = f"{name} has {index.items:,} items: too few for a key of it to be hot."
+        summary = f"{name} has {counted(index.items, 'item')}: too few for a key of it to be hot."
         return clear(summary, count, *signals, target=name)
     if severities:
         worst = min(severities, key=["high", "medium", "low", "info"].index)

@@ -98,7 +98,7 @@ def _unread(facts: Facts, index: IndexFacts) -> Said:
     young = age < UNREAD_DAYS
     severity: Severity = "medium" if wasted(facts, cost) and not young else "low"
     summary = f"Nobody has read {index.name} in {UNREAD_DAYS} days"
-    summary += f"; the table is {age:,.0f} days old." if young else "."
+    summary += f"; the table is {counted(round(age), 'day')} old." if young else "."
     advice = Advice(
         ("P12",),
         (

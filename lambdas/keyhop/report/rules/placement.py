@@ -6,6 +6,7 @@ from keyhop.report.facts import Absent, Facts
 from keyhop.report.findings import Advice, Evidence, Price, Severity
 from keyhop.report.rules.rule import Said, clear, found, missing, unknown
 from keyhop.report.rules.shares import evidence, interval, share_of
+from keyhop.wording import counted
 
 IN_ORDER = 0.5
 RECORDS = 385
@@ -96,7 +97,7 @@ def partition_heat(facts: Facts) -> Iterable[Said]:
     signals = [
         evidence(
             "stream",
-            f"records in the busiest of {len(counts)} stream shards",
+            f"records in the busiest of {counted(len(counts), 'stream shard')}",
             share,
             threshold,
             window=stream.seconds,
@@ -107,7 +108,9 @@ def partition_heat(facts: Facts) -> Iterable[Said]:
         signals.append(Evidence("stream", "stream shards that were split", stream.split_shards))
     if share.against(threshold) == "above":
         severity: Severity = "low" if len(counts) >= SEVERAL else "info"
-        summary = f"One of {len(counts)} stream shards has {interval(share)} of the records."
+        summary = (
+            f"One of {counted(len(counts), 'stream shard')} has {interval(share)} of the records."
+        )
         return [found(severity, summary, *signals, advice=_HEAT)]
     if share.against(threshold) == "below":
         return [clear("Writes are spread over the stream's shards.", *signals)]

@@ -21,7 +21,7 @@ from keyhop.report.rules.requests import units_of
 from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, price_of, unknown
 from keyhop.report.rules.seen import counted_long_enough, too_young
 from keyhop.report.rules.shares import evidence, interval, share_of
-from keyhop.wording import duration
+from keyhop.wording import counted, duration
 
 KEPT = 0.90
 CALLS = 385
@@ -136,7 +136,10 @@ def filters(facts: Facts) -> Iterable[Said]:
     open_ = [one for one in filtered if _kept(one).low < KEPT]
     signals = [_kept_evidence(one, requests) for one in filtered]
     if open_ or calls < CALLS:
-        told = f"{calls:,} queries and scans were seen: too few to tell."
+        told = (
+            f"{counted(calls, 'query or scan', 'queries and scans')} "
+            f"{'was' if calls == 1 else 'were'} seen: too few to tell."
+        )
         return [unknown(told, Price(0.0, FLAGS["requests"]), *signals, *at(lines))]
     return [clear("No filter drops more than a tenth of what is read.", *signals)]
 

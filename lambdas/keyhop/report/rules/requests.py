@@ -18,6 +18,7 @@ from keyhop.report.rules.code import at, lines_of
 from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, unknown
 from keyhop.report.rules.seen import counted_long_enough, too_young
 from keyhop.report.rules.shares import evidence, interval, percent, share_of
+from keyhop.wording import counted
 
 CALLS = 385
 FOLLOWED = 0.01
@@ -122,7 +123,10 @@ def _one_item(facts: Facts, requests: RequestFacts, shapes: list[RequestShape]) 
         "requests", "requests that are transactions of one item", share, window=requests.seconds
     )
     severity: Severity = "medium" if wasted(facts, half) else "low"
-    told = f"{alone:,} transactions of one item were seen: each costs twice as much."
+    told = (
+        f"{counted(alone, 'transaction')} of one item {'was' if alone == 1 else 'were'} "
+        f"seen: each costs twice as much."
+    )
     return found(severity, told, signal, advice=_plain(money(facts, cost, half)))
 
 

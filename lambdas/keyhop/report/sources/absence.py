@@ -1,6 +1,7 @@
 """What a source of a report gives: facts, or why there are none; and what looking has cost."""
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +22,8 @@ FAILURES = (BotoCoreError, ClientError, KeyhopError)
 
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 _NOT_SERVED = {"UnknownOperationException", "UnknownOperation", "InvalidAction", "NotImplemented"}
+_ACTION_ON = re.compile(r"\b([a-z0-9-]+:[A-Z]\w+)(?: on (arn:\S+?)[.,;:]?(?=\s|$))?")
+"""The action that a sentence of NotPermitted names first, and its resource (see denied.py)."""
 
 TABLE_ARN = "table/{table}"
 INDEX_ARN = "table/{table}/index/*"
@@ -53,6 +56,22 @@ def client_beside(service: str, endpoint: Endpoint) -> Any | Absent:
         return aws_client(service, endpoint)
     except FAILURES as error:
         return why_absent(error, service)
+
+
+def why_denied(sentence: str) -> Absent:
+    """Return why a source is missing that the caller may not read.
+
+    Args:
+        sentence: The text of a NotPermitted error, or of the failed run that it has ended.
+    """
+    named = _ACTION_ON.search(sentence)
+    if named is None:
+        return Absent("a permission is missing")
+    action, resource = named.groups()
+    return Absent(
+        f"{action} is not allowed",
+        f"allow {action} on {resource}" if resource else f"allow {action}",
+    )
 
 
 def why_absent(error: BaseException, service: str, action: str = "") -> Absent:

@@ -22,7 +22,7 @@ def read_directory(path: Path) -> CodeFacts:
     Raises CannotStart if there is none, or if it has too many files.
     """
     if path.is_file():
-        return read_code([(path.name, _text(path))])
+        return read_code([(_name(Path(path.name)), _text(path))])
     if not path.is_dir():
         raise CannotStart(f"There is no directory {str(path)!r}: --code names that of your code.")
     files = sorted(_files(path))
@@ -31,7 +31,12 @@ def read_directory(path: Path) -> CodeFacts:
             f"{str(path)!r} has {len(files):,} Python files; name a folder of at most "
             f"{MOST_FILES:,} for --code."
         )
-    return read_code((str(file.relative_to(path)), _text(file)) for file in files)
+    return read_code((_name(file.relative_to(path)), _text(file)) for file in files)
+
+
+def _name(path: Path) -> str:
+    """Return a file's name as text: bytes in it that are no UTF-8 are written as escapes."""
+    return str(path).encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from keyhop.checks import check_characters
 from keyhop.errors import CannotStart
 from keyhop.report.facts import Absent, RequestFacts, RequestShape
 from keyhop.report.sampler import COUNTS, VERSION
@@ -79,6 +80,7 @@ def _said(line: str, name: str) -> dict[str, Any] | None:
         return None
     try:
         said = json.loads(MARK + rest)
+        check_characters(said)
     except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict) or said.get("keyhop") != "requests":

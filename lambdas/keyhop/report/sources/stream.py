@@ -21,6 +21,7 @@ from keyhop.report.facts import Absent, Shown, StreamFacts, TableFacts
 from keyhop.report.findings import Spent
 from keyhop.report.sources.absence import FAILURES, STREAM_ARN, Looked, why_absent
 from keyhop.report.sources.traffic import Record, Seen, Traffic, moment_of
+from keyhop.wording import counted
 
 ACTIONS: Mapping[str, tuple[str, ...]] = {
     "dynamodb:DescribeStream": (STREAM_ARN,),
@@ -114,7 +115,7 @@ def look(
         return Looked(told, reading.spent)
     except _TooMuch:
         told = Absent(
-            f"its {len(reading.shards)} shards could not be read within "
+            f"its {counted(len(reading.shards), 'shard')} could not be read within "
             f"{reading.limits.seconds:g} seconds",
             "look at another time, or with a shorter --stream",
         )

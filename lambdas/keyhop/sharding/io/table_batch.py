@@ -10,6 +10,7 @@ from keyhop.sharding.io.items import MOST_KEYS_AT_ONCE, logical_item, projected
 from keyhop.sharding.io.reader import Reader
 from keyhop.sharding.io.table_items import exact_key
 from keyhop.sharding.io.words import BatchGot, check_words
+from keyhop.wording import counted
 
 MOST_BUFFERED = 25
 """As boto3's batch_writer."""
@@ -58,7 +59,7 @@ class TableBatch:
         failed = self._write(items, deletes).failed
         if failed:
             error = failed[0][2]
-            error.add_note(f"{len(failed)} of {len(items)} writes of a batch failed.")
+            error.add_note(f"{len(failed)} of {counted(len(items), 'write')} of a batch failed.")
             raise error
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from keyhop.errors import RunConflict
+from keyhop.errors import NotPermitted, RunConflict
 from keyhop.jobs.runs import Execution
 from keyhop.report.findings import Severity
 from keyhop.report.latest import Latest, latest_in
@@ -18,6 +18,8 @@ from keyhop.report.steps import Steps
 
 from testing.databases import Database
 from testing.schemas.watch import exchanged
+from testing.standin.engine import Refused
+from testing.standin.server import StandIn
 from tests.machine import Machine, passed_on
 
 AT = 1_795_000_000.0
@@ -65,8 +67,18 @@ class Reports:
             return steps, given, state
         for source in ("insights", "stream"):
             steps.take(source, state)  # type: ignore[arg-type]
-        sampled = self.machine.start(state["sample"]) if "sample" in state else {"run": None}
-        return steps, given, {**state, "sampled": {"run": sampled["run"]}}
+        return steps, given, {**state, "sampled": {"run": self._sampled(steps, state)["run"]}}
+
+    def _sampled(self, steps: Steps, state: dict[str, Any]) -> dict[str, Any]:
+        """Walk the branch of the sample; an execution that fails tells its error and its cause."""
+        if "sample" not in state:
+            return {"run": None}
+        try:
+            return self.machine.start(state["sample"])
+        except NotPermitted as error:
+            cause = f"Group 0 failed. {error} 3 of 90 segments are done. Give the permission."
+            failed = {"execution": {"Error": "NotPermitted", "Cause": cause}}
+            return passed_on(steps.take("denied", passed_on({**state, "sampling": failed})))
 
     def run(self, name: str, **more: Any) -> dict[str, Any]:
         """The last state, whose result is the execution's output."""
@@ -199,3 +211,49 @@ def test_what_cannot_be_done_is_refused_before_anything_is_read(reports: Reports
     assert taken["run"] == "taken"
     with pytest.raises(RunConflict, match="start with another name"):
         reports.run("taken")
+
+
+def deny(stand_in: StandIn, operation: str) -> None:
+    """Refuse an operation from now on, in IAM's words."""
+
+    def fault(called: str, request: Any) -> None:
+        if called == operation:
+            raise Refused(
+                "AccessDeniedException",
+                "User: arn:aws:sts::123456789012:assumed-role/Reader/ana is not authorized to "
+                f"perform: dynamodb:{operation} on resource: arn:aws:dynamodb:x:1:table/Orders",
+            )
+
+    stand_in.fault = fault
+
+
+@pytest.mark.parametrize("operation", ["Scan", "Query"])
+def test_a_denied_read_loses_the_sample_and_not_the_other_findings(
+    machine: Machine, strict: Database, stand_in: StandIn, table_name: str, operation: str
+) -> None:
+    strict.collections(table_name, [400] * 20, filling=900)
+    deny(stand_in, operation)
+    result = Reports(machine, table_name).run("denied", maxReadUnits=150)["result"]
+    document = json.loads(machine.object("runs/denied/report.json"))
+    action = f"dynamodb:{operation}"
+    assert document["sources"]["sample"] == (
+        f"{action} is not allowed; allow {action} on arn:aws:dynamodb:x:1:table/Orders"
+    )
+    statuses = {one["id"]: one["status"] for one in document["findings"]}
+    assert {statuses[rule] for rule in ("A2", "A3", "A13", "A18")} == {"unknown"}
+    assert "clear" in statuses.values(), "other sources have answered"
+    assert result["unknown"] == [*statuses.values()].count("unknown")
+
+
+@pytest.mark.parametrize("operation", ["Scan", "Query"])
+def test_a_second_look_that_is_denied_leaves_the_sample_as_it_is(
+    machine: Machine, strict: Database, stand_in: StandIn, table_name: str, operation: str
+) -> None:
+    """ExamineTable takes it, under another role than the functions that have read the sample."""
+    strict.collections(table_name, [400] * 20, filling=900)
+    steps, _, state = Reports(machine, table_name).state("second", maxReadUnits=150)
+    deny(stand_in, operation)
+    after(steps, state)
+    document = json.loads(machine.object("runs/second/report.json"))
+    assert document["sources"]["sample"] == "looked at"
+    assert document["estimates"]["keys"]["value"] > 0

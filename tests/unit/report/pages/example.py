@@ -424,7 +424,7 @@ def whole() -> Report:
         sources={
             "control plane": "read; counts are up to 6 h old",
             "metrics": "14 days, 1-minute periods",
-            "sample": "1,530 keys, 41,200 items, 2,988 RRU",
+            "sample": "looked at",
             "stream": "2 h, 1,840,000 records",
             "insights": "not looked at: Contributor Insights is off (--insights)",
             "code": "not looked at: no code was given (--code DIR)",

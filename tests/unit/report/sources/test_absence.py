@@ -5,7 +5,7 @@ from botocore.exceptions import EndpointConnectionError
 from keyhop.dynamodb.client import Endpoint
 from keyhop.errors import AwsRefused
 from keyhop.report.facts import Absent
-from keyhop.report.sources.absence import client_beside, why_absent
+from keyhop.report.sources.absence import client_beside, why_absent, why_denied
 
 from testing.report_cloud import refusal
 
@@ -19,6 +19,28 @@ def test_an_error_that_was_explained_is_judged_by_what_it_was():
     assert why_absent(explained, "DynamoDB", "dynamodb:DescribeTimeToLive") == Absent(
         "dynamodb:DescribeTimeToLive is not allowed", "allow dynamodb:DescribeTimeToLive"
     )
+
+
+TABLE = "arn:aws:dynamodb:eu-west-1:1:table/Orders"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "action", "resource"),
+    [
+        (f"Permission is missing: allow dynamodb:Scan on {TABLE}.", "dynamodb:Scan", TABLE),
+        (f"Group 3 failed. allow dynamodb:Query on {TABLE}. Add", "dynamodb:Query", TABLE),
+        (f"Missing: dynamodb:Scan on {TABLE} is denied to me", "dynamodb:Scan", TABLE),
+        ("may not be used: allow kms:Decrypt on its key, which", "kms:Decrypt", None),
+    ],
+)
+def test_a_denial_names_the_missing_action(sentence: str, action: str, resource: str | None):
+    told = why_denied(sentence)
+    assert told.reason == f"{action} is not allowed"
+    assert told.remedy == f"allow {action}" + (f" on {resource}" if resource else "")
+
+
+def test_a_denial_that_names_no_action_is_still_a_reason():
+    assert why_denied("no") == Absent("a permission is missing")
 
 
 def test_no_answer_is_told_apart_from_a_refusal():

@@ -118,7 +118,7 @@ def test_a_look_that_comes_to_nothing_in_time_is_absent():
     streams = FakeStreams({"s1": Shard(backlog)}, by_time=False, page=10)
     told = looked(streams, limits=Limits(seconds=5)).facts
     assert isinstance(told, Absent)
-    assert "1 shards could not be read within 5 seconds" in told.reason
+    assert "1 shard could not be read within 5 seconds" in told.reason
 
 
 def test_a_table_without_a_stream():

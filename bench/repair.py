@@ -1,0 +1,226 @@
+"""How long a verify takes to repair a destination, beside how long the copy of the same items took.
+
+`python -m bench.repair` does both on DynamoDB Local, one after the other, in rounds of their own
+tables; what counts is the ratio of each round. `--write` also writes docs/benchmark-repair.md.
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from keyhop import __version__
+from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import LocalJob, opened
+from keyhop.jobs.request import Request
+from keyhop.rekey.compare.looks import PAUSES
+from keyhop.rekey.request import VERIFY, digests_of, parse_backfill, parse_verify, with_digests
+from keyhop.storage.local import Directory
+from keyhop.tasks import tasks_of
+
+from bench.markdown import markdown
+from testing.databases import Database
+from testing.rekey_pairs import RekeyTables, create, order, transform_of
+from testing.rekey_tasks import verifying
+from testing.servers import ROOT, dynamodb_local
+
+ITEMS, ITEM_BYTES, ROUNDS = 100_000, 1_000, 1
+MOST_TIMES = 2.0
+"""A repair may take so many times as long as the copy of the same items."""
+
+PAGE = ROOT / "docs" / "benchmark-repair.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The seconds of one round, and the write units of its copy and its repair.
+
+    Attributes:
+        read: Seconds in which the verify read both tables, before it looked at any difference.
+        repair: Seconds of all the rest of it: looks, quiet times and repairs.
+    """
+
+    copy: float
+    read: float
+    repair: float
+    copy_units: float
+    repair_units: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long as the copy the repair took."""
+        return self.repair / self.copy
+
+
+def measure_round(url: str, number: int, items: int, pauses: tuple[float, float] = PAUSES) -> Round:
+    """Copy a table, make every copied item differ, and let a verify repair all of them.
+
+    Half of the copied items are deleted, and the other half are changed.
+
+    Args:
+        url: The database.
+        number: Tells the tables of a round from those of others.
+        items: The number of items.
+        pauses: The quiet times of the verify, in seconds.
+    """
+    database = Database("dynamodb_local", url)
+    connection = connect(Endpoint(region="us-east-1", url=url), 64)
+    rekey = create(database, connection, f"Repair{number}")
+    rekey.put(order(each, size=ITEM_BYTES - 100) for each in range(items))
+    with tempfile.TemporaryDirectory() as folder:
+        bench = _Runs(connection, rekey, Path(folder), pauses)
+        began = time.monotonic()
+        copied = bench.copy()
+        copy = time.monotonic() - began
+        _spoil(database, rekey)
+        began = time.monotonic()
+        digests = bench.digest("first")
+        read = time.monotonic() - began
+        repaired = bench.compare("first", digests)
+        repair = time.monotonic() - began - read
+        clean = bench.compare("second", bench.digest("second"))
+    if repaired["counts"].get("repaired") != items or not clean["verify"]["is_clean"]:
+        raise SystemExit(f"Not every item was repaired: {repaired['counts']}, {clean['counts']}")
+    return Round(copy, read, repair, copied["write_units"], repaired["write_units"])
+
+
+def _spoil(database: Database, rekey: RekeyTables) -> None:
+    """Delete every other item of the destination, and change the others."""
+    client, table = database.client, rekey.pair.destination
+    pages = client.get_paginator("scan").paginate(TableName=table)
+    requests: list[dict[str, Any]] = []
+    for page in pages:
+        for number, item in enumerate(page["Items"]):
+            if number % 2:
+                key = {name: item[name] for name in ("pk", "sk")}
+                requests.append({"DeleteRequest": {"Key": key}})
+            else:
+                requests.append({"PutRequest": {"Item": {**item, "total": {"N": "-1"}}}})
+    for first in range(0, len(requests), 25):
+        client.batch_write_item(RequestItems={table: requests[first : first + 25]})
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs of one round, each in a directory of its own."""
+
+    connection: Connection
+    rekey: RekeyTables
+    folder: Path
+    pauses: tuple[float, float]
+
+    def copy(self) -> dict[str, Any]:
+        request = parse_backfill({"rekey": self.rekey.pair.destination, "maxWriteRate": 1e6})
+        return self._finished(request, tasks_of(transform_of=transform_of), "copy")
+
+    def digest(self, name: str) -> Request:
+        """Make the first run of a verify, and return its request."""
+        request = digests_of(parse_verify({"rekey": self.rekey.pair.destination, "repair": True}))
+        self._finished(request, self._tasks, f"{name}-digests")
+        return request
+
+    def compare(self, name: str, digests: Request) -> dict[str, Any]:
+        """Make the second run of a verify, which repairs."""
+        digested = str(self.folder / f"{name}-digests")
+        request = with_digests(replace(digests, task=VERIFY), digested)
+        return self._finished(request, self._tasks, name)
+
+    @property
+    def _tasks(self) -> Any:
+        def journal_of(path: str) -> Journal:
+            return Journal(Directory(Path(path)))
+
+        return verifying(journal_of, transform_of, pauses=self.pauses)
+
+    def _finished(self, request: Request, tasks: Any, name: str) -> dict[str, Any]:
+        job = LocalJob(request, tasks, self.connection, opened(self.folder / name, False))
+        job.prepare()
+        job.begin()
+        if not job.work():
+            raise SystemExit(f"The run {name!r} did not come to its end.")
+        return job.finish()[1]
+
+
+def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
+    yield "# Benchmark of a verify that repairs"
+    yield ""
+    yield (
+        f"Made by `python -m bench.repair --items {items} --rounds {len(rounds)} --write`: keyhop "
+        f"{__version__}, Python {platform.python_version()}, {platform.machine()}, "
+        f"{os.cpu_count()} cores, on which DynamoDB Local and the client run together. The "
+        f"machine's load of the last minute was {load:.1f} when it began. Nothing here was "
+        "measured on AWS."
+    )
+    yield ""
+    yield (
+        f"A table of {items:,} items of {ITEM_BYTES:,} bytes is copied without a limit on the "
+        "rate. Then half of the copied items are deleted, the others are changed, and a verify "
+        "repairs them all, in one process as the copy. *Read* is its first run, which reads both "
+        "tables. "
+        f"*Repair* is its second run: three looks at each item, quiet times of {PAUSES[0]:g} and "
+        f"{PAUSES[1]:g} seconds, the repairs, and a look at each item afterwards."
+    )
+    yield ""
+    rows = [
+        (
+            str(number),
+            f"{one.copy:.1f} s",
+            f"{one.read:.1f} s",
+            f"{one.repair:.1f} s",
+            f"{one.repair / one.copy:.2f}",
+            f"{(one.read + one.repair) / one.copy:.2f}",
+            f"{one.copy_units / items:.2f}",
+            f"{one.repair_units / items:.2f}",
+        )
+        for number, one in enumerate(rounds, 1)
+    ]
+    yield from markdown(
+        (
+            "round",
+            "copy",
+            "read",
+            "repair",
+            "repair / copy",
+            "(read + repair) / copy",
+            "WRU an item, copy",
+            "WRU an item, repair",
+        ),
+        rows,
+    )
+    median = statistics.median(one.ratio for one in rounds)
+    kept = "kept" if median <= MOST_TIMES else "not kept"
+    yield ""
+    yield (
+        f"Wanted: a repair takes at most {MOST_TIMES:g} times as long as the copy. Median of the "
+        f"rounds: {median:.2f} times ({kept})."
+    )
+
+
+def main() -> None:
+    """Measure, print the page, and write it if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=ITEMS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
+    given = parser.parse_args()
+    load, rounds = os.getloadavg()[0], []
+    with dynamodb_local() as url:
+        for number in range(given.rounds):
+            rounds.append(measure_round(url, number, given.items))
+            print(f"bench: {rounds[-1]}", file=sys.stderr, flush=True)
+    page = "\n".join(_lines(given.items, rounds, load)) + "\n"
+    print(page)
+    if given.write:
+        PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
