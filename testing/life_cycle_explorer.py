@@ -303,8 +303,9 @@ class Rules:
             world.listed,
             stream,
             tuple(Follower(**one) for one in followers_of(world, stream)),
-            0.0,
-            len(world.letters),
+            lag_seconds=0.0,
+            longest_lag_seconds=0.0,
+            failures=len(world.letters),
         )
 
     def _read(self, world: World, reader: Reader) -> World:
