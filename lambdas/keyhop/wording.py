@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 def counted(count: float, noun: str, nouns: str = "") -> str:
     """1 key, 1,234 keys. nouns: where that is not the noun with an s."""
-    return f"{count:,.0f} {noun if count == 1 else nouns or noun + 's'}"
+    return f"{count:,.0f} {noun if round(count) == 1 else nouns or noun + 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -57,7 +57,7 @@ def moves_facts(look: ShardLook, shards: int, prices: Prices) -> Iterator[tuple[
     items = look.items * shards
     each = MOVE_UNITS * max(1, math.ceil(look.size / max(1, look.items) / 1024))
     units, more = items * each, "about" if look.whole else "more than"
-    yield "moves", f"{more} {items:,} items, out of {shards_word(shards)}"
+    yield "moves", f"{more} {counted(items, 'item')}, out of {shards_word(shards)}"
     yield "writes", f"{more} {units:,} WRU, {each} for each item"
     yield "reads", f"{more} {look.size * shards / BLOCK_BYTES:,.0f} RRU"
     dollars = f"{more} ${prices.dollars(0.0, units):,.4f}"

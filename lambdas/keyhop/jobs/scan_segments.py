@@ -17,6 +17,7 @@ from keyhop.scan.in_flight import MOST
 from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.store import Store
+from keyhop.wording import counted
 
 LONGEST_PATIENCE_SECONDS = 600.0
 MARGIN = 0.15
@@ -140,4 +141,4 @@ def _nothing_done(group: int, max_read_rate: float | None, seconds: float) -> st
         )
     else:
         advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
-    return f"Group {group} could do nothing in {seconds:.0f} seconds: {advice}."
+    return f"Group {group} could do nothing in {counted(seconds, 'second')}: {advice}."

@@ -102,7 +102,7 @@ def verify_run(
         if not has_moved:
             took = time.monotonic() - began
             raise SegmentsTooLarge(
-                f"The check read for {took:.0f} seconds and came to the end of no segment."
+                f"The check read for {counted(took, 'second')} and came to the end of no segment."
             )
         return {**state, "next": "verify"}, verdict
     cost = check_cost(worker, check.read_units, check.seconds, check.invocations, plan.prices)

@@ -259,7 +259,8 @@ class Change:
         if stragglers:
             seconds = settling_seconds(len(stragglers))
             self.told(
-                f"settling {counted(len(stragglers), 'straggler')}: about {seconds:.0f} seconds"
+                f"settling {counted(len(stragglers), 'straggler')}: about "
+                f"{counted(seconds, 'second')}"
             )
         return len(stragglers)
 

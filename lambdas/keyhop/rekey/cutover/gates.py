@@ -168,7 +168,7 @@ def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
     says = (
         f"{counted(count, 'write')} bypassed the routers (digests of keys: {named}{more}); "
         f"settling overwrites each of these items in the {other} with what the {serving} says, in "
-        f"about {settling_seconds(count):.0f} seconds"
+        f"about {counted(settling_seconds(count), 'second')}"
     )
     remedy = (
         f"keyhop rekey status --show-keys full names them: make those writes that count again in "

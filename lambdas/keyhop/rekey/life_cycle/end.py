@@ -145,14 +145,14 @@ class Ending:
         if turned is None:
             raise CannotStart(
                 "It was not noted when the cutover was, so the window of "
-                f"{self.options.window_days:g} days begins now."
+                f"{duration(self.options.window_days * DAY_SECONDS)} begins now."
             )
         left = turned["at"] + self.options.window_days * DAY_SECONDS - now
         if left > 0:
             raise CannotStart(
                 f"The cutover was {duration(now - turned['at'])} ago: complete comes "
-                f"{self.options.window_days:g} days after it (--window), as until then there is a "
-                "way back."
+                f"{duration(self.options.window_days * DAY_SECONDS)} after it (--window), as until "
+                "then there is a way back."
             )
         late = [one for one in side.stragglers() if one.at > now - QUIET_SECONDS]
         if late:

@@ -162,7 +162,7 @@ class _Plan:
         else:
             self.asked |= {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
             read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
-            says = f"provisioned, {read:,} reads and {write:,} writes a second"
+            says = f"provisioned, {counted(read, 'read')} and {counted(write, 'write')} a second"
             self.row("capacity", "copied", f"{says}: the backfill cannot write faster")
         if most := limits(self.told):
             self.asked["OnDemandThroughput"] = most

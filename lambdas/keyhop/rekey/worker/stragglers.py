@@ -19,6 +19,7 @@ from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import Change, FrozenKey, Image, frozen, thawed
 from keyhop.rekey.worker.target import Target
 from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE
+from keyhop.wording import counted
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)
 """Each after the one before. A write is a straggler if the tables disagree about its item at each
@@ -61,8 +62,8 @@ def stragglers_among(
             behind = lag()
             if behind > MOST_LAG_SECONDS:
                 raise GaveUp(
-                    f"The other direction is {behind:.0f} seconds behind: which writes bypassed "
-                    "the routers can be told when it has caught up."
+                    f"The other direction is {counted(behind, 'second')} behind: which writes "
+                    "bypassed the routers can be told when it has caught up."
                 )
             seconds = max(seconds, behind)
         if seconds:

@@ -330,7 +330,7 @@ def _growing(facts: Facts) -> Said | None:
         return None
     signal = Evidence(
         "stream",
-        f"bytes in {YEARS} years, at {daily:,.0f} items a day more",
+        f"bytes in {YEARS} years, at {counted(daily, 'item')} a day more",
         projected,
         threshold=HALF * COLLECTION_BYTES,
         window=stream.seconds,
@@ -338,7 +338,10 @@ def _growing(facts: Facts) -> Said | None:
         where=key,
     )
     severity: Severity = "medium" if local(facts) else "low"
-    told = f"One collection grows by {daily:,.0f} items a day: {_size(projected)} in {YEARS} years."
+    told = (
+        f"One collection grows by {counted(daily, 'item')} a day: {_size(projected)} in "
+        f"{YEARS} years."
+    )
     return found(severity, told, signal, advice=_bounded(facts))
 
 
@@ -379,4 +382,4 @@ def _size(byte_count: float) -> str:
     for name, size in (("GB", GB), ("MB", 2**20), ("KB", 1024)):
         if byte_count >= size:
             return f"{byte_count / size:,.1f} {name}"
-    return f"{byte_count:,.0f} bytes"
+    return counted(byte_count, "byte")

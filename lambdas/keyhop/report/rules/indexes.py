@@ -141,7 +141,9 @@ def _broad(facts: Facts, index: IndexFacts) -> Said:
     if read >= SELDOM_READ * written:
         return clear(f"{name} is read enough for what it holds.", signal, sized, target=name)
     if mean <= KB:
-        summary = f"Items in {name} have {mean:,.0f} bytes: fewer attributes save no write units."
+        summary = (
+            f"Items in {name} have {counted(mean, 'byte')}: fewer attributes save no write units."
+        )
         return clear(summary, signal, sized, target=name)
     cost = of_index(facts, name)
     lean = _lean(facts, index, written, metrics.seconds, mean)

@@ -8,6 +8,7 @@ from typing import Any
 from keyhop.report import figures
 from keyhop.report.pages.markup import Markup, number, tag
 from keyhop.report.pages.svg.parts import Picture, path, rect, text
+from keyhop.wording import counted
 
 LEVELS = (0.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Write units a second from which a colour begins; the last is what a partition takes."""
@@ -131,7 +132,7 @@ def _told(data: dict[str, Any]) -> str:
     over = sum(cell[2] >= LEVELS[-1] for cell in known)
     return (
         f"Write units a second by hash place and time, over "
-        f"{data['columns'] * data['column_seconds'] / 60:,.0f} minutes. The most is "
-        f"{figures.count(most)} at place {place:.2f}, {minute:,.0f} minutes after the beginning; "
-        f"{figures.count(over)} cells are at or above the 1,000 that a partition takes."
+        f"{counted(data['columns'] * data['column_seconds'] / 60, 'minute')}. The most is "
+        f"{figures.count(most)} at place {place:.2f}, {counted(minute, 'minute')} after the "
+        f"beginning; {figures.count(over)} cells are at or above the 1,000 that a partition takes."
     )
