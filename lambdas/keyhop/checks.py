@@ -8,7 +8,6 @@ names are the fields' in camelCase. cattrs does the reading; here its findings b
 
 import dataclasses
 import difflib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -98,10 +97,18 @@ def check_characters(given: object) -> None:
     Raises:
         ValueError: A text has half of a surrogate pair, which JSON can write as an escape.
     """
-    try:
-        json.dumps(given, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(HALF_A_PAIR) from error
+    remaining = [given]
+    while remaining:  # without recursion: a value may be nested too deeply for that
+        value = remaining.pop()
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(HALF_A_PAIR) from error
+        elif isinstance(value, Mapping):
+            remaining += [*value, *value.values()]
+        elif isinstance(value, list | tuple):
+            remaining += value
 
 
 def without_origin(given: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""State CleanUp: what a failed run has come to, why, and what to do about it."""
+"""State CleanUp: explain why a run failed, how far it is, and how to continue it."""
 
 import json
 from collections.abc import Mapping
@@ -17,10 +17,11 @@ FAILURES = "failures"
 TOLERANCE_EXCEEDED = "States.ExceedToleratedFailureThreshold"
 
 OTHER = "RunFailed"
-"""The error of a run that failed by one of AWS's own (States.*, Lambda.*): those are retried."""
+"""The error name of a run that failed with an error of AWS (States.*, Lambda.*). Step Functions
+retries those."""
 
 MORE_UNITS = 2
-"""What is advised after a budget was spent: so many times as much."""
+"""The factor by which CleanUp advises to raise a budget that was spent."""
 
 ADVICE = {
     "BrokenPromise": "Do not use this run's keys; start a new run.",
@@ -41,7 +42,11 @@ OTHER_ADVICE = "Redrive the execution to go on from what is committed, or: {resu
 
 
 class RunFailed(KeyhopError):
-    """A run failed; the message says why, and what to do. error: its name, for the execution."""
+    """A run failed. The message says why, and what to do.
+
+    Attributes:
+        error: The error name that the execution fails with.
+    """
 
     def __init__(self, message: str, error: str = OTHER) -> None:
         super().__init__(message)
@@ -51,11 +56,17 @@ class RunFailed(KeyhopError):
 def clean_up(
     state: Mapping[str, Any], execution: Execution, runs: Runs, worker: FunctionSize
 ) -> None:
-    """Raise RunFailed; or return, if somebody has redriven the execution that failed here.
+    """Write a summary of a failed run, and raise RunFailed.
 
-    state: run, failure, how often the execution had been redriven when it failed, and the input by
-    which to go on with the run, if there is one. What is committed stays, for a later start; a
-    summary says how far it is.
+    Commits are kept, so the run can be resumed. If somebody has redriven the execution since it
+    failed, delete the records of its failures and return.
+
+    Args:
+        state: The run, the failure, how many times the execution had been redriven when it failed,
+            and the input that resumes the run, if there is one.
+        execution: The execution.
+        runs: The runs of the deployment.
+        worker: The size of a worker, for the cost.
     """
     if not is_redriven(state, execution):
         raise _failed(state, execution, runs, worker)
@@ -66,11 +77,10 @@ def clean_up(
 
 
 def is_redriven(state: Mapping[str, Any], execution: Execution) -> bool:
-    """Whether the execution was redriven since the failure that brought it here.
+    """Return whether the execution was redriven since the failure that led here.
 
-    A redrive begins at the state that failed, and does not run those before it again: so the number
-    that was noted right after the failure is less than the present one. Executions of definitions
-    that noted none fail again, with the input to resume.
+    A redrive begins at the state that failed and does not run earlier states again. So the number
+    of redrives that was recorded right after the failure is smaller than the present one.
     """
     noted = state.get("failedAfter")
     return noted is not None and (noted["redrives"] or 0) < execution.redrives
@@ -83,7 +93,7 @@ def _failed(
     try:
         journal, plan = runs.begun(run)
         totals, summary = sum_up(journal, plan)
-        if not summary["finished"]:  # that a run is, only FinishRun may say
+        if not summary["finished"]:  # only FinishRun may mark a run as finished
             journal.write_summary(summary | figures(plan, totals, worker, execution))
         stands = (
             f"{totals.ended:,} of {counted(plan.segments, 'segment')} "
@@ -110,7 +120,7 @@ def _failed(
 
 
 def _outcomes(counts: Mapping[str, int]) -> str:
-    """What became of the keys, most of them first."""
+    """Format the number of keys of each outcome, with the largest number first."""
     told = sorted(counts.items(), key=lambda entry: -entry[1])
     return f" ({', '.join(f'{count:,} {outcome}' for outcome, count in told)})" if told else ""
 
@@ -118,7 +128,10 @@ def _outcomes(counts: Mapping[str, int]) -> str:
 def _first_cause(
     failure: Mapping[str, Any], execution: Execution, store: Bucket
 ) -> tuple[str, str, str]:
-    """Where, what and why; of a failed map, what the first of its groups has noted."""
+    """Return the place, the name and the message of an error.
+
+    For a failed map, it is the error that the first of its failed groups has recorded.
+    """
     if failure.get("Error") == TOLERANCE_EXCEEDED:
         for name in sorted(store.sizes(FAILURES)):
             noted = Journal(store).load(name)
@@ -129,7 +142,7 @@ def _first_cause(
 
 
 def _cause(failure: Mapping[str, Any]) -> tuple[str, str]:
-    """The error and its sentence: Lambda wraps an exception into JSON."""
+    """Return the name and the message of an error. Lambda wraps an exception in JSON."""
     name, cause = str(failure.get("Error", "")), str(failure.get("Cause", ""))
     try:
         exception = json.loads(cause)

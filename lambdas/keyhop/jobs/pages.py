@@ -1,7 +1,7 @@
-"""Where a run's pages come from: segments of a table or an index, or the parts of another run.
+"""The pages that a run reads: from segments of a table or an index, or from parts of another run.
 
-A run numbers its segments from 0; what a number stands for is the source's business. The threads of
-a slice share one source, and what it learns from their pages.
+A run numbers its segments from 0, and the source gives each number a meaning. The threads of a
+slice share one source, which learns from their pages.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,15 +23,20 @@ from keyhop.scan.skip_scan import Page, Position, Step, advance
 KEYS_AT_ONCE = 1_000
 
 Noted = Callable[[Page, Sequence[Key]], Sequence[Key]]
-"""From a page, and the keys that it reports, the last ones of the page's, to as many rows."""
+"""A function of a page and the keys that it reports, which are its last ones. It returns a row for
+each of these keys."""
 
 Learnt = Mapping[str, Any]
-"""What a source hands on from slice to slice, as plain JSON; it is kept with the checkpoint."""
+"""The state that a source passes from slice to slice, as plain JSON in the checkpoint."""
 
 
 class Pages(Protocol):
-    """What a run reads. usage: gets what that costs. stop: when it is set, the run is to end.
-    in_flight: how many pages pay at once, as far as has been found out.
+    """The source of a run's pages.
+
+    Attributes:
+        usage: Counts the cost of reading.
+        stop: When it is set, the run must end.
+        in_flight: The number of pages to read at once, as measured so far.
     """
 
     usage: Usage
@@ -39,23 +44,30 @@ class Pages(Protocol):
     in_flight: InFlight
 
     def go_on(self, learnt: Learnt | None) -> None:
-        """Begin where other slices have left off; None for nothing that they have learnt."""
+        """Continue with the state of earlier slices; None if there is none."""
 
     def step(self, segment: int, position: Position, over: Event) -> Step:
-        """Read one page of a segment. Many threads at once, never two on the same segment.
+        """Read one page of a segment. Many threads call this, each with another segment.
 
-        over: when it is set, a page that waits is given up (Stopped).
+        Raises:
+            Stopped: `over` was set while the page waited.
         """
 
     def learnt(self) -> Learnt: ...
 
 
 class TablePages:
-    """Segments of a table or an index: all of `total`, or those of a sample.
+    """The pages of a table or an index.
 
-    hop: by skip-scan. visit: gets each page before it counts; returns it with the keys that do.
-    ledger: what is known of the table, if it is more than its size. most_items: of a page; None for
-    1 MB. noted: from the keys that a page reports to what is kept of them.
+    Args:
+        reader: Reads the pages.
+        hop: Whether to read by skip-scan.
+        total: The number of segments of the Scan.
+        sample: The numbers of the segments to read; None for all of them.
+        visit: Receives each page before its keys count, and returns it with the keys that count.
+        ledger: The statistics of the table, if more than its item size is known.
+        most_items: The maximum number of items of a page; None for 1 MB.
+        noted: Makes the rows to store from the keys that a page reports; None to store the keys.
     """
 
     def __init__(
@@ -95,7 +107,7 @@ class TablePages:
         noted: Noted | None = None,
         most_items: int | None = None,
     ) -> "TablePages":
-        """All that a run reads."""
+        """Return all pages of a run."""
         if ledger is None and plan.ledger is not None:
             ledger = Ledger.from_json(dict(plan.ledger))
         hop = plan.method == "skip"
@@ -158,10 +170,17 @@ class TablePages:
 
 
 class PartPages:
-    """The parts of a run, of which each is a segment: its keys, mapped, a batch at a time.
+    """The keys of another run, mapped, with each part of that run as a segment.
 
-    mapped: from keys to as many others. It learns how many of them were mapped to another one; for
-    one thread only.
+    For one thread only. The state that it passes on is the number of keys that `mapped` has
+    changed.
+
+    Args:
+        journal: The files of the other run.
+        plan: Its plan.
+        parts: Its parts.
+        mapped: Maps keys to as many others.
+        stop: When it is set, the run must end.
     """
 
     def __init__(
@@ -189,7 +208,7 @@ class PartPages:
         return {"changed": self._changed}
 
     def step(self, segment: int, position: Position, over: Event) -> Step:
-        """Pages.step; a position's `start` is the number of keys before it, in a key's form."""
+        """Return the next keys. The `start` of a position is the number of keys before it."""
         done = int(position.start["keys"]["N"]) if position.start else 0
         if self._open[:2] != (segment, done):
             self._open = segment, done, self._keys_after(segment, done)
@@ -204,6 +223,6 @@ class PartPages:
         return Step(mapped, Position({"keys": {"N": str(done)}}))
 
     def _keys_after(self, segment: int, done: int) -> Iterator[Key]:
-        """A run without a key has one segment, and no part."""
+        """Yield the keys of a part after the first ones. A run without keys has no part."""
         for part in self._parts[segment : segment + 1]:
             yield from islice((key for _, key in self._journal.keys(self._plan, part)), done, None)

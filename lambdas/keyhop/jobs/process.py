@@ -1,9 +1,9 @@
-"""What a process does of a run that several work on one machine: one group of its segments.
+"""A process that reads one group of a run, when several processes of a machine share a run.
 
-It is a worker as in a fleet. The process that began the run (processes.py) has started it, and has
-a *link* to it: by this come an Assignment, and then orders, each of them the rate from now on; and
-by this go News, and at last an End. Once the link is closed, or the order is None, the process
-commits what it has and ends: so it is not left behind, whatever becomes of the other one.
+It is a worker like those of a fleet. The process that began the run (processes.py) starts it and
+has a *link* to it. The link brings an Assignment, and then new rates. It takes back News, and
+finally an End. When the link is closed, or the new rate is None, the process commits its slice and
+ends. So no process outlives the one that started it.
 """
 
 import os
@@ -30,14 +30,25 @@ from keyhop.storage.local import Directory
 
 NEWS_SECONDS = 0.2
 LAST_SECONDS = 4.0
-"""After the link was closed: a slice waits for its pages for half of it (jobs/worker.py)."""
+"""The seconds after the link was closed until the process exits. A slice waits for its pages for
+half of that time (jobs/worker.py)."""
 
 Connect = Callable[[Endpoint, int], Connection]
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A group to be worked. path: of the run's files. max_read_rate, may_read: its shares."""
+    """A group to read.
+
+    Attributes:
+        path: The directory of the run.
+        endpoint: The table's address.
+        group: The number of the group.
+        threads: The maximum number of threads.
+        patience: For how many seconds to retry while every request fails.
+        max_read_rate: The group's share of the read rate; None for no limit.
+        may_read: The group's share of the read units; None for no limit.
+    """
 
     path: Path
     endpoint: Endpoint
@@ -50,8 +61,14 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """How far a group is. keys, ended: of all that was done about it. commits: of this process.
-    used: since the last news, as `usage_json` has it.
+    """The progress of a group.
+
+    Attributes:
+        keys: The keys of the group, those of earlier processes among them.
+        ended: The finished segments, those of earlier processes among them.
+        threads: The number of threads that read now.
+        commits: The commits of this process.
+        used: The usage since the last news, as `usage_json` returns it.
     """
 
     keys: int
@@ -63,13 +80,17 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The last of a process. error: why the group is not finished, if it was not told to stop."""
+    """The last message of a process.
+
+    Attributes:
+        error: The error that ended it; None if the group is finished or the process was stopped.
+    """
 
     error: Exception | None
 
 
 def work(link: Link, tasks: Tasks, connect: Connect) -> None:
-    """Do what comes by the link; the process is to end after it."""
+    """Read the group that the link assigns, and send an End."""
     assignment: Assignment = link.recv()
     assigned = _Assigned(link, assignment)
     Thread(target=assigned.listen, daemon=True).start()
@@ -95,7 +116,7 @@ class _Assigned:
     _worker: GroupWorker | None = None
 
     def listen(self) -> None:
-        """Obey, until there is nothing more to be obeyed."""
+        """Apply new rates until the link is closed; then stop."""
         try:
             while (rate := self.link.recv()) is not None:
                 self._rate = rate
@@ -151,7 +172,7 @@ class _Assigned:
 
 
 def _told(error: Exception) -> Exception:
-    """What the other process can raise: those errors that people are told of."""
+    """Return an error that the other process can raise: pickling loses other classes."""
     if isinstance(error, KeyhopError | OSError):
         return error
     if os.environ.get("KEYHOP_DEBUG"):

@@ -1,7 +1,7 @@
-"""Where runs are kept: one by one in directories, or all of a deployment's in a bucket.
+"""The runs of a deployment in its bucket, and the executions that work on them.
 
-A run of a deployment is in runs/<run>/, and named like the execution that began it; its files are
-listed in docs/architecture.md.
+The files of a run are in runs/<run>/, and it has the name of the execution that began it.
+docs/architecture.md lists the files.
 """
 
 import hashlib
@@ -18,12 +18,19 @@ from keyhop.jobs.request import RUN_ID, allowed, table_region
 from keyhop.storage.s3 import Bucket
 
 LONGEST_ID = 80
-"""Of a run (request.RUN_ID)."""
+"""The maximum length of the name of a run (request.RUN_ID)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution of the state machine, by its context object. redrives: how often it was."""
+    """An execution of the state machine, as its context object describes it.
+
+    Attributes:
+        id: Its ARN.
+        name: Its name.
+        started: When it began.
+        redrives: How many times it was redriven.
+    """
 
     id: str
     name: str
@@ -32,14 +39,14 @@ class Execution:
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Execution":
-        """From `$$.Execution`; raises InvalidInput for a name that cannot name a place."""
+        """Read `$$.Execution`; raise InvalidInput if its name cannot be the name of a run."""
         name = context["Name"]
         if not RUN_ID.fullmatch(name):
             raise InvalidInput(f"{name!r} cannot be the name of a run: give the execution another.")
         return cls(context["Id"], name, context["StartTime"], context.get("RedriveCount") or 0)
 
     def run(self, suffix: str) -> str:
-        """The name of another run of it than the last one: an id like any other."""
+        """Return the name of a further run of this execution."""
         name = f"{self.name}{suffix}"
         if len(name) <= LONGEST_ID:
             return name
@@ -48,27 +55,27 @@ class Execution:
 
     @property
     def key(self) -> str:
-        """Tells it from another one of the same name: names may be used again after 90 days."""
+        """Return an identifier that no other execution has: a name is free again after 90 days."""
         return f"{self.id} {self.started}"
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """All runs in a bucket."""
+    """The runs in a bucket."""
 
     s3: Any
     bucket: str
 
     def store(self, run: str) -> Bucket:
-        """The files of one run."""
+        """Return the files of a run."""
         return Bucket(self.s3, self.bucket, f"runs/{run}/")
 
     def journal(self, run: str) -> Journal:
-        """The journal of one run."""
+        """Return the journal of a run."""
         return Journal(self.store(run))
 
     def begun(self, run: str) -> tuple[Journal, RunPlan]:
-        """The journal and the plan of a run that has been begun; raises RunConflict otherwise."""
+        """Return the journal and the plan of a run; raise RunConflict if there is no such run."""
         journal = self.journal(run)
         plan = journal.plan()
         if plan is None:
@@ -81,9 +88,12 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What the functions of a deployment share: its runs, and the tables that it may touch.
+    """The settings that the functions of a deployment share.
 
-    prices: the deployment's own, as Prices.of takes them.
+    Attributes:
+        runs: Its runs.
+        tables: The tables that it may touch.
+        prices: Its own prices, as `Prices.of` takes them.
     """
 
     runs: Runs
@@ -91,6 +101,6 @@ class Deployment:
     prices: str = ""
 
     def connect(self, table: str, connections: int) -> Connection:
-        """A connection for one of the tables; raises InvalidInput for another."""
+        """Connect to one of the tables; raise InvalidInput for any other table."""
         region = table_region(allowed(table, self.tables))
         return connect(Endpoint(region=region), connections, self.prices)

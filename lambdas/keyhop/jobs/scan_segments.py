@@ -1,4 +1,4 @@
-"""State ScanSegments: work a group of segments for as long as the function's time allows."""
+"""State ScanSegments: read a group of segments until the function's time is over."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -23,17 +23,17 @@ LONGEST_PATIENCE_SECONDS = 600.0
 MARGIN = 0.15
 LEAST_MARGIN_SECONDS = 5.0
 LONGEST_MARGIN_SECONDS = 60.0
-"""Before a function's deadline: for pages under way, and to commit."""
+"""The seconds before the deadline of a function that remain for pages in flight and the commit."""
 
 
 def working_seconds(remaining: float) -> float:
-    """How long to work if the function ends after `remaining` seconds."""
+    """Return how long to read if the function ends after `remaining` seconds."""
     margin = min(LONGEST_MARGIN_SECONDS, max(LEAST_MARGIN_SECONDS, MARGIN * remaining))
     return max(0.0, remaining - margin)
 
 
 def patience_within(seconds: float) -> float:
-    """How long a function with so much time bears failures."""
+    """Return for how long a function with so much time retries requests that fail."""
     return min(LONGEST_PATIENCE_SECONDS, 0.7 * seconds)
 
 
@@ -47,16 +47,25 @@ def scan_segments(
     levels_of: Callable[[str, str, Store], MapLevels] = MapLevels,
     report: Callable[[RunPlan, Commit | None], None] = lambda plan, commit: None,
 ) -> dict[str, Any]:
-    """Go on with a group from its commits; worker: a name for this process.
+    """Continue a group after its last commit.
 
-    state: what the map's ItemSelector made. Returns the small checkpoint that Step Functions keeps,
-    while the real one is in the last commit: whether there is nothing left that the group may do,
-    and how many keys were found and slices committed by this invocation.
+    Args:
+        state: The input, as the ItemSelector of the map makes it.
+        deployment: The runs and tables of the deployment.
+        tasks: The kinds of job.
+        remaining_seconds: The seconds until the function's deadline.
+        worker: A name for this process.
+        usage: Counts everything that is read, even if this function raises.
+        levels_of: Returns the levels of the map run, by which workers share the rates.
+        report: Is called with each commit, and at the end with None.
 
-    usage: gets all that is read, also if it ends with an error. report: is told each commit, and at
-    the end that there is none any more.
-    Raises what reading can raise; GaveUp if nothing has succeeded for most of the time; NoProgress
-    if the time did not suffice for anything.
+    Returns:
+        A small checkpoint for Step Functions (the real one is in the last commit): whether the
+        group is done, how many keys this invocation found, and how many slices it committed.
+
+    Raises:
+        GaveUp: No request succeeded for most of the time.
+        NoProgress: There was no time to commit anything.
     """
     over_at = time.monotonic() + working_seconds(remaining_seconds)
     number, may_read = state["item"]["group"], state["item"]["mayRead"]
@@ -104,7 +113,7 @@ def scan_segments(
     try:
         done = group.run(over_at=over_at)
     except BudgetSpent:
-        done = True  # for now: FinishRun shares out again what other groups leave over
+        done = True  # FinishRun may assign it units that other groups did not need
     except Disbelieved as error:
         return _disbelieved(journal, error)
     finally:
@@ -116,13 +125,13 @@ def scan_segments(
 
 
 def _disbelieved(journal: Journal, error: Disbelieved) -> dict[str, Any]:
-    """Note why the index cannot be read, and end the group: FinishRun has the run planned anew."""
+    """Record why the index cannot be read, and end the group. FinishRun then starts a new run."""
     journal.keep(DISBELIEVED, {"why": str(error)})
     return {"done": True, "keys": 0, "commits": 0}
 
 
 def _limits(reader: PageReader, max_read_rate: float | None, task: Task) -> Callable[[float], None]:
-    """What a share of the fleet's rates means to this worker."""
+    """Return a function that limits this worker to a share of the fleet's rates."""
 
     def limit(share: float) -> None:
         if max_read_rate is not None:

@@ -1,4 +1,4 @@
-"""Processes of this machine: how many may run at once, and how one is started."""
+"""Processes of this machine: how many can run at once, and how to start one."""
 
 import math
 import os
@@ -19,28 +19,29 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class Started(Protocol):
-    """A process, as subprocess.Popen is one."""
+    """A process that was started, such as a subprocess.Popen."""
 
     def kill(self) -> None: ...
     def wait(self) -> int: ...
 
 
 StartProcess = Callable[["Link", Sequence[int]], Started]
-"""Starts a process that has this end of a link, which is closed here, and other descriptors."""
+"""A function that starts a process with an end of a link, which it closes here, and with further
+file descriptors."""
 
 
 def cores() -> int:
-    """Processors that this process may use, by its affinity and, in a container, by its quota."""
+    """Return how many processors this process may use: by its affinity, and by its CPU quota."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = CPU_QUOTA.read_text().split()
-        count = min(count, math.ceil(int(quota) / int(period)))  # "max" is no number
+        count = min(count, math.ceil(int(quota) / int(period)))  # "max" raises ValueError
     return max(1, count)
 
 
 def starting(program: str) -> StartProcess:
-    """What runs a module of this library, with its link's descriptor as its one argument."""
+    """Return a function that runs a module of this library with its link's descriptor."""
 
     def start(link: "Link", descriptors: Sequence[int]) -> Started:
         number = link.fileno()
@@ -59,8 +60,9 @@ def starting(program: str) -> StartProcess:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """A process that is started meanwhile never hears of Ctrl-C, which goes to all of a terminal's;
-    this one does, afterwards.
+    """Block SIGINT and SIGTERM, so that a process that is started inherits the blocked signals.
+
+    Ctrl-C goes to all processes of a terminal. This process receives it afterwards.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:

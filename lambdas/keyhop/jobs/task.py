@@ -1,8 +1,9 @@
-"""What a job does: the one thing that a capability brings to the skeleton.
+"""A task: the part of a job that a capability defines.
 
-A job is plan -> workers -> finish around a task. Checkpoints, commits, budgets, rates,
-completeness, costs and progress are the skeleton's; what is read, what is done with a page and what
-becomes of the whole are the task's. All of a task's methods may be called again after a crash.
+Every job has the same skeleton: plan, workers, finish. The skeleton does checkpoints, commits,
+budgets, rates, completeness, costs and progress. The task decides which pages are read, what
+happens to a page, and how the result is made. After a crash, any method of a task may be called
+again.
 """
 
 from abc import ABC, abstractmethod
@@ -25,26 +26,34 @@ from keyhop.scan.skip_scan import Page
 from keyhop.scan.statistics import Interval
 
 Options = Mapping[str, Any]
-"""A task's own settings, as plain JSON: they are in the run's plan, and opaque to the skeleton."""
+"""The settings of a task, as plain JSON. They are stored in the plan of the run, and only the task
+reads them."""
 
 Summary = Mapping[str, Any]
 """A manifest, or a part of one (model.py)."""
 
 Examples = dict[str, list[Any]]
-"""A few things of each kind that a task has met, for its report; they may hold keys."""
+"""A few examples of each kind of result, for the report of a task. They may contain keys."""
 
 
 NOTES = "notes"
 MOST_EXAMPLES = 1000
-"""Of each kind; a report shows a few."""
+"""The maximum number of examples of each kind. A report shows a few of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """What a run reads, and how. reason: why so, in words. if_seen: the options, if the first look
-    has seen what the source suspects. layout: if it is given by what is read, and rows, how many
-    there are; then there is no first look. units: what a run so laid out will read; None for
-    nothing.
+    """The source of a run, and the method that reads it.
+
+    Attributes:
+        source: The table or index that the run reads.
+        method: How the run reads it.
+        reason: The reason for this method, as a phrase.
+        options: The settings of the task.
+        if_seen: The settings instead, if the first look has seen what the source suspects.
+        layout: The layout, if the source determines it. Then there is no first look.
+        rows: The number of rows, if the layout is given.
+        units: The read units of a run with this layout; None if it reads nothing.
     """
 
     source: Source
@@ -59,10 +68,15 @@ class TaskPlan:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run whose segments are all read.
+    """A run whose segments have all been read.
 
-    summary: what its manifest is by now. over_at, stop: a finish that reaches this time, or is to
-    stop, returns None, and goes on when it is called again.
+    Attributes:
+        journal: The files of the run.
+        plan: The plan of the run.
+        totals: The sums over its commits.
+        summary: Its manifest so far.
+        over_at: The time, on the monotonic clock, at which `Task.finish` must return.
+        stop: When it is set, `Task.finish` must return.
     """
 
     journal: Journal
@@ -74,13 +88,15 @@ class Ended:
 
 
 class Task(ABC):
-    """One kind of job; one that only reads, unless it says otherwise.
+    """A kind of job. The methods of this class are those of a job that only reads.
 
-    visits: whether something is done about each page, so that none may be skipped.
-    outputs: what of the manifest is in an execution's output, beside the usual, and its name there.
-    first: how the run is called that has to be made first (`before`): after the execution, and so.
-    max_write_rate: write units a second of all workers; None for no limit. examples: what this
-    process has met.
+    Attributes:
+        visits: Whether the task acts on each page. Then no page may be skipped.
+        outputs: Further fields of the manifest that the output of an execution contains, with
+            their names there.
+        first: The suffix of the name of the run that must finish first (see `before`).
+        max_write_rate: The write units a second of all workers; None for no limit.
+        examples: The examples that this process has found.
     """
 
     visits = False
@@ -92,48 +108,51 @@ class Task(ABC):
         self.examples: Examples = {}
 
     def before(self, table: Table, request: Request) -> Request | None:
-        """The run that has to be made first, in the same execution, if this one works on what
-        another has found and none is named. Raises CannotStart for what cannot be done to the table
-        anyway.
+        """Return the request of a run that must finish first, in the same execution.
+
+        A task that works on the result of another run has one, unless the request names that run.
+
+        Raises:
+            CannotStart: The task cannot be done to this table.
         """
         return None
 
     def after(self, request: Request, run: str) -> Request:
-        """The request, when the run that had to be made first is finished."""
+        """Return the request after the run that had to finish first."""
         return request
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
-        """Write units and read units that it takes to do something about a key, about."""
+        """Estimate the write units and the read units that acting on one key takes."""
         return 0.0, 0.0
 
     def undo(self, plan: RunPlan) -> Mapping[str, Any] | None:
-        """The input of an execution that takes back what a run has done; None if none does."""
+        """Return the input of an execution that undoes a run; None if a run cannot be undone."""
         return None
 
     def reads(self, asked: Table) -> Table:
-        """The table that a run reads, by the one that a request names; raises CannotStart."""
+        """Return the table that a run reads, for the table that a request names."""
         return asked
 
     @abstractmethod
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """What to read, and how; raises CannotStart and its kin before anything is read."""
+        """Decide what a run reads and how; raise CannotStart before anything is read."""
 
     def look(self, reader: PageReader, plan: TaskPlan) -> TaskPlan:
-        """The plan, with what a task has to read before it can say what the run reads."""
+        """Return the plan after the reads that a task needs before it can plan a run."""
         return plan
 
     def view(self, source: Source) -> Source:
-        """The source of a run that was begun, with what of its items the task needs."""
+        """Return the source of a run that was begun, with the attributes that the task needs."""
         return source
 
     def settings(self) -> Mapping[str, Any]:
-        """What a run was begun with, by the names of `Request.wanted`; None for what it was not."""
+        """Return the settings of a run, by the names of `Request.wanted`; None if one is unset."""
         return {}
 
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
-        """Where the pages of a run come from; ledger: what its first look has taught."""
+        """Return the pages of a run; `ledger` has the results of its first look."""
         return TablePages.of(plan, reader, self.visit, ledger)
 
     def start(self, reader: PageReader) -> None:
@@ -141,39 +160,49 @@ class Task(ABC):
         return
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Do something about the collections of a page, before it counts; many threads at once.
+        """Act on the collections of a page before its keys count. Many threads call this.
 
-        Returns the page with the keys that count. What is done must bear being done twice: a page
-        whose visit fails is read again. over: when it is set, the page may be left (Stopped).
+        A page whose visit fails is read again, so the action must be idempotent.
+
+        Args:
+            page: The page.
+            over: When it is set, the visit may raise Stopped.
+
+        Returns:
+            The page with the keys that count.
         """
         return page
 
     def limit_writes(self, max_rate: float) -> None:
-        """From now on, hold this process's writes under `max_rate` write units a second."""
+        """Limit the writes of this process to `max_rate` write units a second from now on."""
         return
 
     def allow_writes(self, units: float | None) -> None:
-        """From now on, let this process spend so many more write units; None: any number."""
+        """Let this process spend so many more write units; None for any number."""
         return
 
     def finish(self, ended: Ended) -> Summary | None:
-        """From all that was read to the manifest; its `parts` are those that hold the result."""
+        """Return the manifest, whose `parts` hold the result.
+
+        Returns:
+            None if the time was over, or the run was stopped. Then the next call continues.
+        """
         return ended.summary
 
 
 Tasks = Mapping[str, Callable[[Connection, Options], Task]]
-"""By name, what makes a task for a connection: the kinds of job that a process knows."""
+"""A factory of each kind of task that a process knows, by the name of the kind."""
 
 
 def note_examples(journal: Journal, task: Task, by: str) -> None:
-    """Keep what this process has met with the run's files, beside what others have."""
+    """Add the examples that this process has found to the files of the run."""
     if task.examples:
         name = f"{NOTES}/{by}.json"
         journal.keep(name, _merged(journal.load(name) or {}, task.examples))
 
 
 def noted_examples(journal: Journal) -> Examples:
-    """What all processes of a run have met."""
+    """Return the examples that all processes of a run have found."""
     names = sorted(journal.store.sizes(NOTES))
     return reduce(_merged, (journal.load(name) or {} for name in names), {})
 
