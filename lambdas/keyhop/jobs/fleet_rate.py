@@ -1,19 +1,20 @@
 """One worker's share of the rates that hold for a whole fleet.
 
 A worker's share is the rate over the *level*: how many workers the run's distributed map may run at
-once, or runs. Somebody may change it with UpdateMapRun at any moment, and Step Functions answers
-about one question a second, whatever the size of the fleet. So workers ask one for all, by notes in
-S3: time is divided into *turns*, and in each only the one asks who created the turn's object. If
-that one is throttled, or dies, somebody asks in a later turn. The answer is noted there, for those
-that begin; and, unless there is one, as that of the *slot*, of a few turns, for those at work. So,
+once, or runs. An operator may change it with UpdateMapRun at any moment, and Step Functions answers
+about one request a second, whatever the size of the fleet. So one worker asks for all, and they
+share notes in S3. Time is divided into *turns*. In each turn only the worker asks that has created
+the object of the turn. If it is throttled or dies, a worker asks in a later turn. The answer is
+recorded in the object of the turn, for workers that begin. Unless there is one, it is also recorded
+as the level of the *slot*, which lasts a few turns, for running workers. So:
 
-- whoever is at work hears of each slot's level before its end, and nobody has a larger share than
-  by the level of his slot or of the one before;
-- a worker that begins goes by an answer that was asked for after it began, so it counts itself. If
-  that is above what others have noted of late, they may still take larger shares: it waits until
-  the end of the next slot, and asks again;
-- a worker that cannot learn the level does not begin; if it is at work, it halves its share with
-  every slot that it misses. Too small a share only takes longer.
+- A running worker reads the level of each slot before the slot ends. No worker has a larger share
+  than by the level of this slot or of the one before.
+- A worker that begins uses an answer to a request that was sent after it began, which counts it.
+  If that level is above the recorded ones, other workers may still have larger shares: the worker
+  waits until the end of the next slot, and asks again.
+- A worker that cannot learn the level does not begin. If it is already running, it halves its share
+  in every slot without a note. Too small a share only takes longer.
 """
 
 import math
@@ -35,18 +36,22 @@ TURN_SECONDS = 1.0
 SLOT_SECONDS = 10.0
 CLOCKS_DIFFER_SECONDS = 1.0
 MOST_MISSED = 6
-"""Slots in a row without a note, after which a worker's share is no further halved."""
+"""After so many slots in a row without a note, a worker no longer halves its share."""
 
 SMALLEST_PART = 1 / 2**MOST_MISSED
-"""Of its share: what is left to a worker that hears nothing for long."""
+"""The smallest fraction of its share to which a worker without notes falls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What Step Functions said in a turn.
+    """The answer of Step Functions in a turn.
 
-    asked: when, by the clock of who asked. noted: the level that counts in that slot. others: by
-    what level those at work may still go, at the least; infinite if nobody is.
+    Attributes:
+        level: The level.
+        asked: The time of the request, by the clock of the worker that sent it.
+        slot: The slot of the turn.
+        noted: The level that was recorded for that slot.
+        others: The lowest level that running workers may still use; infinite if none runs.
     """
 
     level: int
@@ -57,10 +62,15 @@ class Answer:
 
 
 class MapLevels:
-    """The level of an execution's distributed map, with notes in a run's store.
+    """The level of an execution's distributed map, with notes in the store of a run.
 
-    name: tells this map from others of the run. client: of Step Functions. The notes hold the map
-    run's ARN too, so that it is looked for once.
+    The notes also have the ARN of the map run, so that it is looked up once.
+
+    Args:
+        execution: The ARN of the execution.
+        name: Identifies this map among those of the run.
+        store: The files of the run.
+        client: A client of Step Functions; None to make one.
     """
 
     def __init__(self, execution: str, name: str, store: Store, client: Any = None) -> None:
@@ -78,9 +88,13 @@ class MapLevels:
         )
 
     def current(self) -> int | None:
-        """As Step Functions says now; None if it does not, for the moment.
+        """Ask Step Functions for the level.
 
-        Raises AwsRefused if asking again does not help.
+        Returns:
+            None if it does not answer now.
+
+        Raises:
+            AwsRefused: It refuses the request, so a retry does not help.
         """
         try:
             told = self._described() if self._arn else None
@@ -98,7 +112,7 @@ class MapLevels:
             raise AwsRefused(f"Step Functions does not tell of the map run: {error}") from error
         counts = told["executionCounts"]
         running, waiting = int(counts["running"]), int(counts["pending"])
-        # 0 is no limit: then all that wait may begin at any moment.
+        # 0 means no limit: then all pending workers may begin at any moment.
         return max(1, int(told["maxConcurrency"]) or running + waiting, running)
 
     def _described(self) -> dict[str, Any]:
@@ -106,7 +120,7 @@ class MapLevels:
         return told
 
     def noted(self, slot: int) -> int | None:
-        """The level that counts in a slot; None if nobody has asked in it."""
+        """Return the level that was recorded for a slot; None if there is none."""
         found = self._journal.load(f"{self._folder}/{slot}.json")
         if found is None:
             return None
@@ -114,22 +128,22 @@ class MapLevels:
         return int(found["level"])
 
     def note(self, slot: int, level: int) -> int:
-        """Note a slot's level, unless there is one: returns the one that holds."""
+        """Record the level of a slot unless there is one, and return the recorded level."""
         state = {"level": level, "mapRun": self._arn}
         if self._journal.keep_first(f"{self._folder}/{slot}.json", state):
             return level
         return self.noted(slot) or level
 
     def claim(self, turn: int) -> bool:
-        """Whether it is this worker that asks in a turn."""
+        """Return whether this worker is the one to ask in a turn."""
         return self._journal.keep_first(self._turn(turn), {})
 
     def answer(self, turn: int, answer: Answer) -> None:
-        """For all who look at the turn."""
+        """Record the answer of a turn for the other workers."""
         self._journal.keep(self._turn(turn), {**asdict(answer), "mapRun": self._arn})
 
     def answered(self, turn: int) -> tuple[bool, Answer | None]:
-        """Whether somebody asks in a turn, and the answer once there is one."""
+        """Return whether a worker asks in a turn, and the answer if there is one."""
         found = self._journal.load(self._turn(turn))
         if not found:
             return found is not None, None
@@ -143,9 +157,14 @@ class MapLevels:
 
 @dataclass(slots=True)
 class FleetRate:
-    """Keeps a worker at its share.
+    """The share of a worker.
 
-    limit: takes the share, of 1 for all workers. clock: the wall clock, in seconds.
+    Attributes:
+        levels: The levels of the map.
+        limit: Applies a share, where 1 is the rate of all workers.
+        wait: Waits for some seconds.
+        clock: Returns the wall clock's time in seconds.
+        chance: Spreads the requests of the workers over time.
     """
 
     levels: MapLevels
@@ -159,9 +178,13 @@ class FleetRate:
     _next_at: float = 0.0
 
     def open(self, until: float) -> bool:
-        """Set the share before the first page; False if others must be waited for beyond `until`.
+        """Set the share before the first page.
 
-        False too if time was too short for a turn; GaveUp if Step Functions did not answer.
+        Returns:
+            False if there is no time until `until` to ask, or to wait for the other workers.
+
+        Raises:
+            GaveUp: Step Functions did not answer.
         """
         for seconds, knows in self.opening():
             left = until - self.clock()
@@ -173,7 +196,7 @@ class FleetRate:
         return True
 
     def opening(self) -> Iterator[tuple[float, bool]]:
-        """The waits until the share is set: seconds, and whether Step Functions answers."""
+        """Yield each wait until the share is set: its seconds, and whether there was an answer."""
         began = self.clock()
         while True:
             turn = int(self.clock() // TURN_SECONDS)
@@ -187,12 +210,12 @@ class FleetRate:
                 yield end_of_next - self.clock(), True
                 began = self.clock()
             else:
-                # By what the others go: it may be more than the level by now.
+                # The other workers use this level. It may be above the present level.
                 self._set(answer.slot, answer.noted)
                 return
 
     def tick(self) -> None:
-        """Called a few times a second: in each slot, at a moment of its own, sets the share."""
+        """Set the share once in each slot, at a random moment. Called a few times a second."""
         if self.clock() < self._next_at:
             return
         slot = self._slot()
@@ -209,7 +232,7 @@ class FleetRate:
             self._limit(slot, max(self._share / 2, self._least))
 
     def _agreed(self, slot: int) -> int | None:
-        """The level that counts in a slot, asked for if nobody does."""
+        """Return the level of a slot, and ask for it if no other worker does."""
         try:
             level = self.levels.noted(slot)
             if level is None:
@@ -221,7 +244,7 @@ class FleetRate:
         return level
 
     def _answer(self, turn: int) -> Answer | None:
-        """A turn's answer; asked for now, if nobody does."""
+        """Return the answer of a turn, and ask for it if no other worker does."""
         try:
             is_asked, answer = self.levels.answered(turn)
             if is_asked and answer is not None:
@@ -231,9 +254,14 @@ class FleetRate:
             return None
 
     def _asked(self, turn: int) -> Answer | None:
-        """Ask in a turn, for all; None if somebody else does, or there is no answer in this slot.
+        """Ask for the level in a turn, for all workers.
 
-        Raises AwsRefused, StoreUnavailable.
+        Returns:
+            None if another worker asks, or if there is no answer in this slot.
+
+        Raises:
+            AwsRefused: Step Functions refuses the request.
+            StoreUnavailable: The notes cannot be written.
         """
         if not self.levels.claim(turn):
             return None
@@ -248,8 +276,9 @@ class FleetRate:
         return answer
 
     def _heard_before(self, slot: int) -> float:
-        """The level by which those at work go who have not heard of this slot's: as it was noted
-        last, and doubled with each slot that they missed.
+        """Return the level that running workers use who have not read the note of this slot.
+
+        It is the last recorded level, doubled for each slot without a note.
         """
         for missed in range(MOST_MISSED + 1):
             level = self.levels.noted(slot - 1 - missed)
@@ -262,7 +291,7 @@ class FleetRate:
         self._limit(slot, 1.0 / level)
 
     def _limit(self, slot: int, share: float) -> None:
-        """slot: of which the level was heard of, or missed."""
+        """Apply a share; `slot` is the one whose level was read or missed."""
         self._share = share
         self.limit(share)
         # Not at the same moment as the others, and with time for an answer before the slot ends.

@@ -1,8 +1,8 @@
-"""Pages from what another run has listed: its rows, in its own order, none read from the table.
+"""Pages of the rows that another run has listed. Nothing is read from the table.
 
-A list's segments are small, for a request that finds nothing costs little. What is done with its
-rows is done in *cells*: so many neighbouring segments of one group of the list as have about
-ROWS_PER_CELL rows. Cells are the segments of the run that works them, and positions count rows.
+The segments of a list are small, because a request that finds nothing costs little. A run that
+works on a list has larger *cells* as its segments: as many neighbouring segments of a group of the
+list as have about ROWS_PER_CELL rows. Positions count rows.
 """
 
 import math
@@ -29,25 +29,32 @@ from keyhop.scan.skip_scan import Position, Step
 ROWS_PER_CELL = 1_000
 FEWEST_ROWS_PER_CELL = 20
 CELLS = 256
-"""If there are rows enough: each is worked by one thread at a time."""
+"""The number of cells, if there are enough rows. One thread at a time works on a cell."""
 
 CELLS_PER_GROUP = 32
 OPEN_PARTS = 4
-"""Whose content is at hand; the threads of a worker are all in the same one or two."""
+"""The number of parts to keep open. The threads of a worker read from one or two at a time."""
 
 MOST_HELD_BYTES = 8 << 20
-"""Of a part, in memory; more is held on disk."""
+"""The maximum size of a part in memory. A larger one is stored on disk."""
 
 ROWS = "rows"
 
 Late = Mapping[int, int | None]
-"""Cells, and up to which of their rows each is meant; None for all."""
+"""The number of rows of each cell, counted from its first one; None for all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a finished run has listed. rows: how many. width, pieces: how many segments of the list
-    make a cell, or how many cells one of them makes, of `rows_per_piece` but for the last.
+    """The result of a finished run, divided into cells.
+
+    Attributes:
+        journal: The files of the run.
+        plan: Its plan.
+        rows: The number of rows.
+        width: How many segments of the list make a cell.
+        pieces: How many cells a segment of the list makes, if it is larger than one.
+        rows_per_piece: The rows of each of these cells but the last one.
     """
 
     journal: Journal
@@ -59,9 +66,15 @@ class Listing:
 
     @classmethod
     def of(cls, journal: Journal, name: str, folder: str = "") -> "Listing":
-        """Of a run; folder: where its parts are, if they are those of a run within it.
+        """Return the list of a run.
 
-        name: for the messages. Raises CannotStart if it is not finished.
+        Args:
+            journal: The files of the run.
+            name: Its name, for messages.
+            folder: The folder of the parts, if they belong to a run within this one.
+
+        Raises:
+            CannotStart: The run is not finished.
         """
         manifest = journal.manifest()
         if manifest is None:
@@ -85,13 +98,13 @@ class Listing:
 
     @property
     def groups(self) -> int:
-        """How many there should be: those of the list, so that each has its own parts to read."""
+        """The number of groups: that of the list, so that each group has its own parts to read."""
         if self.plan.groups > 1:
             return self.plan.groups
         return math.ceil(self.cells / CELLS_PER_GROUP)
 
     def place(self, cell: int) -> tuple[int, range, int]:
-        """Of a cell: the group of the list, its places of that group, and the piece of them."""
+        """Return a cell's group of the list, its places in that group, and its piece of them."""
         place, piece = divmod(place_of(cell, self.cells), self.pieces)
         number, group = divmod(place, self.plan.groups)
         places = range(group, self.plan.segments, self.plan.groups)
@@ -100,7 +113,14 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Rows to do something about. number: of those before them, within the cell."""
+    """Rows to act on.
+
+    Attributes:
+        cell: The number of their cell.
+        number: The number of rows of the cell before them.
+        rows: The rows.
+        over: When it is set, the action may end early.
+    """
 
     cell: int
     number: int
@@ -110,8 +130,12 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done with some rows, from the first on: a row for each, and what counts how often
-    (Commit.counts)."""
+    """The result of an action on rows, from the first one on.
+
+    Attributes:
+        rows: A result row for each row that was acted on.
+        counts: The counts of the outcomes (Commit.counts).
+    """
 
     rows: Sequence[Key]
     counts: Mapping[str, int]
@@ -119,11 +143,18 @@ class Done:
 
 @dataclass(slots=True)
 class ListedPages:
-    """A list's rows, `at_once` at a time (pages.Pages).
+    """The rows of a list (pages.Pages).
 
-    work: does something about rows, and may end early if it is over. wanted: which rows are worked;
-    the others pass. began: is told, before a slice, which cells have rows that the last one had
-    under way, or worked too late for its end: those before the number, or all (None).
+    Attributes:
+        listing: The list.
+        at_once: The number of rows to act on at once.
+        work: Acts on rows. It may end early if `over` is set.
+        usage: Counts the rows.
+        stop: When it is set, the run must end.
+        in_flight: The number of actions at once.
+        began: Is called before a slice with the cells whose rows may have been acted on without a
+            commit: the rows before the number, or all rows (None).
+        wanted: Decides which rows to act on.
     """
 
     listing: Listing
@@ -142,23 +173,23 @@ class ListedPages:
 
     def go_on(self, learnt: Learnt | None) -> None:
         late = learnt["late"] if learnt else {}
-        # Kept until its cell is worked, be it some slices later.
+        # An entry stays until its cell is worked on, even if that is some slices later.
         self._working = {int(cell): number for cell, number in late.items()}
         self.began(self._working.copy())
 
     def learnt(self) -> Learnt:
-        """At the end of a slice: what is under way then, or not yet handed over, is lost to it."""
+        """Return the cells with rows that may have been acted on and are not committed."""
         late = self._working.copy()
         self.began(late)
         return {"late": {str(cell): number for cell, number in sorted(late.items())}}
 
     def step(self, segment: int, position: Position, over: Event) -> Step:
-        """Pages.step; a position's `start` is the number of rows before it, in a key's form."""
+        """Act on the next rows of a cell. A position's `start` is the number of rows before it."""
         number = int(position.start[ROWS]["N"]) if position.start else 0
         source = self._open.pop((segment, number), None) or self._rows_from(segment, number)
         listed = list(islice(source, self.at_once))
         if not listed:
-            self._working.pop(segment, None)  # whoever goes on has handed over what was before
+            self._working.pop(segment, None)  # all rows of the cell are committed
             return Step((), None)
         space = self.listing.plan.space
         rows = [row for row in listed if self.wanted(row, space)]
@@ -192,7 +223,7 @@ class ListedPages:
                 skip = max(0, skip - block.keys)
 
     def _blocks_of(self, group: int) -> Mapping[int, list[tuple[Part, Block, int]]]:
-        """By segment, where its rows are."""
+        """Return the parts, blocks and offsets of each segment's rows."""
         with self._lock:
             if group not in self._blocks:
                 found = defaultdict(list)

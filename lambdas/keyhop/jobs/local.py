@@ -1,8 +1,8 @@
-"""A job on this machine: the same plan, work and finish as a fleet's, over files of one's own.
+"""A job on this machine: the same plan, work and finish as those of a fleet, over local files.
 
-It is worked in this process, or, where that pays, in several (processes.py), each of which works a
-group of the run. What needs one process has one: keys that can turn up twice (needs_memory), and
-tasks that do something about each page.
+It runs in this process or, if that is faster, in several (processes.py), each of which reads a
+group of the run. It always runs in one process if keys can occur twice (needs_memory), or if the
+task acts on each page.
 """
 
 import math
@@ -42,8 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """What a run in several processes needs. start: starts one. wanted: how many; None for as many
-    as pay. aside: a place for the files of a run that is to have none: commits are files.
+    """The settings of a run in several processes.
+
+    Attributes:
+        start: Starts a process.
+        wanted: The number of processes; None for as many as make the run faster.
+        aside: Returns a temporary place for the files of a run that keeps none: the processes
+            exchange commits as files.
+        cores: The number of processors.
     """
 
     start: StartProcess
@@ -53,18 +59,31 @@ class Several:
 
     @property
     def most(self) -> int:
-        """How many there can be."""
+        """The maximum number of processes."""
         return self.wanted or self.cores
 
 
 @dataclass(slots=True)
 class LocalJob:
-    """One run: a new one, or that which the journal holds.
+    """A run on this machine: a new one, or the unfinished one in the journal.
 
-    patience: seconds of nothing but failures. reader, plan, group: once it is planned. expected:
-    how many keys there are, roughly, if anybody knows. approve: is told what will be read (see
-    estimate.ahead), before anything is written down; what it raises ends the job. several: None for
-    this process alone.
+    Attributes:
+        request: The request.
+        tasks: The kinds of job.
+        connection: The connection to the table.
+        journal: The files of the run.
+        stop: When it is set, the run ends.
+        patience: For how many seconds to retry while every request fails.
+        place: Names the run in messages.
+        usage: Counts the cost of reading.
+        expected: The approximate number of keys; None if it is unknown.
+        approve: Is called with what will be read (see estimate.ahead) before anything is written.
+            An exception that it raises ends the job.
+        several: The settings of several processes; None for this process alone.
+        task: The task, after `prepare`.
+        reader: The reader, after `prepare`.
+        plan: The plan, after `begin`.
+        group: The worker or workers, after `begin`.
     """
 
     request: Request
@@ -88,9 +107,14 @@ class LocalJob:
     _opening: Opening | None = None
 
     def prepare(self, table: Table | None = None, may_be_finished: bool = False) -> None:
-        """Find the run to go on with, or plan a new one as far as its task; reads nothing yet.
+        """Find the run to resume, or plan the task of a new one, without reading items.
 
-        may_be_finished: then there is nothing to go on with. Raises CannotStart and its kin.
+        Args:
+            table: The table; None to look it up.
+            may_be_finished: Whether the run in the journal may be a finished one.
+
+        Raises:
+            CannotStart: The run cannot be done or resumed.
         """
         begun = self.journal.plan()
         table = table or look_up(self.connection, self.request.table, self.patience)
@@ -128,9 +152,12 @@ class LocalJob:
         self._begun = begun
 
     def anew(self, why: str) -> "LocalJob":
-        """Another job in the same place, by hopping, after one that is not to be believed.
+        """Return a job in the same place that finds the keys by skip-scan instead of the key index.
 
-        What that has read counts, in the usage and in the budget.
+        The reads of this job count in the usage and in the budget of that one.
+
+        Args:
+            why: The reason why the key index is not trusted.
         """
         self.journal.forget_run()
         most = self.request.max_read_units
@@ -147,12 +174,12 @@ class LocalJob:
 
     @property
     def how(self) -> tuple[str, str]:
-        """The method, and why."""
+        """The method, and the reason for it."""
         plan = self._begun or self._task_plan
         return plan.method, plan.reason
 
     def begin(self) -> None:
-        """Take a first look and write the plan down; or check what an unfinished run has left."""
+        """Take the first look and write the plan, or check the files of an unfinished run."""
         request, reader, self._began = self.request, self.reader, time.monotonic()
         wishes = Wishes(
             request.segments, request.threads, request.max_read_rate, request.verify_share
@@ -200,11 +227,11 @@ class LocalJob:
 
     @property
     def processes(self) -> int:
-        """Those that work the run at once."""
+        """The number of processes that read at the same time."""
         return 1 if isinstance(self.group, GroupWorker) else self.group.at_once
 
     def _in_processes(self, wishes: Wishes) -> Wishes:
-        """The same, of a run that several processes may work."""
+        """Return the wishes with the number of processes, if the run may have several."""
         plan, request = self._task_plan, self.request
         needs_one = self.task.visits or needs_memory(plan.method, plan.source.index)
         if needs_one or self.several is None:
@@ -222,10 +249,16 @@ class LocalJob:
         output: Output | None = None,
         committed: Callable[[Commit], None] = lambda commit: None,
     ) -> bool:
-        """Go on until all is read, or the job is told to stop; returns whether all is read.
+        """Read until the run is complete or the job is stopped.
 
-        idle: called a few times a second. output: see GroupWorker; for one process. committed: is
-        told each commit. say: see GroupProcesses.
+        Args:
+            idle: Is called a few times a second.
+            say: Is called with messages for the user (see GroupProcesses).
+            output: Receives the keys (see GroupWorker), if there is one process.
+            committed: Is called with each commit.
+
+        Returns:
+            Whether the run is complete.
         """
         group = self.group
         group.idle, group.committed = idle, committed
@@ -234,13 +267,12 @@ class LocalJob:
             return group.run()
         group.output = output
         if isinstance(self.journal.store, Memory):
-            # Nothing is committed that anybody could go on from: one slice is enough, and no memory
-            # is spent on keys.
+            # No commit can be resumed from, so there is one slice. Its keys take no memory.
             group.slices = math.inf, math.inf
             group.output = output or Dropped()
         elif self.task.visits:
-            # A visit may wait, and one that the end of a slice cuts off is made again, but what it
-            # has put right by then is not counted again.
+            # A visit may wait. The end of a slice can interrupt it. Then it is repeated, without
+            # counting the corrections that it made before again.
             group.slices = CALM_SLICES
         try:
             return group.run(self._opening)
@@ -248,7 +280,12 @@ class LocalJob:
             note_examples(self.journal, self.task, "g0")
 
     def finish(self) -> tuple[Totals, Summary]:
-        """Sum up, and write the manifest if all is read; raises BrokenPromise, Stopped."""
+        """Sum up the run, and write the manifest if the run is complete.
+
+        Raises:
+            BrokenPromise: The files of the run are damaged.
+            Stopped: The job was stopped.
+        """
         totals, summary = conclude(
             self.journal, self.plan, self.task, stop=self.stop, figures=self._figures
         )
@@ -257,7 +294,7 @@ class LocalJob:
         return totals, summary
 
     def _figures(self, totals: Totals) -> dict[str, Any]:
-        """Of a run whose slices were worked several at once, seconds are not the sum of theirs."""
+        """Return the duration of a run in several processes: it is not the sum of its slices."""
         if self.processes == 1:
             return {}
         seconds = time.monotonic() - self._began
@@ -278,7 +315,10 @@ class Dropped:
 
 
 def check_is_begun(path: Path) -> None:
-    """Raises RunConflict if nothing was ever begun there; of what was killed at once, a lock is."""
+    """Raise RunConflict if no run was begun in a directory.
+
+    A run that was killed immediately has left a lock file there.
+    """
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         raise RunConflict(
             f"{path} holds no run that --resume could continue: check the directory, or leave "
@@ -287,9 +327,15 @@ def check_is_begun(path: Path) -> None:
 
 
 def opened(path: Path, resume: bool) -> Journal:
-    """The files of a run in a directory of its own, locked; raises RunConflict, CannotStart.
+    """Open the directory of a run and lock it.
 
-    A directory that holds an unfinished run is opened only to `resume` it.
+    Args:
+        path: The directory.
+        resume: Whether an unfinished run in it may be opened.
+
+    Raises:
+        RunConflict: The path is a file, or the directory has other files or an unfinished run.
+        CannotStart: Another process has locked the directory.
     """
     directory = Directory(path)
     if path.exists() and not path.is_dir():

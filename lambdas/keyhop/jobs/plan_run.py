@@ -46,17 +46,23 @@ LEAST_LOOK_UNITS = 50.0
 LOOK_SECONDS = 120.0
 LEAST_PART_AFTER_LOOK = 0.2
 ANEW = "-anew"
-"""What the name of a run ends with that is begun because another is not to be believed."""
+"""The suffix of the name of a run that replaces one whose key index was not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Begins the runs of one execution, goes on with them, or estimates.
+    """Begins, resumes or estimates the runs of an execution.
 
-    usage: gets all that is read, also if it ends with an error. most_workers: how many
-    can run at once, by their reservation or the account; None if that is not known. committed: is
-    told what the first look has found, once it is the first slice. max_cost: dollars, of a run
-    whose input does not say.
+    Attributes:
+        execution: The execution.
+        deployment: The runs and tables of the deployment.
+        tasks: The kinds of job.
+        worker: The size of a worker, for the cost.
+        usage: Counts everything that is read, even if a method raises.
+        most_workers: How many workers can run at once, by their reserved concurrency or by the
+            account's limit; None if it is unknown.
+        committed: Is called with the first slice, which the first look has found.
+        max_cost: The limit in dollars of a run whose input has none.
     """
 
     execution: Execution
@@ -69,12 +75,17 @@ class Planner:
     max_cost: float = math.inf
 
     def plan_run(self, request: Request, ended: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The next state. May be called again for the same execution: then it finds its own run.
+        """Return the next state. A second call for the same execution finds the run of the first.
 
-        ended: the state after a run that another one follows (finish_run). If it was the list for
-        this one, this one is begun; if it is not to be believed, another one, by hopping, and both
-        count against the budget.
-        Raises CannotStart and its kin before anything is read; BudgetSpent; what reading can raise.
+        Args:
+            request: The request.
+            ended: The state after a run that another one follows (finish_run). If that run listed
+                the keys for this one, this one begins. If its key index was not trusted, a
+                run by skip-scan begins, and both count against the budget.
+
+        Raises:
+            CannotStart: The run cannot be done. Nothing was read.
+            BudgetSpent: The budget does not pay for the run.
         """
         name = allowed(request.table, self.deployment.tables)
         connection = self.deployment.connect(name, CONNECTIONS)
@@ -176,7 +187,15 @@ class Planner:
     def _estimate(
         self, whole: Request, request: Request, reader: PageReader, task: Task, plan: TaskPlan
     ) -> dict[str, Any]:
-        """whole: of which `request` is the first run, or all. task: that has made the plan."""
+        """Estimate a run, and write the estimate.
+
+        Args:
+            whole: The request of the execution.
+            request: The request of its first run, or `whole` if it has only one.
+            reader: Reads the sample.
+            task: The task of `request`.
+            plan: Its plan.
+        """
         report: dict[str, Any] = {"table": reader.source.name, "reason": plan.reason}
         keys, prices = float(plan.rows or 0), reader.connection.prices
         if plan.layout is None:
@@ -203,9 +222,18 @@ class Planner:
         share: float = 1.0,
         more: float = 0.0,
     ) -> None:
-        """Raises TooExpensive; a part of something larger was judged with that.
+        """Raise TooExpensive if a run costs more than the limit.
 
-        at_once: workers. known, share: see estimate.ahead. more: dollars besides.
+        A request that is a part of a larger one was checked with that one.
+
+        Args:
+            request: The request.
+            reader: Reads the sample.
+            method: How the run reads.
+            at_once: The number of workers.
+            known: See estimate.ahead.
+            share: See estimate.ahead.
+            more: Further costs in dollars.
         """
         if request.is_part:
             return
@@ -239,9 +267,15 @@ class Planner:
         name: str,
         before: Usage | None = None,
     ) -> tuple[Journal, RunPlan]:
-        """The run of this execution: begun now, or by an earlier attempt at this very call.
+        """Return the run of this execution, and begin it unless an earlier attempt has.
 
-        before: what the execution had read before it.
+        Args:
+            request: The request.
+            reader: Reads the first look.
+            task: The task.
+            task_plan: Its plan.
+            name: The name of the run.
+            before: The usage of the execution before this run.
         """
         journal = self.deployment.runs.journal(name)
         plan = journal.plan()
@@ -274,9 +308,9 @@ class Planner:
                     planning=_sum(before, reader.usage),
                 )
             except RunConflict:
-                plan = journal.plan()  # a first attempt that was given up was quicker after all
+                plan = journal.plan()  # an earlier attempt that timed out has begun the run
             else:
-                # What the first look has found is the first slice of group 0.
+                # The keys of the first look are the first slice of group 0.
                 pages = task.pages(journal, plan, reader, start.ledger)
                 opening = GroupWorker(journal, plan, 0, pages, 1, committed=self.committed)
                 opening.run(start.opening, over_at=0.0)
@@ -290,7 +324,15 @@ class Planner:
     def _state(
         self, request: Request, journal: Journal, plan: RunPlan, task: Task, follows: bool = False
     ) -> dict[str, Any]:
-        """follows: whether another run is begun when this one is finished."""
+        """Return the state after planning.
+
+        Args:
+            request: The request.
+            journal: The files of the run.
+            plan: Its plan.
+            task: Its task.
+            follows: Whether another run begins when this one is finished.
+        """
         totals, undo = sum_up(journal, plan)[0], task.undo(plan)
         waiting = [group for group in range(plan.groups) if group not in totals.finished]
         limit = None
@@ -300,7 +342,7 @@ class Planner:
         listed = plan.method == "listed"
         most = request.max_write_units if listed else request.max_read_units
         if most is not None:
-            # What this start has spent counts; what earlier starts have spent does not.
+            # The units of this start count; those of earlier starts do not.
             limit = (spent if request.resume else 0.0) + most
             shares = allowances(limit - spent, totals.spent_by_group, waiting, least)
             if waiting and not shares:
@@ -336,7 +378,7 @@ class Planner:
             "again": _again(request, plan, follows),
             **({"undo": undo} if undo else {}),
             **({"follows": True} if follows else {}),
-            # A map needs an item: a group that is finished is told so at once.
+            # A map needs an item. If no group is left, it gets one that is finished.
             **groups_of(self.deployment.runs, plan.id, self.execution, 0, items or {0: None}),
         }
 
@@ -349,14 +391,14 @@ def _sum(before: Usage | None, usage: Usage) -> Usage:
 
 
 def _look_units(request: Request) -> float:
-    """What the first look may cost: under a low rate, not more than the function has time for."""
+    """Return the limit of a first look: a low rate leaves time for few read units only."""
     if request.max_read_rate is None:
         return math.inf
     return max(LEAST_LOOK_UNITS, LOOK_SECONDS * request.max_read_rate)
 
 
 def _check_the_look_was_paid(request: Request, reader: PageReader, start: Start) -> None:
-    """Raises BudgetSpent, before a run begins whose plan would rest on too little."""
+    """Raise BudgetSpent if the budget was too small for a first look that a plan can rest on."""
     is_read = start.opening is not None and start.opening.position is None
     limit = request.max_read_units
     if limit is None or is_read or not reader.usage.requests:
@@ -369,8 +411,10 @@ def _check_the_look_was_paid(request: Request, reader: PageReader, start: Start)
 
 
 def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | None:
-    """The input by which another execution goes on with the run, within the same limits, and with
-    the one that follows; None for a part of something larger.
+    """Return the input that resumes a run, and the one that follows it, with the same limits.
+
+    Returns:
+        None for a request that is a part of a larger one.
     """
     if request.is_part:
         return None
@@ -392,10 +436,16 @@ def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | N
 def groups_of(
     runs: Runs, run: str, execution: Execution, round_: int, items: Mapping[int, float | None]
 ) -> dict[str, Any]:
-    """Write the items of a distributed map; returns what the state machine must know of them.
+    """Write the items of a distributed map, and return the fields of the state that refer to them.
 
-    items: for each group, what it may read in all. They go through S3 whatever their number, so
-    that there is one way, which each run takes: in the state itself only 256 KiB would fit.
+    The items are always stored in S3, because a state holds 256 KiB only.
+
+    Args:
+        runs: The runs of the deployment.
+        run: The run.
+        execution: The execution.
+        round_: The number of the map within the execution.
+        items: The units that each group may read in all; None for no limit.
     """
     map_ = f"{execution.name}-{round_}"
     name = f"groups/{map_}.json"

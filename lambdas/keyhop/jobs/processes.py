@@ -1,10 +1,9 @@
-"""The groups of a run, worked by several processes of this machine: a fleet without a cloud.
+"""Reading the groups of a run by several processes of this machine, like a fleet.
 
-Each process works one group as a worker of a fleet does (process.py), and they share nothing but
-the run's files: a commit is created once, so one that is killed has lost what it had not committed,
-and another one begins where the last commit of the group says. This process reads nothing
-meanwhile: it starts them, hands out their shares of the rate and of the read units, and takes in
-what they have read as if it had been read here.
+Each process reads one group, as a worker of a fleet does (process.py). The processes share only the
+files of the run. A process that is killed loses what it has not committed, and another process
+continues after the last commit of the group. This process reads nothing itself: it starts the
+others, distributes the rate and the read units among them, and adds their usage to its own.
 """
 
 import math
@@ -26,15 +25,25 @@ from keyhop.storage.local import Directory
 
 TICK_SECONDS = 0.1
 STOP_SECONDS = 3.5
-"""For so long processes that are to stop are waited for; then they are killed."""
+"""How long processes have to stop before they are killed."""
 
 MOST_DEATHS = 3
-"""In a row, of processes of one group, without a commit between them."""
+"""The maximum number of processes of one group that may die in a row without a commit."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """Where a group stands: its keys and its ended segments, as committed and as last told."""
+    """The progress of a group.
+
+    Attributes:
+        number: The number of the group.
+        commits: The number of its commits.
+        committed: Its committed keys and finished segments.
+        told: Its keys and finished segments by the last news.
+        threads: The number of threads that read it.
+        is_finished: Whether all of it was read.
+        deaths: How many processes in a row have died without a commit.
+    """
 
     number: int
     commits: int = 0
@@ -47,7 +56,16 @@ class _Group:
 
 @dataclass(slots=True)
 class _Process:
-    """One that works a group. used: read units. commits: of the group, before it."""
+    """A process that reads a group.
+
+    Attributes:
+        group: The group.
+        started: The process.
+        rate: Its read rate; None for no limit.
+        may_read: The read units that it may spend; None for no limit.
+        commits: The commits of the group before it began.
+        used: The read units that it has spent.
+    """
 
     group: _Group
     started: Started
@@ -59,11 +77,20 @@ class _Process:
 
 @dataclass(slots=True)
 class GroupProcesses:
-    """Works all groups of a run, `at_once` of them at a time.
+    """The processes of a run, of which `at_once` read at the same time.
 
-    reader: of this process; its budget is that of all. each: threads of a process, at most.
-    idle: called a few times a second. committed: is told each commit. say: is told what a person
-    should know. clock: seconds.
+    Attributes:
+        journal: The files of the run.
+        plan: The plan of the run.
+        reader: Its budget is the budget of all processes.
+        start: Starts a process.
+        at_once: The number of processes.
+        each: The maximum number of threads of a process.
+        idle: Is called a few times a second.
+        committed: Is called with each commit.
+        say: Is called with messages for the user.
+        clock: Returns seconds.
+        last_seconds: How long processes have to stop.
     """
 
     journal: Journal
@@ -91,24 +118,30 @@ class GroupProcesses:
 
     @property
     def threads(self) -> int:
-        """Of all processes that work at once, as many as have been found to pay."""
+        """The number of threads of the processes that read at the same time."""
         return sum(sorted(group.threads for group in self._groups)[-self.at_once :])
 
     @property
     def keys(self) -> int:
-        """Distinct keys so far."""
+        """The number of distinct keys so far."""
         return sum(group.told[0] for group in self._groups)
 
     @property
     def ended(self) -> int:
-        """Segments that are finished."""
+        """The number of finished segments."""
         return sum(group.told[1] for group in self._groups)
 
     def run(self) -> bool:
-        """Go on until all is read, or this process is told to stop; returns whether all is read.
+        """Read until the run is complete or this process is stopped.
 
-        Raises what ended a process, once the others have committed what they had; BudgetSpent,
-        and GaveUp if they are killed again and again.
+        An error of one process is raised after the others have committed.
+
+        Returns:
+            Whether the run is complete.
+
+        Raises:
+            BudgetSpent: The read units do not suffice.
+            GaveUp: Processes of a group died repeatedly.
         """
         budget, served, spent = self.reader.budget, 0, -math.inf
         least = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
@@ -139,7 +172,7 @@ class GroupProcesses:
         return self._error is not None or self.reader.stop.is_set()
 
     def _work(self, shares: dict[int, float | None]) -> None:
-        """Have the groups in `shares` worked, each for what it may read; they go out of it."""
+        """Read the groups in `shares`, each with its read units, and remove them from `shares`."""
         while (shares and not self._is_over) or self._at_work:
             if self._is_over and math.isinf(self._over_at):
                 self._over_at = self.clock() + self.last_seconds
@@ -162,7 +195,7 @@ class GroupProcesses:
             self.idle()
 
     def _rate(self, processes: int) -> float | None:
-        """The share of each of so many."""
+        """Return the share of the rate that each of so many processes gets."""
         if self._max_rate is None:
             return None
         return self._max_rate / max(1, min(processes, self.at_once))
@@ -171,7 +204,7 @@ class GroupProcesses:
         store, reader = self.journal.store, self.reader
         assert isinstance(store, Directory)
         ours, theirs = Pipe()
-        # With the lock: nobody goes on with the run until the last of them has ended.
+        # The process inherits the lock: nobody can resume the run until the last process has ended.
         started = self.start(theirs, store.locked_by)
         self._at_work[ours] = _Process(group, started, rate, may_read, group.commits)
         endpoint, patience = reader.connection.endpoint, reader.patience
@@ -181,8 +214,10 @@ class GroupProcesses:
         )
 
     def _hear(self, link: Link) -> dict[int, float | None]:
-        """Take in what a process tells; if it died, its group is returned, with what is left of
-        its share.
+        """Receive a message of a process.
+
+        Returns:
+            If the process died, its group with the remaining units of its share; else nothing.
         """
         try:
             told = link.recv()
@@ -219,7 +254,7 @@ class GroupProcesses:
         return {group.number: None if left is None else max(0.0, left - process.used)}
 
     def _end(self, link: Link) -> int:
-        """See the end of a process, and to it; returns its status as Popen has it."""
+        """End a process, and return its status as Popen does."""
         process = self._at_work.pop(link)
         process.started.kill()
         status = process.started.wait()
@@ -241,7 +276,7 @@ class GroupProcesses:
 
 
 def _tell(link: Link, what: object) -> None:
-    """A process that is dead is heard of otherwise."""
+    """Send a message. If the process is dead, `_hear` will notice."""
     with suppress(OSError):
         link.send(what)
 
