@@ -41,7 +41,7 @@ def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     assert state["next"] == "verify"
     alone = state["result"]["cost"]["total"]
     charged.clear()
-    state["maxReadRate"] = 50.0
+    state["maxReadRate"] = 25.0  # some 76 units: three seconds, and an invocation has half of it
     machine.remaining = 1.5
     turns = 0
     while state["next"] == "verify":
