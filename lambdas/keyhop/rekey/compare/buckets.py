@@ -131,7 +131,7 @@ class BucketPages:
                 return Step((), None)
             bucket.found = self.looks.look(candidates, partial(pause, self.stop, over))
             bucket.found_first = done
-            return Step((), position)
+            found = bucket.found_from(done)
         counts, real = self.looks.settled(found)
         for one in real:
             self.note(one)
