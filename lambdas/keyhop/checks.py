@@ -1,9 +1,10 @@
-"""What people and other programs give, checked: inputs of executions, events, settings. Pure.
+"""Checks of inputs: of executions, events and settings. Pure.
 
-A *shape* is a frozen dataclass; the type of each of its fields says what is right and how to say
-that: `Annotated[int, Must(whole(1, 9), "a whole number from 1 to 9"), "how many there are"]`; what
-stands last says what the field means, in the JSON Schemas that are made of the shapes. The given
-names are the fields' in camelCase. cattrs does the reading; here its findings become one sentence.
+A *shape* is a frozen dataclass. The type of each field has a check and its description, such as
+`Annotated[int, Must(whole(1, 9), "a whole number from 1 to 9"), "how many there are"]`. The last
+text is the meaning of the field in the JSON Schemas that are made from the shapes. The names in an
+input are those of the fields in camelCase. cattrs reads an input, and this module turns its errors
+into one sentence.
 """
 
 import dataclasses
@@ -32,12 +33,17 @@ _NOT_EMPTY = re.compile(".+", re.DOTALL)
 
 
 class InvalidInput(CannotStart):
-    """What was given is not what is taken."""
+    """The input has unknown, missing or wrong values."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Check:
-    """Whether a value is right. schema: the same in JSON Schema's words, as far as they reach."""
+    """A check of a value.
+
+    Attributes:
+        holds: Returns whether a value is right.
+        schema: The same check as a JSON Schema, if JSON Schema can express it.
+    """
 
     holds: Callable[[Any], bool]
     schema: Mapping[str, Any] = dataclasses.field(hash=False)
@@ -48,7 +54,13 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Must:
-    """What a value must be: `check` decides, `be` says it. read: what is made of a right value."""
+    """A requirement on a value.
+
+    Attributes:
+        check: Returns whether a value is right.
+        be: Describes a right value, for messages.
+        read: Converts a right value.
+    """
 
     check: Callable[[Any], bool]
     be: str
@@ -66,7 +78,7 @@ class Wrong(ValueError):
 
 @dataclasses.dataclass(eq=False)
 class Unreadable(Exception):
-    """What was given does not have the shape; names are as they were given."""
+    """An input does not have the shape. All names are those of the input."""
 
     unknown: list[str]
     missing: list[str]
@@ -132,18 +144,18 @@ def structured(shape: type[T], given: Mapping[str, Any]) -> T:
 
 
 def names_of(shape: type) -> tuple[str, ...]:
-    """The names that a shape's fields are given by."""
+    """Return the names of a shape's fields in an input."""
     return tuple(camel(field.name) for field in dataclasses.fields(shape))
 
 
 def hint(name: str, known: Sequence[str]) -> str:
-    """What may have been meant by a name that is not known; empty if nothing is like it."""
+    """Suggest a known name for an unknown one; return "" if none is similar."""
     close = difflib.get_close_matches(name, known, 1)
     return f"did you mean {close[0]}?" if close else ""
 
 
 def shown(value: object) -> str:
-    """What was given, for a message: short, and without control characters."""
+    """Format a value for a message: short, and without control characters."""
     if isinstance(value, (Mapping, list)):
         return "an object" if isinstance(value, Mapping) else "an array"
     if value is None or isinstance(value, bool):
@@ -153,13 +165,13 @@ def shown(value: object) -> str:
 
 
 def camel(name: str) -> str:
-    """max_read_rate as maxReadRate."""
+    """Convert a name such as max_read_rate to maxReadRate."""
     first, *others = name.split("_")
     return first + "".join(other.capitalize() for other in others)
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number; true and false are none."""
+    """Return whether a value is a number; true and false are not numbers."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

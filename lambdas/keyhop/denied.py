@@ -1,8 +1,9 @@
-"""What a refusal says of permissions and of clocks, and what mends it. Pure.
+"""Explanations of refused requests: missing permissions, and a clock that is wrong. Pure.
 
-The texts are IAM's ("Troubleshoot access denied error messages" in its documentation): who was
-denied what on what, and the kind of policy that did not allow it, or denies it. Not all services
-say all of that. Of several kinds that deny a request only one is named.
+The texts are those of IAM ("Troubleshoot access denied error messages" in its documentation). They
+name the caller, the action, the resource, and the kind of policy that does not allow the action, or
+denies it. Not all services name all of these. If several kinds of policies deny a request, the text
+names one of them.
 """
 
 import json
@@ -40,7 +41,15 @@ _TIMES = ("%Y%m%dT%H%M%SZ", "%Y-%m-%dT%H:%M:%SZ")
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A denial. kind: of policy, empty if it is not told. explicit: a Deny of that policy."""
+    """A denied request.
+
+    Attributes:
+        who: The ARN of the caller; empty if it is unknown.
+        action: The action.
+        resource: The resource.
+        kind: The kind of policy that is the cause; empty if it is unknown.
+        explicit: Whether a statement of that policy denies the action.
+    """
 
     who: str
     action: str
@@ -50,7 +59,7 @@ class Denied:
 
     @classmethod
     def read(cls, message: str) -> Self | None:
-        """None for a message that does not name action and resource."""
+        """Read a message; return None if it does not name an action and a resource."""
         what, who, why = (one.search(message) for one in (_WHAT, _WHO, _WHY))
         if what is None:
             return None
@@ -61,7 +70,7 @@ class Denied:
 
     @property
     def whom(self) -> str:
-        """Who was denied, for a person: of a session its role."""
+        """The caller, for a message: the role of an assumed-role session."""
         assumed = _ASSUMED.fullmatch(self.who)
         if assumed:
             return f"role {assumed['role']} of account {assumed['account']}"
@@ -69,7 +78,7 @@ class Denied:
 
     @property
     def statement(self) -> str:
-        """What allows it, as a statement of a policy."""
+        """The statement of a policy that allows the action."""
         allowed: dict[str, Any] = {
             "Effect": "Allow",
             "Action": self.action,
@@ -83,7 +92,7 @@ class Denied:
         return json.dumps(allowed)
 
     def __str__(self) -> str:
-        """A sentence that ends with the statement, if one mends it."""
+        """Explain the denial, with the statement that allows the action, if there is one."""
         if self.explicit:
             return (
                 f"{self.action} on {self.resource} is denied to "
@@ -103,9 +112,11 @@ class Denied:
 
 
 def clock_text(response: Mapping[str, Any]) -> str | None:
-    """What to do about a clock that is wrong, if that is why an answer refuses.
+    """Return how to correct this machine's clock, if it is the reason for a refusal.
 
-    response: of a ClientError. The service's time is in its text, or in the answer's header Date.
+    Args:
+        response: The response of a ClientError. The time of the service is in its message, or in
+            its Date header.
     """
     error = response.get("Error", {})
     found = _SKEWED.search(error.get("Message", ""))

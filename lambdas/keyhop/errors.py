@@ -1,26 +1,26 @@
-"""The errors a user can meet; each message is one sentence that says what to do.
+"""The errors that a user can see. Each message is one sentence that says what to do.
 
 KeyhopError
-├── CannotStart            what was asked for cannot be done as it stands; nothing has been read
+├── CannotStart            the request cannot be done like this; nothing has been read
 │   ├── TableNotFound
 │   ├── IndexNotFound
-│   ├── IndexBusy          somebody else builds, audits or removes the key index
+│   ├── IndexBusy          another process builds, audits or removes the key index
 │   └── RunConflict        the output already holds another run, or a finished one
-├── MetadataLost           a key has items in shards that the shard metadata does not know
+├── MetadataLost           a key has items in shards that the shard metadata does not have
 ├── TooExpensive           the upper end of the estimate is over the limit in dollars; only a sample
-│                          was read, but a schedule may meet it too, so somebody has to hear of it
-├── AwsRefused             the service said no; asking again does not help
-│   ├── NoCredentials      there are none, or they are not valid
+│                          was read, but it can also stop a scheduled run, so it raises an alarm
+├── AwsRefused             the service refused the request; a retry does not help
+│   ├── NoCredentials      there are no credentials, or they are not valid
 │   └── NotPermitted
-├── Unreachable            no answer from the endpoint at all
-├── StoreUnavailable       the results' place does not answer; the run can be resumed
-├── GaveUp                 throttled or failing for too long; the run can be resumed
-├── NoProgress             the time that a worker was allowed did not suffice for anything
-├── BudgetSpent            the next page would cost more than is left; the run can be resumed
+├── Unreachable            the endpoint does not answer
+├── StoreUnavailable       the storage of the results does not answer; the run can be resumed
+├── GaveUp                 requests were throttled or failed for too long; the run can be resumed
+├── NoProgress             a worker had too little time to commit anything
+├── BudgetSpent            the next page may exceed the budget; the run can be resumed
 ├── SegmentsTooLarge       a check cannot read a segment to its end in the time allowed
-├── Disbelieved            what a run has read is not to be believed any more: it begins anew
+├── Disbelieved            the key index that a run has read may be stale: the run starts again
 ├── KeysMissing            a check found keys that the run did not report
-└── BrokenPromise          the service, or a stored run, contradicts what it promises: going on
+└── BrokenPromise          the service, or a stored run, contradicts its own guarantees: to continue
                            could lose keys
 """
 

@@ -1,4 +1,4 @@
-"""Doing a thing again while that can help: tenacity, configured once."""
+"""Retries: tenacity, configured in one place."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ T = TypeVar("T")
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 20.0
 DEFAULT_PATIENCE_SECONDS = 300.0
-"""For failures while nothing succeeds."""
+"""How long to retry while every request fails."""
 
 
 def repeat(
@@ -22,25 +22,33 @@ def repeat(
     is_enough: Callable[[BaseException, int], bool] = lambda error, attempts: False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """What `attempt` returns; it is made again after failures of which `may_help` says so.
+    """Call `attempt` until it succeeds, and return its result.
 
-    Waits with full jitter: up to `first` seconds, then up to twice as long each time, at most
-    `longest`. failed: called at each failure, before the wait; what it raises ends the attempts.
-    is_enough: whether the failure of this number (1 is the first) is the last one to be borne.
-    Raises the last failure as it is.
+    The waits have full jitter: up to `first` seconds, and then up to twice as long each time, at
+    most `longest`. The last error is raised unchanged.
+
+    Args:
+        attempt: The function to call.
+        may_help: Decides whether a retry can help after an error.
+        first: The maximum of the first wait, in seconds.
+        longest: The maximum of any wait, in seconds.
+        failed: Is called with each error before the wait. An exception that it raises ends the
+            attempts.
+        is_enough: Decides by an error and its number, which begins with 1, whether to give up.
+        sleep: Waits.
     """
     try:
-        return attempt()  # nearly always all there is to it, and a policy takes time to make
+        return attempt()  # it nearly always succeeds, and a policy takes time to make
     except Exception as error:
         if not may_help(error):
             raise
         failures = [error]
-    # Only now: a command begins sooner, and most end, without it.
+    # Imported late, so that commands start faster. Most of them never need it.
     from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
     def again() -> T:
         if failures:
-            raise failures.pop()  # the failure that brought us here counts as the first attempt
+            raise failures.pop()  # the failure above counts as the first attempt
         return attempt()
 
     policy = Retrying(

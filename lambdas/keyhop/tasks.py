@@ -1,7 +1,7 @@
-"""The kinds of job, put together: the one place where capabilities meet, for command and functions.
+"""The kinds of job, for the command and the functions. Here, capabilities are connected.
 
-No capability imports another: what one needs of another is handed to it here. They are imported
-when a job of theirs is made, so that a command begins with what it needs.
+No capability imports another one: this module passes to each what it needs of others. A capability
+is imported when one of its jobs is made, so that a command starts fast.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 def no_runs(name: str) -> Journal:
-    """Where no other run can be seen."""
+    """Raise CannotStart, where the files of other runs are not accessible."""
     raise CannotStart(f"The files of the run {name!r} cannot be seen from here.")
 
 
 def index_walk(connection: Connection, options: Options) -> Task:
-    """A walk over a key index."""
+    """Make the task that walks over a key index."""
     from keyhop.key_index.task import WalkTask
 
     return WalkTask(connection, options)
 
 
 def fold_of(connection: Connection, space: KeySpace, options: Options, started: str) -> Fold:
-    """What folds keys (keys/task.FoldOf)."""
+    """Return the fold of logical keys (keys/task.FoldOf)."""
     from keyhop.sharding.logical_keys import fold_of
 
     return fold_of(connection, space, options, started)
@@ -50,14 +50,14 @@ def fold_of(connection: Connection, space: KeySpace, options: Options, started: 
 def transform_of(
     pair: "Pair", source: Table, destination: Table, trusted: str | None = None
 ) -> "Transform":
-    """What the template of a re-key comes to (rekey.opening.TransformOf). trusted: see `load`."""
+    """Load the template of a re-key (rekey.opening.TransformOf); for `trusted`, see `load`."""
     from keyhop.rekey.template.load import load
 
     return load(pair.template, source.space, destination.space, pair.code, trusted)
 
 
 def list_of(request: Request, first: Sequence[str]) -> Request:
-    """The run that lists the keys for one that does something for each; first: see KeysTask."""
+    """Return the request of the list of keys for a run of `each`; for `first`, see KeysTask."""
     return keys_request(
         False,
         None,
@@ -85,19 +85,24 @@ def tasks_of(
     is_sharded: Callable[[Table], bool] = lambda table: False,
     transform_of: "TransformOf" = transform_of,
 ) -> Tasks:
-    """All tasks. believe: whether keys are listed from the key index. walks: makes its walks.
-    sentinels_of: what tells sentinels, which are no collections' keys by themselves. journal_of:
-    from the name of a run to its files, for what works through a list. permit: see EachTask.
-    is_sharded: whether a table is, as far as is known. transform_of: loads templates of re-keys.
+    """Return all kinds of tasks.
 
-    folds: whether logical keys are folded when all keys are read, or by whoever takes them.
+    Args:
+        believe: Decides whether keys are listed from the key index.
+        walks: Makes the walks over a key index.
+        folds: Whether logical keys are folded when all keys have been read; else the caller folds.
+        sentinels_of: Returns how to recognize sentinels: a sentinel alone is not a collection.
+        journal_of: Returns the files of a run by its name, for tasks that work through a list.
+        permit: See EachTask.
+        is_sharded: Returns whether a table is known to be sharded.
+        transform_of: Loads the template of a re-key.
     """
     keys = partial(
         KeysTask, fold_of=fold_of, believe=believe, folds=folds, sentinels_of=sentinels_of
     )
 
     def of_layout_2(connection: Connection, options: Options) -> KeysTask:
-        """Runs of that layout do not name their task."""
+        """Make the task of a run of layout 2, which does not name its task."""
         if options.get("walk") is not None:
             raise RunConflict("The run is a walk over a key index by an older version: begin anew.")
         return keys(connection, options)

@@ -1,16 +1,16 @@
-"""How figures and wrong names are told, wherever a person reads them. Pure."""
+"""Formatting of numbers, durations and suggestions for messages. Pure."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def counted(count: float, noun: str, nouns: str = "") -> str:
-    """1 key, 1,234 keys. nouns: where that is not the noun with an s."""
+    """Format a count as "1 key" or "1,234 keys"; `nouns` is an irregular plural."""
     return f"{count:,.0f} {noun if round(count) == 1 else nouns or noun + 's'}"
 
 
 def duration(seconds: float) -> str:
-    """A time span as people say it."""
+    """Format a duration, such as "45 min" or "3 days"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -21,7 +21,7 @@ def duration(seconds: float) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """What to add to a sentence about an unknown name: the nearest ones, or nothing."""
+    """Return a question with the most similar known names; "" if none is similar."""
     known = {one.casefold(): one for one in sorted(names)}
     near = [repr(known[one]) for one in difflib.get_close_matches(name.casefold(), known)]
     return f" Did you mean {' or '.join(near)}?" if near else ""
