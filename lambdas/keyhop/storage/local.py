@@ -1,4 +1,4 @@
-"""A run's files in a local directory: `store.Store` on links and renames."""
+"""The files of a run in a local directory: `store.Store` by links and renames."""
 
 import errno
 import hashlib
@@ -15,11 +15,11 @@ from keyhop.storage.store import CHUNK_BYTES, Version
 
 try:
     import fcntl
-except ImportError:  # not on Windows; there, two runs over one directory are not told apart
+except ImportError:  # Windows has no fcntl: there, nothing prevents two runs in one directory
     fcntl = None  # type: ignore[assignment]
 
 LIST, UNDO, DIGESTS = BESIDE = ("keys", "undo", "digests")
-"""Directories of the run that is made first for one, and of the one that undoes it."""
+"""Folders of further runs: the list of keys, the undo of a run, and digests."""
 
 LOCK = ".lock"
 ASIDE = ".keyhop-tmp"
@@ -27,7 +27,7 @@ NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class Directory:
-    """The store at `path`."""
+    """The store in the directory `path`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,8 +38,9 @@ class Directory:
         return Directory(self.path / folder)
 
     def is_empty(self) -> bool:
-        """Nothing, or only a lock, runs that belong to one that is to be here, and what a crash
-        left of a file that was being written.
+        """Return whether the directory has no run.
+
+        A lock, folders of further runs, and temporary files of a crashed process do not count.
         """
         return not self.path.exists() or all(
             entry.name in (LOCK, *BESIDE) or entry.name.endswith(ASIDE)
@@ -47,7 +48,7 @@ class Directory:
         )
 
     def lock(self) -> None:
-        """Keep others out until `unlock`, or the end of this process; raises RunConflict."""
+        """Lock the directory until `unlock` or the end of this process; raise RunConflict."""
         self._lock = (self.path / LOCK).open("ab")
         if fcntl is not None:
             try:
@@ -62,11 +63,11 @@ class Directory:
 
     @property
     def locked_by(self) -> tuple[int, ...]:
-        """The descriptors that keep others out; a process that is handed them does so too."""
+        """Return the descriptors of the lock. A process that inherits them holds the lock too."""
         return () if self._lock is None else (self._lock.fileno(),)
 
     def unlock(self) -> None:
-        """Let others in; a directory that was made for nothing is removed again."""
+        """Release the lock, and remove the directory if it is new and still empty."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -74,7 +75,7 @@ class Directory:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def make(self) -> None:
-        """Create the directory; raises CannotStart."""
+        """Create the directory; raise CannotStart if that fails."""
         self._is_new = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -134,7 +135,7 @@ class Directory:
         return _LocalPart(self._make_folder(name))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        # Files that are being written aside come and go.
+        # Temporary files may appear and disappear.
         files = (f for f in (self.path / folder).glob("*") if not f.name.endswith(ASIDE))
         return {f"{folder}/{file.name}": file.stat().st_size for file in files}
 
@@ -151,7 +152,7 @@ class Directory:
         return Version(content, hashlib.sha256(content).hexdigest(), max(0.0, age))
 
     def swap(self, name: str, content: bytes, tag: str | None) -> bool:
-        """Store.swap: under a lock of its own, as renaming asks for nothing."""
+        """Write a file if its version has this tag (Store.swap), under a lock of the file."""
         target = self._make_folder(name)
         with target.with_name(f".{target.name}{LOCK}").open("ab") as lock:
             if fcntl is not None:

@@ -1,8 +1,9 @@
-"""A run's files in an S3 bucket: `store.Store` on conditional puts.
+"""The files of a run in an S3 bucket: `store.Store` by conditional puts.
 
-`create` is a PutObject with `If-None-Match: *`, `swap` one with `If-Match`: S3 lets one of any
-number of writers succeed, and shows no object before it is whole. A writer whose answer was lost
-may hear afterwards that the object is there: then it reads what it wrote itself, as if another had.
+`create` is a PutObject with `If-None-Match: *`, and `swap` is one with `If-Match`. S3 lets one of
+several writers succeed, and shows no incomplete object. If the answer to a writer is lost, its
+retry may find that the object exists. Then the writer reads its own object, as it would read that
+of another writer.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ from keyhop.retries import repeat
 from keyhop.storage.store import CHUNK_BYTES, Version
 
 PIECE_BYTES = 8 << 20
-"""A larger part is uploaded in pieces of this size; S3 takes 10,000 of at least 5 MB."""
+"""The size of the pieces in which a larger part is uploaded. S3 accepts 10,000 pieces of at least
+5 MB."""
 
 _TRANSFER = TransferConfig(
     multipart_threshold=PIECE_BYTES, multipart_chunksize=PIECE_BYTES, max_concurrency=2
@@ -37,7 +39,7 @@ _MISSING = {"NoSuchKey", "404"}
 
 
 def s3_client(connections: int = 32) -> Any:
-    """A client for results; the environment says where."""
+    """Make a client of S3. The environment may name its endpoint."""
     return boto3.client(
         "s3",
         config=Config(
@@ -45,14 +47,14 @@ def s3_client(connections: int = 32) -> Any:
             max_pool_connections=connections,
             connect_timeout=5,
             read_timeout=60,
-            # A store behind an endpoint of one's own seldom has a host name for each bucket.
+            # A private endpoint seldom has a host name for each bucket.
             s3={"addressing_style": "auto"},
         ),
     )
 
 
 class Bucket:
-    """A store under a prefix of a bucket. May be used by several threads."""
+    """The store under a prefix of a bucket, for any number of threads."""
 
     def __init__(self, client: Any, bucket: str, prefix: str) -> None:
         self._client = client
@@ -92,7 +94,7 @@ class Bucket:
         return _Upload(self, name)
 
     def upload(self, name: str, content: Any) -> None:
-        """Write a file from an open one."""
+        """Write a file with the content of an open file."""
         at = self._at(name)
         with self._explained():
             self._client.upload_fileobj(content, at["Bucket"], at["Key"], Config=_TRANSFER)
@@ -185,7 +187,7 @@ class Bucket:
 
 
 class _Upload:
-    """A part on its way: gathered aside, then uploaded by s3transfer, in pieces if it is large."""
+    """A part that is collected in a temporary file, and then uploaded by s3transfer."""
 
     def __init__(self, bucket: Bucket, name: str) -> None:
         self._bucket = bucket

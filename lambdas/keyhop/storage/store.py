@@ -1,8 +1,8 @@
-"""Where a run keeps its files: a few operations that a directory and a bucket both can do.
+"""The storage of a run's files: the operations that a directory and a bucket have in common.
 
-Everything above relies on two of them. `create` is atomic and exclusive: of any number of writers
-that create the same name, one succeeds, and no reader ever sees half of what it wrote. `swap` is so
-too: of any number of writers that have seen the same version, one succeeds.
+The rest of Keyhop relies on two of them. `create` is atomic and exclusive: if several writers
+create the same name, one of them succeeds, and no reader sees an incomplete file. `swap` is atomic
+and exclusive too: if several writers have seen the same version, one of them succeeds.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,12 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file as it stands. tag: another one for other content. age: seconds since it was written,
-    by the store's own clock.
+    """A version of a file.
+
+    Attributes:
+        content: The content.
+        tag: Identifies the content: another content has another tag.
+        age: The seconds since the file was written, by the clock of the store.
     """
 
     content: bytes
@@ -24,61 +28,62 @@ class Version:
 
 
 class Store(Protocol):
-    """Files by name; a name may hold slashes."""
+    """Files by name. A name may have slashes."""
 
     def within(self, folder: str) -> "Store":
-        """The files in a folder, as a store of its own."""
+        """Return the files of a folder as a store."""
 
     def url(self, name: str) -> str:
-        """Where a file is, for people and programs."""
+        """Return the address of a file."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file as a whole if it is not there yet; else False."""
+        """Write a new file; return False if it exists already."""
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file as a whole, whether it is there or not."""
+        """Write a file, whether or not it exists."""
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None if there is no such file."""
+        """Return the content of a file; None if there is no such file."""
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """A file's content bit by bit; nothing if there is no such file."""
+        """Yield the content of a file in chunks; nothing if there is no such file."""
 
     def span(self, name: str, start: int, size: int) -> bytes | None:
-        """So many bytes of a file, or what there is of them; None if there is no such file."""
+        """Return up to `size` bytes of a file; None if there is no such file."""
 
     def open_part(self, name: str) -> "PartFile":
-        """A new file, to be written bit by bit."""
+        """Create a file that is written in chunks."""
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """The files in a folder: bytes by name."""
+        """Return the sizes of the files in a folder, in bytes, by their names."""
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Delete a file if it exists."""
 
     def look(self, name: str) -> Version | None:
-        """A file with its version; None if there is no such file."""
+        """Return the present version of a file; None if there is no such file."""
 
     def swap(self, name: str, content: bytes, tag: str | None) -> bool:
-        """Write a file if its version is still `tag` (None: if it is not there).
+        """Write a file if its version still has this tag; None: if it does not exist.
 
-        False: it is another one. Then that may be one's own, if an answer was lost.
+        Returns:
+            False if the version is another one. If an answer was lost, it may be the caller's.
         """
 
 
 class PartFile(Protocol):
-    """A file that grows; it counts for nothing until something names it."""
+    """A file that is written in chunks. It has no effect until another file names it."""
 
     def write(self, content: bytes) -> None:
-        """Append."""
+        """Append content."""
 
     def close(self) -> None:
-        """Make sure that the content would survive a crash."""
+        """Close the file, and make sure that a crash does not lose its content."""
 
 
 @dataclass(slots=True)
 class Memory:
-    """For a run whose keys go elsewhere, and that cannot be resumed."""
+    """A store in memory, for a run that cannot be resumed and whose keys are not stored."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     folders: dict[str, "Memory"] = field(default_factory=dict)
