@@ -25,11 +25,16 @@ VERDICT = "verify.json"
 
 @dataclass(slots=True)
 class Check(Record):
-    """The check of a run; kept with its files, with examples of keys.
+    """The check of a run, which is stored with the files of the run.
 
-    execution: who began it, which goes on with it over several invocations, as does another that
-    resumes it. number: of the run's checks, from 1. read_units, seconds, invocations: of all of
-    them so far.
+    Attributes:
+        execution: The execution that began it. It continues the check over several invocations,
+            and so does an execution that resumes it.
+        verdict: The result so far, with examples of keys.
+        read_units: The read units of all invocations so far.
+        seconds: Their seconds.
+        invocations: Their number.
+        number: The number of the check among those of the run, from 1.
     """
 
     execution: str
@@ -41,7 +46,7 @@ class Check(Record):
 
     @classmethod
     def stored(cls, journal: Journal, plan: RunPlan, share: float, execution: str) -> "Check":
-        """As it stands; one of another share, or after one that came to its end, begins anew."""
+        """Load the check; begin a new one if the share differs or the last one is complete."""
         fresh = Verdict.of_none(plan, share)
         found = journal.load(VERDICT)
         check = cls(execution, fresh) if found is None else cls.from_json(found)
@@ -53,7 +58,7 @@ class Check(Record):
         return check
 
     def summary(self) -> dict[str, Any]:
-        """For the execution's output and the manifest: counts, and no keys."""
+        """Return the counts, for the output of the execution and the manifest."""
         counts = self.verdict.to_json()
         del counts["examples"]
         return {**counts, "read_units": self.read_units, "seconds": round(self.seconds, 3)}
@@ -67,11 +72,19 @@ def verify_run(
     remaining_seconds: float,
     usage: Usage,
 ) -> tuple[dict[str, Any], Verdict]:
-    """Check a share of the segments; returns the next state, and what was found so far.
+    """Check a share of the segments; return the next state and the result so far.
 
-    usage: gets all that is read, also if it ends with an error. Raises KeysMissing once all are
-    checked and keys were missing, SegmentsTooLarge if there was no time for anything, and what
-    reading can raise.
+    Args:
+        state: The state.
+        deployment: The runs and tables of the deployment.
+        tasks: The kinds of job.
+        worker: The size of the function, for the cost.
+        remaining_seconds: The seconds until the function's deadline.
+        usage: Counts everything that is read, even if this function raises.
+
+    Raises:
+        KeysMissing: All segments were checked, and keys were missing.
+        SegmentsTooLarge: There was no time to read a segment to its end.
     """
     began = time.monotonic()
     journal, plan = deployment.runs.begun(state["run"])

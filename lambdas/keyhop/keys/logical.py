@@ -1,10 +1,10 @@
-"""The last step of a run that lists logical keys: what its parts hold, folded, each key once.
+"""The last step of a run that lists logical keys: it folds the physical keys of the parts.
 
-Several physical keys may stand for one listed key (`/f.txt_1`, `/f.txt_2`: `/f.txt`), and they lie
-in any segments, slices and groups. So such a run reads and commits physical keys, as any other.
-When all its groups are finished, its parts are read once more, by one process that remembers all
-keys (jobs/worker.py): that is a run within the run, in the folder `logical`. Which keys are folded
-is for others to say: they hand in a function.
+Several physical keys may belong to one logical key (`/f.txt_1` and `/f.txt_2` to `/f.txt`), and
+they may be in any segments, slices and groups. So such a run reads and commits physical keys like
+any other run. When all groups are finished, one process reads the parts again and lists each
+logical key once (jobs/worker.py). That is a run within the run, in the folder `logical`. The caller
+passes the function that folds keys.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +22,11 @@ from keyhop.jobs.worker import begun_within, work_within
 FOLDER = "logical"
 
 Fold = Callable[[Sequence[Key]], Sequence[Key]]
-"""From physical keys to the keys to be listed, in the same order."""
+"""A function that maps physical keys to the keys to list, in the same order."""
 
 
 def check_can_fold(space: KeySpace) -> None:
-    """Raises CannotStart for a key space whose keys cannot be physical ones."""
+    """Raise CannotStart for a key space whose keys cannot have a shard's suffix."""
     if len(space.partition) != 1 or space.partition[0].type == "N":
         raise CannotStart(
             "Logical keys cannot be listed here: the partition key is a number (N), which cannot "
@@ -35,7 +35,7 @@ def check_can_fold(space: KeySpace) -> None:
 
 
 def too_slow(done: int) -> str:
-    """What to tell a person if one call did not suffice to go on with a fold."""
+    """Return the message for a fold that could not continue in the time of one call."""
     return (
         f"There was no time left after {done:,} physical keys were folded, in one place: list "
         f"the keys without logical, or with keyhop keys --logical, which has no deadline."
@@ -43,11 +43,16 @@ def too_slow(done: int) -> str:
 
 
 def folded(ended: Ended, fold_of: Callable[[], Fold], options: Options) -> Summary | None:
-    """The manifest of a run whose keys are folded; None if there was no time for all of it.
+    """Fold the keys of a run and return its manifest; None if there was no time to finish.
 
-    fold_of: called once all parts are known. options: what the manifest says of the fold. Raises
-    NoProgress if there was no time for anything, and BrokenPromise if a part is not as it was
-    committed.
+    Args:
+        ended: The run.
+        fold_of: Returns the function that folds. It is called when all parts are known.
+        options: The fields of the manifest that describe the fold.
+
+    Raises:
+        NoProgress: There was no time to commit anything.
+        BrokenPromise: A part differs from what was committed.
     """
     parts = ended.totals.parts
     journal = ended.journal.within(FOLDER)
@@ -85,7 +90,7 @@ def folded(ended: Ended, fold_of: Callable[[], Fold], options: Options) -> Summa
 
 
 def listed(journal: Journal, plan: RunPlan) -> Iterator[list[Key]]:
-    """The logical keys of a run that is folded, in batches."""
+    """Yield the logical keys of a run in batches."""
     within = journal.within(FOLDER)
     for commit in within.commits(0):
         for part in commit.parts:

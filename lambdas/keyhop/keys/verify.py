@@ -1,15 +1,16 @@
-"""Check a run: read a share of the table through with plain Scan pages, and compare.
+"""The check of a run: read a share of the table with plain Scan pages, and compare.
 
-Whole segments of the run are drawn at random, and each is read from end to end, by a run within the
-run, whose keys are those on which the table and the run differ. What differs is looked at again, to
-tell a fault from a table that changes while it is looked at:
+The check draws whole segments of the run at random. A run within the run reads each of them from
+end to end, and its keys are those on which the table and the run differ. These keys are looked at
+again, to distinguish a fault from a change of the table during the check:
 
-missing    in the table, not in the run; and a second skip-scan of the segment misses it too
-appeared   in the table, not in the run; but a second skip-scan finds it: written since, most likely
+missing    in the table, not in the run; a second skip-scan of the segment does not find it either
+appeared   in the table, not in the run; a second skip-scan finds it: it was probably written since
 surplus    in the run, not in the table
 
-A key that was deleted since the run read it is surplus: the table keeps no trace of it. One that is
-missing at first and gone at the second look was deleted meanwhile, and is counted as appeared.
+A key that was deleted since the run read it is surplus, because nothing of it remains in the table.
+A key that is missing at first and gone at the second look was deleted during the check, and counts
+as appeared.
 """
 
 import json
@@ -35,13 +36,22 @@ from keyhop.scan.skip_scan import BEGINNING, Position, Step
 FEWEST_ITEMS = 100
 
 EXAMPLES = 10
-"""How many keys of each kind a verdict names."""
+"""The maximum number of examples of each kind in a verdict."""
 
 
 @dataclass(slots=True)
 class Verdict(Record):
-    """What a check found. share: of the hash space, that the `drawn` segments are. segments: those
-    that are settled. keys: in them, once all are. examples: up to EXAMPLES keys of each kind.
+    """The result of a check.
+
+    Attributes:
+        drawn: The number of segments that were drawn.
+        share: Their share of the hash space.
+        segments: How many of them have been checked.
+        keys: The number of keys in them, after all have been checked.
+        missing: The number of missing keys.
+        appeared: The number of keys that appeared.
+        surplus: The number of surplus keys.
+        examples: Up to EXAMPLES keys of each kind.
     """
 
     drawn: int
@@ -55,7 +65,7 @@ class Verdict(Record):
 
     @classmethod
     def of_none(cls, plan: RunPlan, share: float) -> "Verdict":
-        """Before a check."""
+        """Return the verdict before a check."""
         drawn = max(1, round(share * plan.segments))
         return cls(drawn, drawn / plan.segments)
 
@@ -83,11 +93,20 @@ def verify(
     over_at: float = math.inf,
     keep: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Go on with the check of a finished run, or begin it; returns whether it has moved.
+    """Begin or continue the check of a finished run; return whether it made progress.
 
-    within: of the check's own run. verdict: is changed; `is_whole` tells whether the check has come
-    to its end, and if not, the next call goes on from there. keep: called with each change of it.
-    Raises what reading can raise, and BrokenPromise for a damaged part.
+    Args:
+        journal: The files of the run.
+        plan: The plan of the run.
+        within: The files of the check's own run.
+        reader: Reads the table.
+        verdict: The result, which is updated. If `is_whole` is false, the next call continues.
+        threads: The maximum number of threads.
+        over_at: The time, on the monotonic clock, at which to stop.
+        keep: Is called after each change of the verdict.
+
+    Raises:
+        BrokenPromise: A part of the run is damaged.
     """
     look = within.plan() or _begun(within, plan, verdict.drawn)
     reported = _Reported(journal, plan, look.options["drawn"])
@@ -139,7 +158,7 @@ def _settle(
     hop: bool,
     over_at: float,
 ) -> None:
-    """Look again at a segment, of whose `keys` the run and the table seemed to differ."""
+    """Look again at the keys of a segment on which the run and the table seemed to differ."""
     absent = keys - set(reported.keys(segment))
     again = _read_through(pages(False), segment, over_at)
     found = _read_through(pages(True), segment, over_at) if hop else set()
@@ -163,7 +182,7 @@ def _read_through(pages: Pages, segment: int, over_at: float) -> set[str]:
 
 
 class _Reported:
-    """What a run holds for segments that are drawn from it; they are numbered as they are drawn."""
+    """The keys of a run in the drawn segments, which are numbered in the order of the draw."""
 
     def __init__(self, journal: Journal, plan: RunPlan, drawn: list[int]) -> None:
         self.drawn = drawn
@@ -179,16 +198,16 @@ class _Reported:
                 self._parts[segment].append(part)
 
     def keys(self, number: int) -> dict[str, Key]:
-        """The keys of a segment, by their names."""
+        """Return the keys of a segment by their names."""
         segment = self.drawn[number]
         return _keys_in(self._journal, self._plan, self._parts[segment], segment)
 
 
 class _Differing:
-    """Pages of a table (Pages), with the keys on which it and the run differ.
+    """The pages of a table, with the keys on which the table and the run differ.
 
-    Where a segment was begun by an earlier slice, keys that were read then seem to be surplus; the
-    second look tells.
+    If an earlier slice began a segment, the keys that it read seem to be surplus here. The second
+    look corrects that.
     """
 
     def __init__(self, pages: TablePages, reported: _Reported) -> None:
@@ -220,9 +239,9 @@ def _keys_in(
 
 
 def _most_items(reader: PageReader, segments: int) -> int | None:
-    """Items to ask a page for, None for 1 MB.
+    """Return the maximum number of items of a page; None for 1 MB.
 
-    Under a rate, a page waits for all that it may cost, though a segment can hold much less.
+    With a rate limit, a page waits for its maximum cost, although a segment may be much smaller.
     """
     if reader.budget.max_rate is None or not reader.source.item_count:
         return None

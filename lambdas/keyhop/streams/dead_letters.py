@@ -1,8 +1,8 @@
-"""A mapping's failure queue: what lies in it is worked off, or said to be lost.
+"""The failure queue of an event source mapping: process its messages again, or report their loss.
 
-A message has no records, only where they are in the stream (AWS documentation, "Destinations for
-failed invocations"): stream, shard, first and last sequence number. The stream keeps them for 24
-hours; after that only a look at the whole table finds what they would have said.
+A message has no records, but their place in the stream (AWS documentation, "Destinations for failed
+invocations"): the stream, the shard, and the first and the last sequence number. The stream keeps
+the records for 24 hours. After that, only reading the whole table shows what they contained.
 """
 
 import json
@@ -19,17 +19,28 @@ from keyhop.streams.records import as_event
 from keyhop.wording import counted
 
 Rework = Callable[[Sequence[Record], OnFailure], BatchResult]
-"""Works a batch of records again, as the function of the mapping does."""
+"""A function that processes a batch of records again, as the function of the mapping does."""
 
 MOST_PAGES = 1_000
-"""Of GetRecords for one message: 10,000 records at most, and many empty pages."""
+"""The maximum number of GetRecords pages for a message. It has 10,000 records at most, and the
+stream may return many empty pages."""
 
 FORGOTTEN = {"TrimmedDataAccessException", "ResourceNotFoundException"}
 
 
 @dataclass(slots=True)
 class Reworked:
-    """What was done. foreign: messages of other tables, left where they are."""
+    """The result of processing a queue.
+
+    Attributes:
+        messages: The messages whose records were processed.
+        keys: The keys of these records.
+        failed: The messages whose records failed again.
+        forgotten: The messages whose records the stream has deleted.
+        discarded: Those of them that were deleted from the queue.
+        foreign: The messages of other tables, which stay in the queue.
+        why: The error of the last failure.
+    """
 
     messages: int = 0
     keys: int = 0
@@ -41,15 +52,15 @@ class Reworked:
 
     @property
     def is_clear(self) -> bool:
-        """Whether nothing of the table is left in the queue."""
+        """Whether the queue has no more messages of the table."""
         return not self.failed and self.forgotten == self.discarded
 
     def to_json(self) -> dict[str, Any]:
-        """Without `why`, which is for people."""
+        """Return the counts."""
         return {name: count for name, count in asdict(self).items() if name != "why"}
 
     def text(self, table: str, remedy: str) -> str:
-        """remedy: the command that finds what is lost."""
+        """Describe the result; `remedy` is the command that finds what was lost."""
         lines = [
             f"{counted(self.messages, 'message')} of {table} worked, "
             f"{counted(self.keys, 'key')} reconciled"
@@ -69,7 +80,14 @@ class Reworked:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The failure queue at `url`, as far as it is about one table. queues, streams: clients."""
+    """The messages of one table in a failure queue.
+
+    Attributes:
+        queues: A client of SQS.
+        streams: A client of DynamoDB Streams.
+        url: The URL of the queue.
+        table: The name of the table.
+    """
 
     queues: Any
     streams: Any
@@ -77,16 +95,16 @@ class DeadLetters:
     table: str
 
     def work(self, rework: Rework, withdraw: Callable[[], None] | None = None) -> Reworked:
-        """Work again what each message points to, and delete the message.
+        """Process the records of each message again, and delete the message.
 
         Args:
-            rework: works a batch of records, as the function of the mapping does.
-            withdraw: called before a message is deleted whose records the stream has forgotten. It
-                must record that what the function keeps is not to be trusted. If it raises an
-                exception, the message stays. Without it, such messages stay.
+            rework: Processes a batch of records, as the function of the mapping does.
+            withdraw: Is called before a message is deleted whose records the stream has deleted.
+                It must record that the key index is no longer trusted. If it raises an exception,
+                the message stays. Without it, such messages stay.
 
         Raises:
-            AwsRefused: the queue or the stream does not answer.
+            AwsRefused: The queue or the stream does not answer.
         """
         done = Reworked()
         try:
@@ -105,7 +123,7 @@ class DeadLetters:
         withdraw: Callable[[], None] | None,
         done: Reworked,
     ) -> bool:
-        """Work a message, and tell whether it may be deleted."""
+        """Process a message, and return whether it may be deleted."""
         info = _batch_info(message["Body"])
         if info is None or f":table/{self.table}/stream/" not in info["streamArn"]:
             done.foreign += 1
@@ -133,9 +151,9 @@ class DeadLetters:
         return True
 
     def _records(self, info: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bool]:
-        """The records of a batch, as Lambda gets them; whether these are all.
+        """Return the records of a batch as Lambda passes them, and whether these are all.
 
-        GetRecords may bring nothing several times before it brings what is there.
+        GetRecords may return several empty pages before the records.
         """
         found: list[dict[str, Any]] = []
         place = self.streams.get_shard_iterator(
@@ -160,7 +178,7 @@ class DeadLetters:
 
 
 def messages_in(queues: Any, url: str) -> Iterator[Mapping[str, Any]]:
-    """All of a queue, once; a message that is left is hidden for a while, then there again."""
+    """Yield each message of a queue once. A message that is not deleted is hidden for a while."""
     seen: set[str] = set()
     while True:
         answer = queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
@@ -172,7 +190,7 @@ def messages_in(queues: Any, url: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _batch_info(body: str) -> Mapping[str, Any] | None:
-    """Where a message's records are; None for what is no message of a stream's mapping."""
+    """Read the place of a message's records; return None for a message of another kind."""
     try:
         info = json.loads(body)["DDBStreamBatchInfo"]
         int(info["endSequenceNumber"])

@@ -1,7 +1,7 @@
-"""From a batch of stream records to partition keys, each worked once.
+"""Processing of a batch of stream records, once for each partition key.
 
-A record only says where to look, so what counts of a batch is its distinct partition keys. Whatever
-fails is reported by its sequence numbers and comes again; nothing else does.
+A record only identifies a partition key to look at, so a batch is reduced to its distinct partition
+keys. Keys that fail are reported by their sequence numbers, and only these records are sent again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,15 +15,21 @@ from keyhop.dynamodb.values import Key, canonical, from_json
 
 THREADS = 8
 Record = Mapping[str, Any]
-"""A stream record as Lambda gets it."""
+"""A stream record as Lambda passes it to a function."""
 
 OnFailure = Callable[[Exception], None]
-"""Called with each failure, without a key."""
+"""A function that is called with each error. The error contains no key."""
 
 
 @dataclass(slots=True)
 class Change:
-    """What the records of one partition key say. only_inserts: of users' items, nothing else."""
+    """The records of one partition key.
+
+    Attributes:
+        partition: The partition key.
+        only_inserts: Whether all of them are inserts of users' items.
+        sequence_numbers: Their sequence numbers.
+    """
 
     partition: Key
     only_inserts: bool = True
@@ -32,14 +38,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch came to. failed: sequence numbers of records that must come again."""
+    """The result of a batch.
+
+    Attributes:
+        records: The number of records.
+        keys: The number of distinct partition keys.
+        failed: The sequence numbers of the records that must be sent again.
+    """
 
     records: int
     keys: int
     failed: tuple[str, ...]
 
     def to_response(self) -> dict[str, Any]:
-        """The answer to the event source mapping (ReportBatchItemFailures)."""
+        """Return the response to the event source mapping (ReportBatchItemFailures)."""
         return {"batchItemFailures": [{"itemIdentifier": number} for number in self.failed]}
 
 
@@ -51,10 +63,15 @@ def work_batch(
     work: Callable[[Change], None],
     on_failure: OnFailure,
 ) -> BatchResult:
-    """Work the partition keys of a batch, each once; a failure of one does not stop others.
+    """Process each partition key of a batch once. The failure of one does not stop the others.
 
-    partition: the name of the table's partition key. is_own: whether an item's key is that of one
-    of our own items. select: those of the changes that need work at all.
+    Args:
+        records: The records.
+        partition: The name of the table's partition key.
+        is_own: Returns whether a key is that of one of Keyhop's own items.
+        select: Returns those of the changes that must be processed.
+        work: Processes a change.
+        on_failure: Is called with each error.
     """
     failed: list[str] = []
     changes: dict[Any, Change] = {}

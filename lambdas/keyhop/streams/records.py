@@ -1,4 +1,4 @@
-"""Stream records of GetRecords, in the form in which Lambda hands them to a function."""
+"""Conversion of stream records from GetRecords to the form in which Lambda passes them."""
 
 import base64
 import json
@@ -8,7 +8,12 @@ from typing import Any
 
 
 def as_event(record: Mapping[str, Any], stream: str) -> dict[str, Any]:
-    """Times are numbers, binary values base64. stream: its ARN."""
+    """Convert a record: times become numbers, and binary values become base64.
+
+    Args:
+        record: The record.
+        stream: The ARN of the stream.
+    """
     event = {**record, "eventSourceARN": stream}
     return dict(json.loads(json.dumps(event, default=_plain)))
 
