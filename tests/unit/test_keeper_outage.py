@@ -96,6 +96,11 @@ def test_a_batch_that_hides_its_oldest_records_hides_no_outage(client: Any) -> N
     assert longest(client) is None
 
 
+def test_writes_in_the_first_hour_that_no_batch_brought_are_unknown(client: Any) -> None:
+    written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(minutes=5), 1.0)
+    assert longest(client) is None
+
+
 def test_writes_in_hours_with_batches_are_no_outage(client: Any) -> None:
     for hours in range(0, 9 * 24, 19):
         worked(client, AUDIT + timedelta(hours=hours), timedelta(seconds=1))

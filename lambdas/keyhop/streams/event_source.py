@@ -267,7 +267,7 @@ class Watch:
         if points is None:
             return None
         batches = sorted(point["Timestamp"] for point in points)
-        moments = [since, *batches, datetime.now(UTC)]
+        moments = [since - HOUR, *batches, datetime.now(UTC)]  # so the first hour is in a gap
         gaps = [(a, b) for a, b in itertools.pairwise(moments) if b - a > MOST_OUTAGE]
         for metric in CHANGES if gaps else ():
             changes = self._metric("AWS/DynamoDB", metric, table, since, HOUR)
