@@ -34,6 +34,29 @@ ERROR_TYPES_OF_WORKERS: Mends = [
     ),
 ]
 
+STARTS: Mends = [
+    # A process that hangs while it starts is ended after the function's time. ministack would wait
+    # for it for ever; AWS gives a start 10 seconds, and then once more the function's time.
+    (
+        """        # Read init response, skipping non-JSON lines (stray console output from modules)
+""",
+        """        limit = threading.Timer(float(self.config.get("Timeout", 30)), self._proc.kill)
+        limit.daemon = True
+        limit.start()
+        # Read init response, skipping non-JSON lines (stray console output from modules)
+""",
+    ),
+    (
+        """        self._start_time = time.time()
+        logger.info("Lambda worker spawned for %s (%s, cold start)", self.func_name, runtime)
+""",
+        """        limit.cancel()
+        self._start_time = time.time()
+        logger.info("Lambda worker spawned for %s (%s, cold start)", self.func_name, runtime)
+""",
+    ),
+]
+
 ONE_PLACE: Mends = [
     # Each worker unpacks code and layers for itself, and would compile them: three seconds, and a
     # thousand files that somebody has to delete. They are unpacked once, under a name by what is
@@ -239,7 +262,7 @@ CALLBACKS: Mends = [
 ]
 
 MENDED: dict[str, Mends] = {
-    "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS + ONE_PLACE + CALLERS,
+    "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS + STARTS + ONE_PLACE + CALLERS,
     "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS + STREAMS_OF_DYNAMODB_LOCAL,
     "ministack.services.stepfunctions": (
         IDLE_FUNCTIONS + MAPS + PUT_OBJECT + HISTORY + NESTED_EXECUTIONS + CALLBACKS

@@ -16,7 +16,7 @@ from local.cloud import Cloud
 from local.emulator import MENDED, mended
 from testing.executions import Executions
 from tests.e2e.conftest import LONGEST_SECONDS
-from tests.e2e.processes import busy_worker
+from tests.e2e.processes import busy_worker, workers_of
 
 CODE = """
 import os
@@ -44,13 +44,13 @@ def test_a_mend_that_does_not_fit_is_told() -> None:
             mended(name, "another version", mends)
 
 
-@pytest.fixture(scope="module")
-def function(cloud: Cloud) -> str:
+def created(cloud: Cloud, name: str) -> str:
+    """The ARN of a new function that runs CODE."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("code.py", CODE)
     made = cloud.client("lambda").create_function(
-        FunctionName="probe",
+        FunctionName=name,
         Runtime="python3.13",
         Handler="code.handler",
         Role=ROLE,
@@ -58,6 +58,11 @@ def function(cloud: Cloud) -> str:
         Code={"ZipFile": packed.getvalue()},
     )
     return str(made["FunctionArn"])
+
+
+@pytest.fixture(scope="module")
+def function(cloud: Cloud) -> str:
+    return created(cloud, "probe")
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +109,17 @@ def test_a_worker_that_dies_or_hangs_is_retried_by_the_name_that_lambda_gives(
     execution = executions.start({"until": str(tmp_path / "over")})
     os.kill(busy_worker("probe"), send)
     (tmp_path / "over").touch()
+    assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
+
+
+def test_a_worker_that_hangs_while_it_starts_is_retried(machine: Machine, cloud: Cloud) -> None:
+    retry = [{"ErrorEquals": ["Runtime.ExitError"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    call = task(created(cloud, "hangs"), Retry=retry)
+    executions = machine({"StartAt": "Call", "States": {"Call": call}})
+    execution = executions.start({})
+    while not (starting := workers_of("hangs")):
+        pass
+    os.kill(starting.pop(), signal.SIGSTOP)
     assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
 
 
