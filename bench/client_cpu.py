@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 
 from bench.command import halves

@@ -17,7 +17,8 @@ from typing import Any
 import boto3
 from boto3.dynamodb.conditions import Attr, Key
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 from keyhop.dynamodb.tables import look_up
 from keyhop.each.template import template_json

@@ -9,8 +9,8 @@ import time
 from statistics import mean
 from typing import Any
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK, blocks_of
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.units import UNITS_PER_BLOCK, blocks_of
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob
 from keyhop.jobs.request import Request

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
+from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.streams.event_source import SETTINGS
 

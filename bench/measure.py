@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob

@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from keyhop import __version__
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
 from keyhop.jobs.request import Request

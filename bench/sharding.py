@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keyhop import __version__
-from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
+from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
 from keyhop.sharding.key.shards import SETTLE_SECONDS
 
 from bench import sharding_burst as burst

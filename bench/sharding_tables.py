@@ -3,7 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.transport import Client
 from keyhop.sharding.key.shards import Shards, to_item

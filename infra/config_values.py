@@ -19,7 +19,7 @@ from keyhop.checks import (
     structured,
     text,
 )
-from keyhop.dynamodb.prices import LEAST_COST
+from keyhop.dynamodb.units import LEAST_COST
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def _is_loopback(value: Any) -> bool:
     return found is not None and 0 < int(found["port"]) < 65536
 
 
-Truth = Annotated[
+TruthOrText = Annotated[
     bool,
     Must(
         lambda value: isinstance(value, bool) or value in ("true", "false"),

@@ -13,8 +13,7 @@ from constructs import Construct
 from keyhop.checks import camel
 
 from . import limits, runs_view
-from .config import Config
-from .config_tables import Table, with_metadata_tables
+from .config import Config, Table, with_metadata_tables
 from .config_values import ConfigError
 from .enumeration import Enumeration
 from .guard import Guard

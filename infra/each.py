@@ -6,7 +6,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from . import views
-from .config_tables import which_each, which_key_indexes, which_tables
+from .config import which_each, which_key_indexes, which_tables
 from .deployment import KeyEnumeration
 from .job import Job
 from .permissions import allow, allow_changing_collections, allow_reading_keys

@@ -4,8 +4,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from .config import Config
-from .config_tables import which_key_indexes, which_sharding, which_tables
+from .config import Config, which_key_indexes, which_sharding, which_tables
 from .functions import DISK_MB, VCPU_MB, Functions, which_limit, which_worker
 from .job import WRITE_PARTS, Job
 from .network import Network

@@ -7,7 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from .config_tables import Table
+from .config import Table
 from .permissions import Owner, acknowledge, allow, table_arn
 
 FAILURE_DAYS = 14

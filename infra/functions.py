@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from keyhop.dynamodb.prices import VARIABLE
+from keyhop.dynamodb.units import VARIABLE
 
 from . import layer
 from .config import Config

@@ -11,7 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from . import views
-from .config_tables import which_key_indexes, which_tables
+from .config import which_key_indexes, which_tables
 from .deployment import KeyEnumeration
 from .followers import BY_LAMBDA, allow_following, allow_giving_up, failure_queue
 from .functions import which_limit, which_worker

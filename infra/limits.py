@@ -11,7 +11,7 @@ from typing import Any
 from keyhop.key_index.sentinel import INDEX
 from keyhop.wording import counted
 
-from .config_tables import Table
+from .config import Table
 from .config_values import ConfigError
 
 INLINE_CHARACTERS = 10_240

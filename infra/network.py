@@ -9,7 +9,7 @@ from aws_cdk import Annotations, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from .config_tables import Table
+from .config import Table
 from .config_values import ConfigError
 
 STREAMS = "dynamodb-streams"

@@ -15,7 +15,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import IConstruct
 from keyhop.key_index.sentinel import INDEX, MARKER
 
-from .config_tables import Table
+from .config import Table
 
 Owner = lambda_.Function | sfn.StateMachine | iam.Role
 """Who has rights: by its role, or the role itself."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .config_tables import Table
+from .config import Table
 from .config_values import ConfigError, wrong_in
 
 

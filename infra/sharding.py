@@ -16,8 +16,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from . import views
-from .config_sharding import Sharding
-from .config_tables import which_sharding, which_tables
+from .config import Sharding, which_sharding, which_tables
 from .deployment import KeyEnumeration
 from .machines import DRAIN, Machine
 from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arn

@@ -10,8 +10,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 from keyhop.checks import camel
 
-from .config_rekey import Rekeyed, rekeyed_of
-from .config_tables import Table, tables_of
+from .config import Rekeyed, Table, rekeyed_of, tables_of
 from .config_values import wrong_in
 
 

@@ -1,5 +1,5 @@
 """What is watched of key indexes, of each and of sharding, and what all views share: alarms, which
-say what to do, and graphs. Other views: runs_view.py, rekey_view.py, report_view.py.
+say what to do, and graphs. Other views: runs_view.py, rekey.py, report.py.
 """
 
 import re
@@ -10,7 +10,7 @@ from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
-from keyhop.dynamodb.prices import Prices
+from keyhop.dynamodb.units import Prices
 
 from .job import Job
 from .machines import DRAIN, Machine

@@ -8,7 +8,7 @@ example; the traffic and its checks are in audit_traffic.py.
 from datetime import UTC, datetime
 from functools import partial
 
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 

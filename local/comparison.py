@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
 from keyhop.jobs.layout import (
     CPU_SECONDS,
     CPU_SECONDS_PER_BYTE,

@@ -18,8 +18,8 @@ from threading import Event
 from typing import Any
 
 from keyhop.cli.stack import ENUMERATE_KEYS, Stack
-from keyhop.dynamodb.capacity import ON_DEMAND
 from keyhop.dynamodb.requester import Requester
+from keyhop.dynamodb.units import ON_DEMAND
 from keyhop.each.outcomes import ERROR, OUTCOME
 from keyhop.jobs.journal import Journal
 from keyhop.storage.local import UNDO, Directory

@@ -12,8 +12,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
+from keyhop.dynamodb.rate_limit import Budget, Turn
 from keyhop.scan.in_flight import InFlight
-from keyhop.scan.rate_limit import Budget, Turn
 
 TICK_SECONDS = 0.05
 FIRST_BACK_OFF = 0.05

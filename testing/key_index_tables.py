@@ -6,7 +6,8 @@ from threading import Event
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Connection, DynamoDB, Endpoint, connect
+from keyhop.dynamodb.client import Connection, DynamoDB, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.values import canonical, to_json
 from keyhop.key_index.collections import Collections

@@ -6,7 +6,7 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.task import Options, Task, Tasks
+from keyhop.jobs.task import Task, TaskOptions, Tasks
 from keyhop.rekey.compare.digests import DigestsTask
 from keyhop.rekey.compare.task import VerifyTask
 from keyhop.rekey.opening import TransformOf
@@ -28,10 +28,10 @@ def verifying(
 ) -> Tasks:
     """Both tasks of a verify; wait, pauses: of the first, and of the second."""
 
-    def digests(connection: Connection, options: Options) -> Task:
+    def digests(connection: Connection, options: TaskOptions) -> Task:
         return DigestsTask(connection, options, transform_of, now=now, wait=wait)
 
-    def verify(connection: Connection, options: Options) -> Task:
+    def verify(connection: Connection, options: TaskOptions) -> Task:
         return VerifyTask(connection, options, transform_of, journal_of, now=now, pauses=pauses)
 
     return {DIGESTS: digests, VERIFY: verify}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from keyhop.dynamodb.capacity import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.units import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
 from keyhop.scan.in_flight import FIRST
 from keyhop.scan.page_size import Bet, Ledger
 

@@ -21,7 +21,7 @@ from keyhop.jobs.finish_run import finish_run
 from keyhop.jobs.fleet_rate import MapLevels
 from keyhop.jobs.plan_run import Planner
 from keyhop.jobs.price import FunctionSize
-from keyhop.jobs.runs import Deployment, Execution, Runs
+from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
 from keyhop.jobs.scan_segments import scan_segments
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
@@ -55,7 +55,7 @@ def passed_on(state: Any) -> Any:
     return json.loads(text)
 
 
-def failed_now(state: dict[str, Any], execution: Execution) -> dict[str, Any]:
+def failed_now(state: dict[str, Any], execution: ExecutionContext) -> dict[str, Any]:
     """The state after CountRedrives."""
     return {**state, "failedAfter": {"redrives": execution.redrives}}
 
@@ -80,7 +80,7 @@ class Levels:
 class Machine:
     """scan: stands between the map and ScanSegments, so that a test can spoil it."""
 
-    deployment: Deployment
+    deployment: DeploymentSettings
     remaining: float = 900.0
     scan: Callable[..., Any] = scan_segments
     most_workers: int | None = None
@@ -131,14 +131,14 @@ class Machine:
             return state["estimate"]
         return self.go_on(state, execution, given)
 
-    def execution(self, name: str | None = None) -> Execution:
+    def execution(self, name: str | None = None) -> ExecutionContext:
         name = name or f"e-{uuid.uuid4().hex[:12]}"
-        return Execution(f"arn:aws:states:::execution:EnumerateKeys:{name}", name, now())
+        return ExecutionContext(f"arn:aws:states:::execution:EnumerateKeys:{name}", name, now())
 
     def plan(
         self,
         given: Any,
-        execution: Execution,
+        execution: ExecutionContext,
         walk: bool = False,
         ended: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Machine:
         return passed_on(planner.plan_run(request, ended))
 
     def go_on(
-        self, state: dict[str, Any], execution: Execution, given: Any = None
+        self, state: dict[str, Any], execution: ExecutionContext, given: Any = None
     ) -> dict[str, Any]:
         """given: the execution's input, which planning anew takes."""
         state["next"] = "scan"
@@ -172,14 +172,16 @@ class Machine:
             else:
                 return dict(state["result"])
 
-    def finish(self, state: dict[str, Any], execution: Execution, **more: Any) -> dict[str, Any]:
+    def finish(
+        self, state: dict[str, Any], execution: ExecutionContext, **more: Any
+    ) -> dict[str, Any]:
         return finish_run(state, execution, self.deployment, self.tasks, WORKER, **more)
 
     def verify(self, state: dict[str, Any]) -> dict[str, Any]:
         verified = verify_run(state, self.deployment, self.tasks, WORKER, self.remaining, Usage())
         return verified[0]
 
-    def clean_up(self, state: dict[str, Any], execution: Execution) -> None:
+    def clean_up(self, state: dict[str, Any], execution: ExecutionContext) -> None:
         """As a state machine enters CleanUp for the first time since the run has failed."""
         clean_up(failed_now(state, execution), execution, self.runs, WORKER)
 

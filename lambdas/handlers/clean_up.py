@@ -5,13 +5,12 @@ execution's cause, in which no input could be read. The error is that of the run
 """
 
 import os
-import sys
 from typing import Any
 
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.jobs.failure import RunFailed, clean_up
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 
 from handlers.settings import CleanUpSettings
 from handlers.telemetry import function, make_logger
@@ -26,20 +25,16 @@ MOST_CAUSE = 16_000
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the state, and its token, to the end of the execution, with a cause for people."""
     settings = CleanUpSettings.from_env(os.environ)
-    execution = Execution.from_context(event["execution"])
+    execution = ExecutionContext.from_context(event["execution"])
     runs = settings.runs
     try:
         clean_up(event["state"], execution, runs, settings.worker)
     except RunFailed as failed:
         logger.error("failed", run=event["state"]["run"], cause=str(failed))
-        if "token" not in event:  # an execution of an older definition
-            sys.tracebacklimit = 0  # the execution's cause is for people: no stack trace in it
-            raise
         boto3.client("stepfunctions").send_task_failure(
             taskToken=event["token"], error=failed.error, cause=str(failed)[:MOST_CAUSE]
         )
         return {}
     logger.info("redriven", run=event["state"]["run"])
-    if "token" in event:
-        boto3.client("stepfunctions").send_task_success(taskToken=event["token"], output="{}")
+    boto3.client("stepfunctions").send_task_success(taskToken=event["token"], output="{}")
     return {}

@@ -9,7 +9,8 @@ from typing import Any
 
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.rekey.allowed import allowed_pair
 from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.jobs.request import allowed
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 from keyhop.report.latest import latest_in
 from keyhop.report.request import ReportInput, parse
 from keyhop.report.steps import Steps
@@ -23,7 +23,7 @@ logger = make_logger()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From step, input and state to the next state."""
     settings = ExamineSettings.from_env(os.environ)
-    execution = Execution.from_context(event["execution"])
+    execution = ExecutionContext.from_context(event["execution"])
     request = parse(event["input"])
     table = allowed(request.table, settings.tables)
     runs = settings.deployment.runs

@@ -5,7 +5,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.jobs.finish_run import finish_run
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 from keyhop.rekey.allowed import allowed_pair
 
 from handlers.settings import WorkerSettings
@@ -18,7 +18,7 @@ logger = make_logger()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From the state of ScanGroups to the state for a check, another round or turn, or the end."""
     settings = WorkerSettings.from_env(os.environ)
-    execution = Execution.from_context(event["execution"])
+    execution = ExecutionContext.from_context(event["execution"])
     state = finish_run(
         event["state"],
         execution,

@@ -7,13 +7,12 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.checks import without_origin
-from keyhop.jobs.runs import Execution
-from keyhop.key_index.ceiling import check_cost
+from keyhop.jobs.runs import ExecutionContext
+from keyhop.key_index.belief import MappedKeeper
 from keyhop.key_index.index import table_with_index
-from keyhop.key_index.keepers import MappedKeeper
-from keyhop.key_index.lease import Holders
-from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.life_cycle import LifeCycle, check_cost
 from keyhop.key_index.provisioned import Scaling
+from keyhop.key_index.registry import Holders
 from keyhop.key_index.request import Order
 from keyhop.streams.event_source import Mappings
 
@@ -28,7 +27,7 @@ logger = make_logger()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """From action, step, input and state to the next state."""
     settings = ManageSettings.from_env(os.environ)
-    execution = Execution.from_context(event["execution"])
+    execution = ExecutionContext.from_context(event["execution"])
     indexes = settings.key_indexes
     order = Order.parse(event["action"], event["input"])
     order = replace(order, table=indexes.checked(order.table))

@@ -8,7 +8,7 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.each.request import parse as parse_each
 from keyhop.jobs.model import Commit
 from keyhop.jobs.plan_run import CONNECTIONS, Planner
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 from keyhop.key_index.request import parse_walk
 from keyhop.keys.request import parse
 from keyhop.rekey.allowed import allowed_pair
@@ -50,7 +50,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     usage = Usage()
     opening: list[Commit] = []
     planner = Planner(
-        Execution.from_context(event["execution"]),
+        ExecutionContext.from_context(event["execution"]),
         deployment,
         settings.tasks,
         settings.worker,

@@ -22,10 +22,10 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import ClientError
 from keyhop.denied import Denied
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import BUSY
 from keyhop.jobs.request import table_name
-from keyhop.key_index.registry import Standing, standing
+from keyhop.key_index.registry import BuiltIndex, built_indexes
 from keyhop.storage.s3 import s3_client
 from keyhop.streams.event_source import Mappings
 
@@ -80,7 +80,7 @@ def _obey(event: dict[str, Any], context: LambdaContext) -> None:
         before = _names(event, "OldResourceProperties")
         going, kept = [name for name in before if name not in tables], tables
     if going:
-        found = standing(s3_client(), os.environ["KEYHOP_BUCKET"])
+        found = built_indexes(s3_client(), os.environ["KEYHOP_BUCKET"])
         check_none_stands([one for one in found if one.table in going])
         release(Mappings(boto3.client("lambda"), os.environ["KEYHOP_KEEPER"], ""), kept, context)
     protect(metadata, True, context)
@@ -115,7 +115,7 @@ def _listed(event: dict[str, Any], properties: str, name: str) -> list[str]:
     return list(event.get(properties, {}).get(name, ()))
 
 
-def check_none_stands(found: Sequence[Standing]) -> None:
+def check_none_stands(found: Sequence[BuiltIndex]) -> None:
     """Raises RuntimeError, with what is to be done first."""
     if not found:
         return

@@ -14,7 +14,8 @@ from typing import Any
 
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, from_json, typed_json
 from keyhop.rekey.allowed import allowed_pair, pair_of_stream

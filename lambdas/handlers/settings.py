@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.checks import structured
-from keyhop.dynamodb.prices import VARIABLE
 from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.units import VARIABLE
 from keyhop.each.allowed import Allowed, check_allowed
 from keyhop.jobs.layout import most_of_account
 from keyhop.jobs.price import FunctionSize
-from keyhop.jobs.runs import Deployment, Runs
+from keyhop.jobs.runs import DeploymentSettings, Runs
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
 from keyhop.rekey.allowed import Allowed as Rekeyed
@@ -135,10 +135,10 @@ class JobSettings(Settings):
         return Watch(boto3.client, function_name(self.keeper)) if self.keeper else None
 
     @property
-    def deployment(self) -> Deployment:
+    def deployment(self) -> DeploymentSettings:
         rekeyed = [name for pair in self.pairs for name in (pair.source, pair.destination)]
         tables = list(dict.fromkeys([*self.tables, *rekeyed]))
-        return Deployment(Runs(s3_client(), self.bucket), tables, self.prices)
+        return DeploymentSettings(Runs(s3_client(), self.bucket), tables, self.prices)
 
     @property
     def key_indexes(self) -> KeyIndexes:
@@ -188,7 +188,7 @@ class PlanSettings(WorkerSettings):
             ),
         )
 
-    def deployment_for(self, task: str) -> Deployment:
+    def deployment_for(self, task: str) -> DeploymentSettings:
         """For a request: the tables of pairs are for re-keys, and only these are theirs."""
         whole = self.deployment
         if task not in (BACKFILL, VERIFY):

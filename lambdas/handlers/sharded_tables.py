@@ -9,14 +9,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.client import (
-    DynamoDB,
-    Endpoint,
-    aws_client,
-    connect,
-    explained,
-    is_transient,
-)
+from keyhop.dynamodb.client import DynamoDB, aws_client, connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import explained, is_transient
 from keyhop.errors import GaveUp
 from keyhop.jobs.request import allowed, table_region
 from keyhop.sharding.key.policy import Policy

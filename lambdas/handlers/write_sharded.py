@@ -15,8 +15,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.client import explained
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code, explained
 from keyhop.errors import KeyhopError
 from keyhop.sharding.table import ShardedTable
 

@@ -12,14 +12,14 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import Key
-from keyhop.errors import CannotStart, RunConflict
+from keyhop.errors import CannotStart
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Options, Task, Tasks
-from keyhop.key_index.index import sentinels_of
+from keyhop.jobs.task import Task, TaskOptions, Tasks
+from keyhop.key_index.index import SentinelsOf, sentinels_of
 from keyhop.keys.logical import Fold
 from keyhop.keys.request import keys_request
-from keyhop.keys.task import Believe, KeysTask, SentinelsOf, no_index
+from keyhop.keys.task import Believe, KeysTask, no_index
 
 if TYPE_CHECKING:
     from keyhop.each.task import Permit
@@ -33,14 +33,14 @@ def no_runs(name: str) -> Journal:
     raise CannotStart(f"The files of the run {name!r} cannot be seen from here.")
 
 
-def index_walk(connection: Connection, options: Options) -> Task:
+def index_walk(connection: Connection, options: TaskOptions) -> Task:
     """Make the task that walks over a key index."""
     from keyhop.key_index.task import WalkTask
 
     return WalkTask(connection, options)
 
 
-def fold_of(connection: Connection, space: KeySpace, options: Options, started: str) -> Fold:
+def fold_of(connection: Connection, space: KeySpace, options: TaskOptions, started: str) -> Fold:
     """Return the fold of logical keys (keys/task.FoldOf)."""
     from keyhop.sharding.logical_keys import fold_of
 
@@ -77,7 +77,7 @@ def list_of(request: Request, first: Sequence[str]) -> Request:
 
 def tasks_of(
     believe: Believe = no_index,
-    walks: Callable[[Connection, Options], Task] = index_walk,
+    walks: Callable[[Connection, TaskOptions], Task] = index_walk,
     folds: bool = True,
     sentinels_of: SentinelsOf = sentinels_of,
     journal_of: Callable[[str], Journal] = no_runs,
@@ -101,13 +101,7 @@ def tasks_of(
         KeysTask, fold_of=fold_of, believe=believe, folds=folds, sentinels_of=sentinels_of
     )
 
-    def of_layout_2(connection: Connection, options: Options) -> KeysTask:
-        """Make the task of a run of layout 2, which does not name its task."""
-        if options.get("walk") is not None:
-            raise RunConflict("The run is a walk over a key index by an older version: begin anew.")
-        return keys(connection, options)
-
-    def each(connection: Connection, options: Options) -> Task:
+    def each(connection: Connection, options: TaskOptions) -> Task:
         from keyhop.each.effects import effect_of
         from keyhop.each.task import EachTask
 
@@ -121,7 +115,7 @@ def tasks_of(
             permit=permit,
         )
 
-    def report(connection: Connection, options: Options) -> Task:
+    def report(connection: Connection, options: TaskOptions) -> Task:
         from keyhop.report.task import ReportTask
 
         return ReportTask(
@@ -132,17 +126,17 @@ def tasks_of(
         sentinels = sentinels_of(table)
         return None if sentinels is None else sentinels.item
 
-    def backfill(connection: Connection, options: Options) -> Task:
+    def backfill(connection: Connection, options: TaskOptions) -> Task:
         from keyhop.rekey.backfill import BackfillTask
 
         return BackfillTask(connection, options, transform_of, ours_of, is_sharded)
 
-    def digests(connection: Connection, options: Options) -> Task:
+    def digests(connection: Connection, options: TaskOptions) -> Task:
         from keyhop.rekey.compare.digests import DigestsTask
 
         return DigestsTask(connection, options, transform_of, ours_of)
 
-    def verify(connection: Connection, options: Options) -> Task:
+    def verify(connection: Connection, options: TaskOptions) -> Task:
         from keyhop.rekey.compare.task import VerifyTask
 
         return VerifyTask(connection, options, transform_of, journal_of)
@@ -155,5 +149,4 @@ def tasks_of(
         "rekey_backfill": backfill,
         "rekey_digests": digests,
         "rekey_verify": verify,
-        "": of_layout_2,
     }

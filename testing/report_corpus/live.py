@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import Table
 from keyhop.report.facts import Absent, Facts, RequestFacts, SampleFacts, StreamFacts, TableFacts
 from keyhop.report.findings import Finding

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.dynamodb.refusals import CONDITION_FAILED, error_code
 from keyhop.errors import CannotStart, GaveUp, MetadataLost
 from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.key.shards import Phase

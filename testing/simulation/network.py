@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ReadTimeoutError
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code
 
 from testing.simulation.schedule import Killed, Schedule
 from testing.simulation.service import HOT, Service, failure

@@ -16,7 +16,7 @@ import pytest
 from keyhop.cli.main import command, main
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.shards_actions import ShardsCommand
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.manage import add_shards
 from keyhop.sharding.table import ShardedTable

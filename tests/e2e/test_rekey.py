@@ -13,7 +13,7 @@ from keyhop.cli.executions import Execution
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.tables import Step
+from keyhop.dynamodb.tables import StepResult
 from keyhop.rekey.life_cycle.create import Creation
 from keyhop.rekey.life_cycle.end import Ending
 from keyhop.rekey.life_cycle.start import Starting
@@ -56,7 +56,7 @@ def order(number: int, tenant: int = 0, amount: int = 1) -> Item:
     }
 
 
-def until_done(step: Callable[[], Step]) -> None:
+def until_done(step: Callable[[], StepResult]) -> None:
     for _ in range(MOST_STEPS):
         found = step()
         if found.done:

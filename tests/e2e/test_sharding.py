@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from keyhop.cli.executions import Execution
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.golden import capture
-from tests.golden.capture import deployment, index_runs, layout2, places
+from tests.golden.capture import deployment, index_runs
 from tests.golden.capture.contexts import CONTEXTS, FILES
 
 RENEW = "python -m tests.golden.capture --write"
@@ -72,27 +72,3 @@ def test_an_upgrade_of_a_deployed_stack_moves_no_id_of_a_stateful_or_named_resou
     ]
     if moved:
         pytest.fail("\n".join([f"{context}: moved or gone:", *moved]), False)
-
-
-def test_an_unfinished_run_of_layout_2_is_resumed() -> None:
-    """One of a directory, which was stopped in the middle of a segment."""
-    status, said, keys = layout2.resumed("unfinished")
-    assert (status, keys) == (0, places.KEYS), said
-
-
-def test_a_finished_run_of_layout_2_is_known_as_one() -> None:
-    status, said, keys = layout2.resumed("finished")
-    assert (status, keys) == (0, places.KEYS)
-    assert "holds a finished run of Orders" in said
-
-
-def test_an_unfinished_run_of_layout_2_in_s3_is_resumed() -> None:
-    output, keys = layout2.resumed_in_s3("unfinished")
-    assert (output["run"], output["finished"], keys) == ("stored", True, places.KEYS)
-
-
-def test_a_finished_run_of_layout_2_in_s3_is_read() -> None:
-    """A check reads all its parts, and finds nothing that they lack."""
-    output, keys = layout2.resumed_in_s3("finished", verifyShare=1)
-    assert (output["verify"]["missing"], output["verify"]["surplus"]) == (0, 0)
-    assert (output["keys"], keys) == (len(places.KEYS), places.KEYS)

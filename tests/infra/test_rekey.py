@@ -43,7 +43,7 @@ def template() -> Deployed:
 @pytest.fixture
 def transform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A file beside keyhop.json."""
-    monkeypatch.setattr("infra.config_rekey.ROOT", tmp_path)
+    monkeypatch.setattr("infra.config.ROOT", tmp_path)
     file = tmp_path / "by_tenant.py"
     file.write_text(CODE)
     return file

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from keyhop.report.sources import control_plane, insights, metrics, stream
 
-from infra.config import Config, ConfigError
-from infra.config_tables import Reports
+from infra.config import Config, ConfigError, Reports
 from infra.functions import SERVICE
 from infra.monitoring import ANY_TABLE
 from tests.infra.conftest import FAR_TABLE, deployed, stack_of

@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 

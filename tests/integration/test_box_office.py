@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import boto3
 import pytest
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.table import ShardedTable
 

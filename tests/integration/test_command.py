@@ -27,7 +27,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--segments", "0"], "whole number from 1 to 1,000,000"),
         (["keys", "T", "--segments", "1000001"], "whole number from 1 to 1,000,000"),
         (["keys", "T", "--segments", "x"], "'x' is not a whole number"),
-        (["keys", "T", "--workers", "-1"], "whole number from 1"),
+        (["keys", "T", "--threads", "-1"], "whole number from 1"),
         (["keys", "T", "--max-read-rate", "0"], "'0' is not a number above 0"),
         (["keys", "T", "--max-read-units", "nan"], "is not a number above 0"),
         (["keys", "T", "--verify", "1.5"], "'1.5' is not a share"),

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.client import Connection, Endpoint
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.rate_limit import SLOWEST, Budget
 from keyhop.dynamodb.requester import Requester
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.throttling import ALL_REASONS
@@ -17,7 +19,6 @@ from keyhop.errors import GaveUp
 from keyhop.jobs.model import Checkpoint
 from keyhop.jobs.pages import TablePages
 from keyhop.jobs.worker import Slice
-from keyhop.scan.rate_limit import SLOWEST, Budget
 from keyhop.scan.reader import PageReader
 
 from testing.databases import Database

@@ -124,7 +124,7 @@ def test_a_plan_that_is_none(
     (tmp_path / "run.json").write_text(content)
     result = strict.keys(table_name, "--output", str(tmp_path), "--resume")
     assert result.status == 2
-    assert "run.json" in result.err or "begun by keyhop None" in result.err
+    assert "run.json" in result.err or "keyhop None" in result.err
     assert "internal error" not in result.err
     assert (tmp_path / "run.json").read_text() == content
 

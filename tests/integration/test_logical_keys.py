@@ -12,7 +12,9 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import look_up
@@ -26,9 +28,8 @@ from keyhop.jobs.worker import GroupWorker
 from keyhop.keys.logical import Fold, check_can_fold, folded
 from keyhop.keys.request import keys_request
 from keyhop.keys.task import KeysTask
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
-from keyhop.scan.skip_scan import Step
+from keyhop.scan.skip_scan import PageResult
 from keyhop.sharding.key.shards import Phase, Shards, to_item
 from keyhop.sharding.logical_keys import KnownShards, fold_of, most_shards
 from keyhop.storage.local import Directory
@@ -79,7 +80,7 @@ def in_files(path: Path, folder: str = "logical") -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    "more", [(), ("--method", "scan"), prove(("--verify", "1")), prove(("--workers", "8"))]
+    "more", [(), ("--method", "scan"), prove(("--verify", "1")), prove(("--threads", "8"))]
 )
 def test_each_logical_key_is_printed_once(
     database: Database, table_name: str, more: tuple[str, ...]
@@ -348,7 +349,7 @@ def in_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keyhop.jobs.pages.KEYS_AT_ONCE", 10)
     step, calls = PartPages.step, itertools.count(1)
 
-    def ending(*given) -> Step:
+    def ending(*given) -> PageResult:
         if next(calls) % 3 == 0:
             raise Stopped
         return step(*given)
@@ -417,7 +418,7 @@ def test_a_run_that_was_begun_without_logical_cannot_be_resumed_with_it(
 ) -> None:
     sharded(strict, table_name)
     where = ("--output", str(tmp_path / "run"))
-    few = ("--segments", "64", "--workers", "1", "--max-read-units", "10")
+    few = ("--segments", "64", "--threads", "1", "--max-read-units", "10")
     stopped = strict.keys(table_name, *where, *few)
     assert stopped.status == 4
     result = strict.keys(table_name, *where, "--resume", "--logical")

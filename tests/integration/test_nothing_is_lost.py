@@ -12,13 +12,14 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.pages import TablePages
 from keyhop.jobs.worker import GroupWorker
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import LOCK, Directory
 

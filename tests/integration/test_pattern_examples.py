@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.journal import Journal
 from keyhop.keys.verify import Verdict, verify
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import boto3
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.report.facts import TABLE, Absent
 from keyhop.report.sources import control_plane
 from keyhop.report.sources.absence import client_beside

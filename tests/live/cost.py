@@ -7,7 +7,7 @@ tables cost while they lie (a few MB for minutes), and the logs and metrics of t
 
 from dataclasses import dataclass
 
-from keyhop.dynamodb.capacity import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, read_dollars
+from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, read_dollars
 from keyhop.jobs.price import FunctionSize, run_cost
 
 from tests.live import command, hot_keys, key_index, runs, service

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK, blocks_of
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
+from keyhop.dynamodb.units import UNITS_PER_BLOCK, blocks_of
 from keyhop.dynamodb.values import KeyType
 
 from testing.databases import EXTREMES, partition_value

@@ -6,10 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
-from keyhop.dynamodb.client import Connection, Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Connection, dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.rekey.life_cycle.known import TABLE, unknown_members
 
 from tests.live.fixtures import INDEX, Fixture, comparable, in_order

@@ -7,7 +7,7 @@ here, and only endpoints on this machine get it: nothing is let through on a rea
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 
 from tests.live.report import Refused
 

@@ -5,8 +5,9 @@ import os
 import time
 from collections.abc import Callable
 
-from keyhop.dynamodb.capacity import read_dollars
-from keyhop.dynamodb.client import Endpoint, aws_client
+from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.units import read_dollars
 
 from tests.live.around import check_around, check_destroy
 from tests.live.command import check_command

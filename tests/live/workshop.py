@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 
 from testing.databases import load
 from tests.live.fixtures import INDEX, Fixture

@@ -9,8 +9,8 @@ from itertools import accumulate, count
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from keyhop.dynamodb.rate_limit import PAGE_SECONDS, SLOWEST, Budget, Turn
 from keyhop.errors import BudgetSpent
-from keyhop.scan.rate_limit import PAGE_SECONDS, SLOWEST, Budget, Turn
 
 LATE_SECONDS = 0.002
 """So much later than it should a thread, or a timer, may wake up."""

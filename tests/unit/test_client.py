@@ -16,7 +16,9 @@ from botocore.exceptions import (
     SSLError,
 )
 from keyhop.dynamodb import client
-from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained, is_transient
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import explained, is_transient
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart, NoCredentials, NotPermitted, TableNotFound, Unreachable
 from keyhop.key_index.index import check_can_have_one

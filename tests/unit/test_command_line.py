@@ -75,11 +75,8 @@ def test_zero_seconds_of_grace_are_possible() -> None:
         options_of(("index", "audit"), "T", "--grace", "nan")
 
 
-def test_threads_are_also_given_by_their_former_name() -> None:
+def test_threads_are_given_by_the_flag() -> None:
     assert [parsed().threads, parsed("--threads", "3").threads] == [None, 3]
-    assert parsed("--workers", "3").threads == 3
-    assert parsed("--threads", "2", "--workers", "3").threads == 3
-    assert "--workers" not in keyhop("keys", "--help").out.decode()
 
 
 def test_an_empty_value_is_a_value() -> None:

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import pytest
 from keyhop.cli.confirm import confirm, place
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import CannotStart
 

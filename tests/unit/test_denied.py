@@ -9,7 +9,8 @@ import json
 import pytest
 from botocore.exceptions import ClientError, SSOTokenLoadError, TokenRetrievalError
 from keyhop.denied import Denied, clock_text
-from keyhop.dynamodb.client import Endpoint, explained
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import explained
 from keyhop.errors import AwsRefused, NoCredentials, NotPermitted
 from keyhop.storage.s3 import Bucket
 

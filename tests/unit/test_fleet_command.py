@@ -18,7 +18,7 @@ from keyhop.cli.fleet_view import advised, command_of, console_url, run_json, ru
 from keyhop.cli.main import command
 from keyhop.cli.options import Options
 from keyhop.cli.stack import Stack, find_stack
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import (
     AwsRefused,
     CannotStart,

@@ -215,18 +215,6 @@ def test_a_redriven_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended == [("success", {"taskToken": "t1", "output": "{}"})]
 
 
-def test_an_execution_of_an_older_definition_fails_as_it_did(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A deploy changes the functions at once, and definitions for new executions only."""
-    ended = tokens(monkeypatch)
-    replaced(monkeypatch, clean_up, "clean_up", RunFailed("Group 3 failed.", "GaveUp"))
-    event = {"state": {"run": "e"}, "execution": EXECUTION, "entered": "t1"}
-    with pytest.raises(RunFailed, match="Group 3"):
-        clean_up.handler(event, Context())
-    assert not ended
-
-
 def tokens(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
     """How states are ended by their tokens, from here on."""
     ended: list[tuple[str, dict[str, str]]] = []

@@ -1,8 +1,8 @@
 """How many pages are read at once, in a model of a process and a table with a clock of its own."""
 
 import pytest
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.scan.in_flight import FIRST, MOST, InFlight
-from keyhop.scan.rate_limit import Budget
 
 from testing.in_flight_model import Model, always, steps
 

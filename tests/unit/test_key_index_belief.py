@@ -1,5 +1,6 @@
 """When the key index is believed, and who may work on it: decisions, and what they stand on."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -12,14 +13,17 @@ from botocore.exceptions import ClientError
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import BrokenPromise, IndexBusy, NotPermitted
 from keyhop.key_index.belief import AUDIT_COUNTS_DAYS, Evidence, choose_source, kept_by, why_not
-from keyhop.key_index.lease import (
+from keyhop.key_index.registry import (
     COMMAND_IS_DEAD_SECONDS,
+    ENTRY,
+    Entry,
     Fence,
     Heartbeat,
     Holders,
+    Lease,
+    Registry,
     command_name,
 )
-from keyhop.key_index.registry import ENTRY, Entry, Lease, Registry
 from keyhop.key_index.sentinel import INDEX, MARKER
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
@@ -324,15 +328,24 @@ def test_another_tables_entry_and_damage_say_nothing(registry: Registry) -> None
     assert registry.take("arn:two", "build", alive).lease is not None
 
 
-def test_what_an_older_version_noted_is_no_reason_to_believe(registry: Registry) -> None:
-    registry.store.replace(
-        "setup.json",
-        b'{"identity": "table#1", "before": {"indexes": [], "stream_view": null}, "sentinel": '
-        b'{"partition": {"name": "pk", "type": "S"}, "place": {"sk": {"S": "!keyhop"}}}}\n',
+def test_an_entry_of_another_version_is_refused_and_not_believed(registry: Registry) -> None:
+    registry.take("arn:one", "build", alive)
+    state = json.loads(registry.store.read(ENTRY) or b"")
+    assert state["version"] == 1
+    other = json.dumps({**state, "version": 2}).encode()
+    registry.store.replace(ENTRY, other)
+    asked = (
+        registry.known,
+        lambda: registry.take("arn:two", "build", dead),
+        lambda: registry.change("arn:one", emptied=True),
+        lambda: registry.withdraw("why"),
+        lambda: registry.check_lease("arn:one"),
     )
-    registry.store.replace("audit.json", b'{"identity": "table#1", "drift": 0, "keeper": true}\n')
-    entry = registry.entry()
-    assert (entry.sentinel, entry.turns_stream_on, entry.audit) == (PLACE, True, None)
+    for ask in asked:
+        with pytest.raises(BrokenPromise, match=r"entry\.json was written in version 2 .* use the"):
+            ask()
+    assert registry.entry() == Entry("table#1")
+    assert registry.store.read(ENTRY) == other
 
 
 def test_a_fence_looks_again_after_a_while(registry: Registry) -> None:

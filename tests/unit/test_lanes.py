@@ -11,7 +11,7 @@ from keyhop.dynamodb.values import Key
 from keyhop.jobs.model import Checkpoint
 from keyhop.jobs.worker import Slice
 from keyhop.scan.in_flight import InFlight
-from keyhop.scan.skip_scan import Position, Step
+from keyhop.scan.skip_scan import PageResult, Position
 
 SEGMENTS, PAGES = 60, 20
 
@@ -42,7 +42,7 @@ class Numbered:
     def learnt(self) -> dict[str, object]:
         return {}
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         self.under_way[segment] += 1
         assert self.under_way[segment] == 1
         self.most = max(self.most, self.under_way.total())
@@ -50,7 +50,7 @@ class Numbered:
         following = {"n": {"N": str(page + 1)}}
         self.under_way[segment] -= 1
         key = {"pk": {"S": f"{segment}-{page}"}}
-        return Step([key], Position(following) if page + 1 < PAGES else None)
+        return PageResult([key], Position(following) if page + 1 < PAGES else None)
 
 
 class Found:

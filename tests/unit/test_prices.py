@@ -1,7 +1,7 @@
 """Dollars: by region where the price is known, and never without saying whose they are."""
 
 import pytest
-from keyhop.dynamodb.prices import Prices, are_prices
+from keyhop.dynamodb.units import Prices, are_prices
 from keyhop.errors import CannotStart
 from keyhop.jobs.price import FunctionSize, run_cost
 

@@ -7,7 +7,9 @@ from multiprocessing.connection import Connection as Link
 from pathlib import Path
 
 import pytest
-from keyhop.dynamodb.client import Connection, Endpoint
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
@@ -17,7 +19,6 @@ from keyhop.jobs.layout import most_processes
 from keyhop.jobs.model import Checkpoint, Commit, RunPlan, usage_json
 from keyhop.jobs.process import Assignment, End, News
 from keyhop.jobs.processes import MOST_DEATHS, GroupProcesses
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 

@@ -12,7 +12,7 @@ from fcntl import ioctl
 import pytest
 from keyhop.cli.display import fitting, plan_lines, progress_text, share_done
 from keyhop.cli.output import folded
-from keyhop.dynamodb.prices import US_EAST_1
+from keyhop.dynamodb.units import US_EAST_1
 from keyhop.jobs.estimate import Estimate
 from keyhop.jobs.layout import Layout
 from keyhop.jobs.price import Cost

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from handlers import release_keeper
-from keyhop.key_index.registry import ENTRY, SETUP, Registry, standing
+from keyhop.key_index.registry import ENTRY, Registry, built_indexes
 from keyhop.storage.s3 import Bucket
 from moto import mock_aws
 
@@ -323,23 +323,15 @@ def test_a_creation_that_fails_at_the_last_moment_can_be_rolled_back_and_repeate
     assert not is_protected(metadata[0])
 
 
-def test_what_stands_is_also_seen_in_the_registry_of_an_older_version(aws: None) -> None:
-    record = build("Older", SETUP)
-    build("Newer", SETUP)
-    build("Newer", ENTRY, sentinel=None)  # its entry says what is so now
-    (found,) = standing(boto3.client("s3"), BUCKET)
-    assert (found.table, found.record) == ("Older", record)
-
-
 def test_what_a_build_notes_first_of_all_is_what_stands(aws: None) -> None:
     store = Bucket(boto3.client("s3"), BUCKET, "key-index/Orders-0123/")
     registry = Registry(store, IDENTITY.format("Orders"))
     registry.take("somebody", "build", lambda lease, age: True)
-    assert not standing(boto3.client("s3"), BUCKET)
+    assert not built_indexes(boto3.client("s3"), BUCKET)
     registry.change("somebody", sentinel=SENTINEL)
-    assert [one.table for one in standing(boto3.client("s3"), BUCKET)] == ["Orders"]
+    assert [one.table for one in built_indexes(boto3.client("s3"), BUCKET)] == ["Orders"]
     registry.change("somebody", sentinel=None)
-    assert not standing(boto3.client("s3"), BUCKET)
+    assert not built_indexes(boto3.client("s3"), BUCKET)
 
 
 FOLLOWED = ["Kept", "KeptByTenant"]

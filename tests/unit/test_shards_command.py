@@ -196,7 +196,7 @@ def test_a_chart_for_a_terminal_without_unicode(monkeypatch: pytest.MonkeyPatch)
 def test_an_interrupted_wait_ends_at_once() -> None:
     from threading import Event
 
-    from keyhop.scan.reader import Stopped
+    from keyhop.dynamodb.requester import Stopped
 
     table = ShardsCommand.__new__(ShardsCommand)
     table.stop = Stop(Event())

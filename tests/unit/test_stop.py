@@ -12,7 +12,7 @@ from keyhop.dynamodb.values import Key
 from keyhop.jobs.model import Checkpoint
 from keyhop.jobs.worker import Slice
 from keyhop.scan.in_flight import InFlight
-from keyhop.scan.skip_scan import BEGINNING, Position, Step
+from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
 
 KEY: Key = {"pk": {"S": "a"}}
 
@@ -33,13 +33,13 @@ class Unanswered:
     def learnt(self) -> dict[str, object]:
         return {}
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         if position == BEGINNING:
-            return Step([KEY], Position(KEY))
+            return PageResult([KEY], Position(KEY))
         self.waits.set()
         assert self.released.wait(60)
         self.ended.set()
-        return Step([{"pk": {"S": "late"}}], None)
+        return PageResult([{"pk": {"S": "late"}}], None)
 
 
 class Sink:

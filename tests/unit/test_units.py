@@ -1,5 +1,5 @@
 import pytest
-from keyhop.dynamodb.capacity import blocks_of, read_dollars
+from keyhop.dynamodb.units import blocks_of, read_dollars
 
 
 @pytest.mark.parametrize(

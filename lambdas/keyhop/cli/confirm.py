@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from threading import Event
 
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import CannotStart
 

@@ -7,13 +7,12 @@ from keyhop.dynamodb.client import Connection, aws_client
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.key_index.belief import Belief, Evidence, choose_source, gather
 from keyhop.key_index.index import Sentinels, sentinels_of
-from keyhop.key_index.lease import Holders
 from keyhop.key_index.provisioned import Scaling
-from keyhop.key_index.registry import Registry, bucket_registry, local_registry
+from keyhop.key_index.registry import Holders, Registry, bucket_registry, local_registry
 from keyhop.streams.event_source import Watch
 
 
-class Deployment:
+class KeyIndexAccess:
     """What a command knows of key indexes. watch: sees keepers; None where there can be none.
     scaling: sees auto scaling there.
 

@@ -13,7 +13,7 @@ from typing import Any
 from keyhop import __version__
 from keyhop.checks import check_characters
 from keyhop.cli.confirm import Facts, confirm, place
-from keyhop.cli.deployment import Deployment
+from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.display import StatusLine, check_report_path, write_report
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options
@@ -21,6 +21,7 @@ from keyhop.cli.output import is_text, put_out
 from keyhop.cli.session import Stop, connection_of, job_in, stop_on_signals, suggesting, work
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
@@ -41,7 +42,6 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task
 from keyhop.keys.request import keys_request
 from keyhop.keys.task import choose_method
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
 from keyhop.storage.local import LIST, UNDO, Directory
@@ -136,7 +136,7 @@ class EachCommand:
     connection: Connection
     table: Table
     stop: Stop
-    _deployment: Deployment = field(init=False)
+    _deployment: KeyIndexAccess = field(init=False)
     _path: Path = field(init=False)
     _list: Path = field(init=False)
     _began: float = field(default_factory=time.monotonic)
@@ -144,7 +144,7 @@ class EachCommand:
     _effect: Effect = field(init=False)
 
     def __post_init__(self) -> None:
-        self._deployment = Deployment(self.options, self.connection)
+        self._deployment = KeyIndexAccess(self.options, self.connection)
         options = self.options
         name = DEFAULT_NAME.format(table=self.table.bare_name, time=time.strftime("%Y%m%d-%H%M%S"))
         if options.undo:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Endpoint, explained
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import error_code, explained
 from keyhop.errors import CannotStart, RunConflict
 
 LOCAL_POLL_SECONDS = 0.2

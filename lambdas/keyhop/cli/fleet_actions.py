@@ -33,8 +33,8 @@ from keyhop.cli.output import is_text, put_out
 from keyhop.cli.printed import Printed
 from keyhop.cli.session import Stop, stop_on_signals
 from keyhop.cli.stack import ENUMERATE_KEYS, FOR_EACH_KEY, Stack, find_stack
-from keyhop.cli.standing import Standing
-from keyhop.dynamodb.client import Endpoint
+from keyhop.cli.standing import WatchedRun
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import KeyhopError, RunConflict
 from keyhop.jobs.formats import Encoder, Format
@@ -211,7 +211,7 @@ def _told(stack: Stack, execution: Execution) -> dict[str, Any]:
     progress = None
     machine = execution.machine.rpartition("-")[2]
     if not execution.has_succeeded and machine in (ENUMERATE_KEYS, FOR_EACH_KEY):
-        standing = Standing(stack.runs, execution.run)
+        standing = WatchedRun(stack.runs, execution.run)
         with suppress(KeyhopError):
             totals = standing.look()
             if totals is not None and standing.plan is not None:

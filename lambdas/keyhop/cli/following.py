@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from keyhop.cli.display import StatusLine, progress_text
 from keyhop.cli.executions import Execution
 from keyhop.cli.stack import ENUMERATE_KEYS, Stack
-from keyhop.cli.standing import Standing
+from keyhop.cli.standing import WatchedRun
 from keyhop.errors import KeyhopError
 
 Beside = Callable[[], tuple[str, Sequence[str]]]
@@ -49,7 +49,7 @@ class Following:
 
     stack: Stack
     beside: Beside = nothing_beside
-    _standing: Standing | None = None
+    _standing: WatchedRun | None = None
     _before: tuple[float, int, float] = field(default=(0.0, 0, 0.0))
 
     def show(self, seen: Execution, status: StatusLine) -> None:
@@ -70,7 +70,7 @@ class Following:
         self, seen: Execution, status: StatusLine, words: Words, more: Sequence[str]
     ) -> None:
         is_first = self._standing is None
-        self._standing = standing = self._standing or Standing(self.stack.runs, seen.run)
+        self._standing = standing = self._standing or WatchedRun(self.stack.runs, seen.run)
         totals = None
         with suppress(KeyhopError):
             totals = standing.look()

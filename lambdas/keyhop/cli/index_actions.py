@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhop.cli.confirm import Facts, confirm, place
-from keyhop.cli.deployment import Deployment
+from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.display import StatusLine, check_report_path, write_report
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.options import Options
@@ -20,18 +20,25 @@ from keyhop.errors import CannotStart, IndexBusy, KeyhopError
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.task import noted_examples
+from keyhop.key_index.belief import OthersKeeper
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.findings import EXAMPLES, report_of
-from keyhop.key_index.index import check_has_one, table_with_index
+from keyhop.key_index.index import check_has_one, check_place, table_with_index
 from keyhop.key_index.keeper import keep
-from keyhop.key_index.keepers import OthersKeeper
-from keyhop.key_index.lease import FENCE_SECONDS, Fence, Heartbeat, command_name
-from keyhop.key_index.life_cycle import LifeCycle
-from keyhop.key_index.local import all_steps
-from keyhop.key_index.registry import DISCARDED, LOST, OCCUPIED
+from keyhop.key_index.life_cycle import LifeCycle, all_steps
+from keyhop.key_index.registry import (
+    DISCARDED,
+    FENCE_SECONDS,
+    LOST,
+    OCCUPIED,
+    Fence,
+    Heartbeat,
+    command_name,
+)
 from keyhop.key_index.report import (
+    EXAMPLES,
     estimate_facts,
     estimate_text,
+    report_of,
     report_text,
     status_report,
     with_earlier_round,
@@ -39,7 +46,6 @@ from keyhop.key_index.report import (
 from keyhop.key_index.request import Audit, Build, Order, Remove, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import WalkTask
-from keyhop.key_index.validation import check_place
 from keyhop.streams.dead_letters import DeadLetters
 from keyhop.wording import counted
 
@@ -84,7 +90,7 @@ class IndexCommand:
         self.connection = connection_of(options)
         with suggesting(self.connection, options.table):
             self.table = table_with_index(self.connection, options.table)
-        self.deployment = Deployment(options, self.connection)
+        self.deployment = KeyIndexAccess(options, self.connection)
         self.registry = self.deployment.registry(self.table)
         self.name = command_name()
         self._say = StatusLine(options.quiet).say

@@ -37,7 +37,6 @@ folding = in_section("Logical keys, of a table with sharded keys")
     f"(default: up to {MOST})",
     type=whole(1, MOST),
 )
-@reading("--workers", "threads", type=whole(1, MOST), hidden=True)  # the former name of --threads
 @reading(
     "--processes N",
     help="processes that read at once, with up to --threads each (default: one for each core that "

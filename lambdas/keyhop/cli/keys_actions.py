@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from keyhop import __version__
 from keyhop.cli.confirm import ASK_ABOVE, Facts, confirm, place
-from keyhop.cli.deployment import Deployment
+from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.display import (
     StatusLine,
     check_report_path,
@@ -37,6 +37,7 @@ from keyhop.cli.session import (
     work,
 )
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, Disbelieved, KeyhopError
@@ -52,7 +53,6 @@ from keyhop.keys.logical import listed
 from keyhop.keys.request import contradictions, keys_request
 from keyhop.keys.task import choose_method, without_sentinels
 from keyhop.keys.verify import Verdict, verify
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory
@@ -85,7 +85,7 @@ def run(options: Options) -> int:
     with suggesting(connection, options.table):
         table = look_up(connection, options.table, options.give_up_after)
     with stop_on_signals() as stop, ExitStack() as cleaning:
-        deployment = Deployment(options, connection)
+        deployment = KeyIndexAccess(options, connection)
         if options.plan:
             return _show_plan(options, connection, table, deployment, stop)
         path = options.output
@@ -176,7 +176,7 @@ def approve(job: LocalJob, stop: Stop, answered: bool, ahead: Ahead) -> None:
 
 
 def _show_plan(
-    options: Options, connection: Connection, table: Table, deployment: Deployment, stop: Stop
+    options: Options, connection: Connection, table: Table, deployment: KeyIndexAccess, stop: Stop
 ) -> int:
     source = table.source(options.index)
     sentinels = None if options.index is not None else deployment.sentinels_of(table)

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource, augment_usage_errors
 
 from keyhop.cli.interrupts import raise_at_interrupt
-from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
+from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 

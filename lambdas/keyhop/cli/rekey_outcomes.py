@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keyhop.cli.fleet_view import dollars_text
-from keyhop.dynamodb.prices import Prices
+from keyhop.dynamodb.units import Prices
 from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Control, Stage
 from keyhop.rekey.pair import Pair

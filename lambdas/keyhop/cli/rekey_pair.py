@@ -14,7 +14,7 @@ from keyhop.cli.rekey_view import standing_json, standing_lines
 from keyhop.cli.session import Stop, connection_of, suggesting
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import Step, Table, look_up
+from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.errors import CannotStart, NotPermitted, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, direction_from
 from keyhop.rekey.life_cycle.features import ClientOf
@@ -164,7 +164,7 @@ class PairCommand:
         if self.stop.event.is_set():
             raise Stopped
 
-    def all_steps(self, step: Callable[[], Step]) -> Step:
+    def all_steps(self, step: Callable[[], StepResult]) -> StepResult:
         """Do the next thing until nothing is left to do. Raises Stopped."""
         said, seconds = "", POLL_SECONDS
         if self.connection.endpoint.is_loopback:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from keyhop.cli.confirm import ASK_ABOVE, Facts
-from keyhop.cli.deployment import Deployment
+from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.display import StatusLine
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND
 from keyhop.cli.rekey_pair import PairCommand
@@ -27,7 +27,7 @@ def plan(command: PairCommand) -> int:
     """Nothing is changed; 3 if something stands in the way."""
     options = command.options
     design = designed(command)
-    sentinels = Deployment(options, command.connection).sentinels_of(command.table)
+    sentinels = KeyIndexAccess(options, command.connection).sentinels_of(command.table)
     planning = Planning(
         command.connection,
         design.pair.source,

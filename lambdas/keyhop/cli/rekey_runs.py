@@ -9,11 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from keyhop.cli.confirm import Facts
-from keyhop.cli.deployment import Deployment
+from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND
 from keyhop.cli.rekey_outcomes import compared_lines, copied_lines, cost_line, cost_lines
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.session import PREFIX, job_in, work
+from keyhop.dynamodb.item_calls import write_units
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import CannotStart
 from keyhop.jobs.journal import Journal
@@ -28,7 +29,6 @@ from keyhop.rekey.request import digests_of, parse_backfill, parse_verify, with_
 from keyhop.rekey.side.figures import DEPLOYMENT, LAG
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.template.files import text_of
-from keyhop.scan.item_calls import write_units
 from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import transform_of
 from keyhop.wording import duration
@@ -172,7 +172,7 @@ def _here(
     items: about so many are to be read, 0 if that is not known.
     """
     options = command.options
-    deployment = Deployment(options, command.connection)
+    deployment = KeyIndexAccess(options, command.connection)
     if options.functions is not None:
         knowing["transform_of"] = partial(transform_of, trusted=text_of(Path(options.functions)))
     tasks = command.tasks(sentinels_of=deployment.sentinels_of, **knowing)

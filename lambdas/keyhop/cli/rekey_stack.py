@@ -14,7 +14,8 @@ from keyhop.cli.following import Beside, nothing_beside
 from keyhop.cli.options import Options
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.stack import MACHINES, Stack, find_stack
-from keyhop.dynamodb.client import Connection, Endpoint
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import CannotStart
 from keyhop.rekey.cutover.deployed import Deployed

@@ -12,7 +12,7 @@ from typing import Any
 from keyhop.checks import check_characters
 from keyhop.cli.confirm import ASK_ABOVE, confirm, place
 from keyhop.cli.confirm import Facts as Told
-from keyhop.cli.deployment import Deployment
+from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.display import StatusLine
 from keyhop.cli.options import Options
 from keyhop.cli.output import encodable, width_of
@@ -239,7 +239,7 @@ class ReportCommand:
 
     def _ours_of(self, table: Table) -> tuple[Key, ...]:
         """What tells items of Keyhop's own."""
-        sentinels = Deployment(self.options, self.connection).sentinels_of(table)
+        sentinels = KeyIndexAccess(self.options, self.connection).sentinels_of(table)
         return () if sentinels is None else (sentinels.item,)
 
     def _ask(self) -> None:

@@ -19,9 +19,10 @@ from keyhop.cli.display import JobProgress, StatusLine
 from keyhop.cli.exit_status import INTERRUPTED, TERMINATED
 from keyhop.cli.interrupts import SENTENCE
 from keyhop.cli.options import Options
-from keyhop.dynamodb.client import Connection, DynamoDB, Endpoint, connect
-from keyhop.dynamodb.prices import VARIABLE
+from keyhop.dynamodb.client import Connection, DynamoDB, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.units import VARIABLE
 from keyhop.errors import TableNotFound
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import Place

@@ -11,7 +11,6 @@ from keyhop.sharding.key.names import MOST_SHARDS
 option = in_section("This action")
 choosing = in_section("How writers choose shards, in a table to which nobody has written yet")
 metadata = option("--metadata NAME", help="the table's shard-metadata table", required=True)
-as_json = option("--json", "format", flag_value="typed-json", hidden=True)  # as it was called
 key = together(
     argument("key", help="the logical key: /f.txt, not /f.txt_3"),
     option("--base64", help="KEY is base64; a binary partition key needs it"),
@@ -61,7 +60,7 @@ def action(name: str, *options: Decorator) -> Decorator:
     )
 
 
-@action("list", option("--all", help="also keys with one shard"), as_json)
+@action("list", option("--all", help="also keys with one shard"))
 def list_(**options: Any) -> None:
     """List the keys with more than one shard, and how many would do.
 
@@ -74,7 +73,7 @@ def list_(**options: Any) -> None:
     """
 
 
-@action("show", key, as_json)
+@action("show", key)
 def show(**options: Any) -> None:
     """Show one key's shard metadata, with its history as a chart.
 

@@ -30,7 +30,7 @@ from keyhop.cli.shards_view import (
     without_traffic,
 )
 from keyhop.clock import Clock, SystemClock
-from keyhop.dynamodb.client import explained
+from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import TypedValue

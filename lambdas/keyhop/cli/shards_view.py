@@ -13,8 +13,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES
-from keyhop.dynamodb.prices import Prices
+from keyhop.dynamodb.units import BLOCK_BYTES, Prices
 from keyhop.dynamodb.values import TypedValue
 from keyhop.sharding.io.items import typed
 from keyhop.sharding.key.shards import Phase, Shards

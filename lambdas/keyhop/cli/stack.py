@@ -10,8 +10,9 @@ from botocore.exceptions import ClientError
 
 from keyhop.checks import hint
 from keyhop.cli.executions import ARN, Execution, Executions, explaining
-from keyhop.dynamodb.client import Endpoint, aws_client
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import error_code
 from keyhop.errors import CannotStart, KeyhopError
 from keyhop.jobs.request import RUN_ID
 from keyhop.jobs.runs import Runs

@@ -13,7 +13,7 @@ FIRSTS = ("keys", "digests")
 
 
 @dataclass(slots=True)
-class Standing:
+class WatchedRun:
     """A run to look at again and again, or what is made first for it. journal, plan, totals: once
     it is planned.
     """

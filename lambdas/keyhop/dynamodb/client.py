@@ -1,4 +1,4 @@
-"""The one DynamoDB client of a process, and what its errors mean.
+"""The one DynamoDB client of a process.
 
 The low-level client, tuned: no parameter validation (Keyhop builds the parameters), one attempt
 (Keyhop retries itself, so that it sees each throttle), a fixed user agent; and the many requests
@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
@@ -18,51 +17,22 @@ from botocore import exceptions as boto
 from botocore.config import Config
 from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError
 from botocore.regions import EndpointResolver
 from botocore.session import Session
 from botocore.utils import validate_region_name
 
-from keyhop.denied import Denied, clock_text
-from keyhop.dynamodb.prices import US_EAST_1, Prices
-from keyhop.dynamodb.throttling import is_throttling
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.transport import USER_AGENT, Client, connections_to
+from keyhop.dynamodb.units import US_EAST_1, Prices
 from keyhop.errors import (
-    AwsRefused,
     CannotStart,
-    KeyhopError,
-    NoCredentials,
-    NotPermitted,
-    TableNotFound,
-    Unreachable,
 )
 
 LOCAL_REGION = "us-east-1"
 CONNECT_SECONDS = 5
 READ_SECONDS = 30
-_CREDENTIAL_CODES = {
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "IncompleteSignature",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    "MissingAuthenticationToken",
-    "MissingAuthenticationTokenException",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-}
-_SIGNED_OUT = (boto.SSOError, boto.TokenRetrievalError)
-NO_ANSWER = (boto.ConnectionError, boto.HTTPClientError)
-NEVER_SENT = (
-    boto.EndpointConnectionError,
-    boto.ConnectTimeoutError,
-    boto.ProxyConnectionError,
-    boto.SSLError,
-)
-_KMS_DENIED = "KMS key access denied error"
-"""How DynamoDB's refusal begins when it is KMS that refuses: the table's key, and not the table.
-The text after it is the KMS client's; it names action and key, but for a key that KMS does not
-show to the caller, and in the texts of some years ago."""
 
 
 class DynamoDB(Protocol):
@@ -70,42 +40,6 @@ class DynamoDB(Protocol):
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """One request, by boto3's name for it."""
-
-
-OF_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where the client talks to. None means: as the AWS configuration of the machine says.
-
-    role: the ARN of one to assume, by the credentials that there are, and again whenever it ends.
-    """
-
-    region: str | None = None
-    profile: str | None = None
-    url: str | None = None
-    role: str | None = None
-
-    @property
-    def shown(self) -> str:
-        """The URL for messages, without a password that it may hold."""
-        url = urlsplit(self.url or "")
-        return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether the endpoint is on this machine, where credentials mean nothing."""
-        host = urlsplit(self.url or "").hostname or ""
-        try:
-            return ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
-
-    @property
-    def is_of_aws(self) -> bool:
-        """Tell whether the endpoint is one of AWS, such as an endpoint of a VPC."""
-        return (urlsplit(self.url or "").hostname or "").endswith(OF_AWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,133 +236,3 @@ def _session_in_role(endpoint: Endpoint, role: str) -> Session:
     session.get_component("credential_provider").providers.insert(0, _Role(role, own))
     session.set_config_variable("region", _region(own))
     return session
-
-
-FUNCTION_NOT_READY = frozenset(
-    {
-        "CodeArtifactUserPendingException",
-        "ResourceNotReadyException",
-        "ResourceConflictException",
-    }
-)
-"""What Lambda's Invoke answers with 409 or 502 while it prepares a function: one that was idle for
-weeks, is in a VPC and gets its network interfaces, or is being updated (Lambda API reference)."""
-
-
-def is_transient(error: BaseException) -> bool:
-    """Return whether the same request may succeed later.
-
-    That is so after throttling, 5xx, a broken connection, and while Lambda prepares a function.
-    """
-    if isinstance(error, ClientError):
-        if error.response.get("Error", {}).get("Code") in FUNCTION_NOT_READY:
-            return True
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or status in (408, 429) or is_throttling(error.response)
-    return isinstance(error, NO_ANSWER) and not isinstance(error, boto.SSLError)
-
-
-def may_have_been_served(error: BotoCoreError) -> bool:
-    """Whether the service may have charged for a request that ended so: the answer was lost."""
-    return isinstance(error, NO_ANSWER) and not isinstance(error, NEVER_SENT)
-
-
-def explained(
-    error: Exception, endpoint: Endpoint, table: str = "", arn: str = "", service: str = "DynamoDB"
-) -> KeyhopError:
-    """The error that a user can act on, for one that boto3 raised. arn: the table's, if known."""
-    if isinstance(error, KeyhopError):
-        return error
-    if isinstance(error, ClientError):
-        return _explained_response(error, endpoint, table, arn, service)
-    if isinstance(error, (boto.NoCredentialsError, boto.PartialCredentialsError)):
-        return NoCredentials(
-            "No AWS credentials were found: sign in (aws sso login), choose a --profile, or set "
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-        )
-    if isinstance(error, _SIGNED_OUT):
-        return NoCredentials(
-            f"The session of AWS's single sign-on is over: sign in again{_sign_in(endpoint)}."
-        )
-    if isinstance(error, boto.ProfileNotFound):
-        return CannotStart(
-            f"The AWS profile {endpoint.profile!r} does not exist: see aws configure list-profiles."
-        )
-    if isinstance(error, boto.NoRegionError):
-        return CannotStart("No AWS region is set: give --region, or set AWS_REGION.")
-    if isinstance(error, boto.InvalidRegionError):
-        return CannotStart(f"--region {endpoint.region} is not the name of an AWS region.")
-    if isinstance(error, NO_ANSWER):
-        return Unreachable(_unreachable(error, endpoint, service))
-    return AwsRefused(f"The AWS client failed: {_one_line(error)}")
-
-
-def _explained_response(
-    error: ClientError, endpoint: Endpoint, table: str, arn: str, service: str
-) -> KeyhopError:
-    response = error.response
-    code = response.get("Error", {}).get("Code", "")
-    reasons: Any = response.get("CancellationReasons", ())
-    told = [reason["Message"] for reason in reasons if reason.get("Message")]
-    message = _one_line("; ".join(told) or response.get("Error", {}).get("Message", ""))
-    where = f"region {endpoint.region}" if endpoint.region else "this account and region"
-    if endpoint.url:
-        where = f"{endpoint.shown} ({where})" if endpoint.region else endpoint.shown
-    if code == "ResourceNotFoundException":
-        return TableNotFound(
-            f"There is no table {table!r} at {where}: check the name, --region and --profile."
-        )
-    if skewed := clock_text(response):
-        return AwsRefused(skewed)
-    if code in _CREDENTIAL_CODES:
-        return NoCredentials(
-            f"The AWS credentials were not accepted ({code}): sign in again{_sign_in(endpoint)}."
-        )
-    if code in ("AccessDeniedException", "AccessDenied"):
-        denied = Denied.read(message)
-        if message.startswith(_KMS_DENIED):
-            action, key = "kms:Decrypt", "its key"
-            if denied is not None:
-                action, key = denied.action, denied.resource
-            return NotPermitted(
-                f"Table {table!r} is encrypted with a KMS key that may not be used: allow {action} "
-                f"on {key}, which DescribeTable names as SSEDescription, in the caller's policy "
-                "(for a deployment, kmsKey in its context) and in the key's own."
-                + (f" That is: {denied}" if denied is not None else "")
-            )
-        if denied is not None:
-            return NotPermitted(f"Permission is missing: {denied}")
-        return NotPermitted(
-            f"Permission is missing: allow dynamodb:{error.operation_name} on "
-            f"{arn or f'table {table!r} in {where}'}. {message}".rstrip()
-        )
-    if code == "ValidationException":
-        return CannotStart(f"{service} did not accept the request: {message}")
-    return AwsRefused(f"{service} refused the request ({code}): {message}")
-
-
-def _sign_in(endpoint: Endpoint) -> str:
-    profile = f" --profile {endpoint.profile}" if endpoint.profile else ""
-    return f" (as by aws sso login{profile})"
-
-
-def _unreachable(error: Exception, endpoint: Endpoint, service: str) -> str:
-    if isinstance(error, boto.SSLError):
-        return f"No TLS connection to {service}: {_one_line(error)}; check the certificates."
-    if isinstance(error, BotoCoreError) and may_have_been_served(error):
-        return f"The connection to {service} broke, or brought no whole answer: {_one_line(error)}"
-    if endpoint.url:
-        return f"Nothing answers at {endpoint.shown}: is it running, and is --endpoint-url right?"
-    target = isinstance(error, boto.EndpointConnectionError) and error.kwargs.get("endpoint_url")
-    region = (
-        f"--region {endpoint.region}" if endpoint.region else "the region of your configuration"
-    )
-    return (
-        f"{service} cannot be reached{f' at {target}' if target else ''}: check the network and "
-        f"that {region} exists."
-    )
-
-
-def _one_line(text: object) -> str:
-    """Text of others for a message: no line breaks, no escape codes."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(str(text).split()))

@@ -3,14 +3,16 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from threading import Event
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import DynamoDB, Endpoint, explained, is_transient
+from keyhop.dynamodb.client import DynamoDB
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.gate import LONGEST_WAIT_SECONDS
+from keyhop.dynamodb.refusals import error_code, explained, is_conflict, is_refused, is_transient
 from keyhop.dynamodb.throttling import is_throttling, reason_names
-from keyhop.dynamodb.transactions import CONDITION_FAILED as CONDITION_FAILED
-from keyhop.dynamodb.transactions import is_conflict, is_refused
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeyhopError
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS, LONGEST_SECONDS, repeat
@@ -123,6 +125,22 @@ class Requester:
         )
 
 
+def pause(stop: Event, over: Event | None, seconds: float) -> None:
+    """Wait; raises Stopped as soon as the run is to stop, or the slice is over."""
+    while not is_over(stop, over):
+        if seconds <= 0:
+            return
+        step = seconds if over is None else min(seconds, LONGEST_WAIT_SECONDS)
+        stop.wait(step)
+        seconds -= step
+    raise Stopped
+
+
+def is_over(stop: Event, over: Event | None) -> bool:
+    """Whether the run is to stop, or the slice is over."""
+    return stop.is_set() or (over is not None and over.is_set())
+
+
 def send(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One request by Keyhop's client or by boto3's."""
     if not hasattr(client, "call"):
@@ -137,9 +155,3 @@ def units_of(answer: Mapping[str, Any]) -> float:
     if isinstance(capacity, list):  # a batch has one of each table
         return float(sum(entry.get("CapacityUnits", 0.0) for entry in capacity))
     return float(capacity.get("CapacityUnits", 0.0))
-
-
-def error_code(error: BaseException) -> str:
-    """The service's error code; empty for what is no answer."""
-    response = error.response if isinstance(error, ClientError) else {}
-    return str(response.get("Error", {}).get("Code", ""))

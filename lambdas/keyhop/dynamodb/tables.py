@@ -6,8 +6,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Connection, explained, is_transient
-from keyhop.dynamodb.requester import error_code, send
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.refusals import error_code, explained, is_transient
+from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import KeySpace, indexes_of, keyspace_of
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, IndexNotFound
@@ -25,7 +26,7 @@ DynamoDB does that to one at a time (API Reference, UpdateTable)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepResult:
     """What has come of doing the one thing that can be done next. done: nothing is left to do.
     says: what is under way, for a person.
     """

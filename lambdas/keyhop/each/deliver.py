@@ -21,7 +21,10 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from keyhop.dynamodb.client import aws_client
-from keyhop.dynamodb.requester import Requester, Stopped, error_code
+from keyhop.dynamodb.gate import Gate
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.requester import Requester, Stopped, is_over, pause
 from keyhop.each.batches import (
     KeyBatch,
     Nonsense,
@@ -34,12 +37,9 @@ from keyhop.each.batches import (
 from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.outcomes import FAILED, SENT, Row, done
 from keyhop.errors import CannotStart
-from keyhop.jobs.task import Options
+from keyhop.jobs.task import TaskOptions
 from keyhop.retries import repeat
-from keyhop.scan.gate import Gate
 from keyhop.scan.in_flight import MOST
-from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import is_over, pause
 
 T = TypeVar("T")
 
@@ -376,7 +376,7 @@ def _address_of(queue: str) -> str | None:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def delivery(options: Options, work: Work) -> Delivery:
+def delivery(options: TaskOptions, work: Work) -> Delivery:
     """Of the options of an effect: `kind`, `target`, `batch`."""
     kind, service = _KINDS[options["kind"]]
     client = aws_client(

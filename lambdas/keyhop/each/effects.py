@@ -1,11 +1,11 @@
 """From a run's options to what it does for each key."""
 
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.each.effect import Effect, Work
-from keyhop.jobs.task import Options
-from keyhop.scan.rate_limit import Budget
+from keyhop.jobs.task import TaskOptions
 
 
-def effect_of(options: Options, work: Work) -> Effect:
+def effect_of(options: TaskOptions, work: Work) -> Effect:
     """Raises CannotStart for what cannot be done to this table."""
     effect = options["effect"]
     if effect["kind"] in ("invoke", "queue", "machine"):

@@ -18,7 +18,7 @@ from keyhop.checks import (
     without_origin,
     wrong_input,
 )
-from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
+from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.each.allowed import MACHINE
 from keyhop.each.limits import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.each.template import template_json

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key, from_json, to_json
+from keyhop.dynamodb.values import from_json, to_json
 from keyhop.each.attempts import Attempts
 from keyhop.each.costs import per_key
 from keyhop.each.effect import Batch, Effect, Work
@@ -31,7 +31,8 @@ from keyhop.jobs.listed import Done, ListedPages, Listing, Taken
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan
+from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
+from keyhop.key_index.index import SentinelsOf
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 
@@ -45,25 +46,15 @@ WRITES = ("put", "update", "delete")
 """Kinds of effects that write to the table itself."""
 
 
-class Sentinels(Protocol):
-    """Items of the key index. item: what tells one."""
-
-    @property
-    def item(self) -> Key: ...
-
-
-SentinelsOf = Callable[[Table], Sentinels | None]
-"""From a table; None if it can have none."""
-
-MakeEffect = Callable[[Options, Work], Effect]
+MakeEffect = Callable[[TaskOptions, Work], Effect]
 """From the run's options to what it does; raises CannotStart for what cannot be."""
 
 
 ListOf = Callable[[Request, Sequence[str]], Request]
-Permit = Callable[[str, Options, KeySpace], None]
+Permit = Callable[[str, TaskOptions, KeySpace], None]
 
 
-def check_rows(options: Options, space: KeySpace) -> None:
+def check_rows(options: TaskOptions, space: KeySpace) -> None:
     """Refuse what cannot be noted of a table's keys, or asked of them, before they are listed.
 
     Raises CannotStart, InvalidInput.
@@ -91,7 +82,7 @@ class EachTask(Task):
     def __init__(
         self,
         connection: Connection,
-        options: Options,
+        options: TaskOptions,
         journal_of: Callable[[str], Journal],
         effect_of: MakeEffect,
         sentinels_of: SentinelsOf = lambda table: None,
@@ -227,7 +218,7 @@ class EachTask(Task):
     def allow_writes(self, units: float | None) -> None:
         self._effect.allow_writes(units)
 
-    def _effect_with(self, listed: RunPlan) -> Options:
+    def _effect_with(self, listed: RunPlan) -> TaskOptions:
         """What is to be done; to undo a run, with what that has done."""
         effect = dict(self._options["effect"])
         name = f"The run {self._list!r}"

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
+from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE, is_of_the_item
 from keyhop.dynamodb.items import Item, same_item
-from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.requester import Stopped, is_over
 from keyhop.dynamodb.values import canonical
 from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.expression import Update
@@ -26,10 +28,7 @@ from keyhop.each.protocol import FOUND, Answer, Call, Rules
 from keyhop.each.template import NotRendered, Template, Variables
 from keyhop.each.writer import Writer
 from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
-from keyhop.jobs.task import Options
-from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, is_of_the_item
-from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import is_over
+from keyhop.jobs.task import TaskOptions
 
 T = TypeVar("T")
 MOST_CALLS = 100
@@ -38,7 +37,7 @@ MOST_CALLS = 100
 MAY_BE_A_USERS = "It was there already when the row was worked again, with the same content."
 
 
-def writing(effect: Options, work: Work, budget: Budget | None = None) -> Effect:
+def writing(effect: TaskOptions, work: Work, budget: Budget | None = None) -> Effect:
     """What a run's options ask for. Raises CannotStart for what cannot be done to this table.
 
     budget: of write units.

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop import __version__
-from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.prices import Prices
 from keyhop.dynamodb.tables import Source
+from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, Prices
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
     KEYS_PER_SEGMENT,
@@ -23,7 +22,7 @@ from keyhop.jobs.layout import (
     SCAN_BYTES_PER_SEGMENT,
     Layout,
     Method,
-    Pace,
+    ReadingSpeed,
     Wishes,
     groups_of_layout,
     layout_for_scan,
@@ -257,13 +256,17 @@ def estimate(
     findings = _exact(opening, reader, mean) if whole_table else sampled
     findings = findings or _reported(reader, opening, mean)
     latency = findings.latency or REQUEST_SECONDS
-    scan_layout = layout_for_scan(source.size_bytes or None, wishes, Pace(latency, PAGE_BYTES))
+    scan_layout = layout_for_scan(
+        source.size_bytes or None, wishes, ReadingSpeed(latency, PAGE_BYTES)
+    )
     layout = scan_layout
     costs = {}
     if source.space.sort is not None:
         skip_layout = Layout(1, 1)
         if not whole_table:
-            skip_layout = layout_for_skip(findings.keys.mean, findings.skip, wishes, Pace(latency))
+            skip_layout = layout_for_skip(
+                findings.keys.mean, findings.skip, wishes, ReadingSpeed(latency)
+            )
         costs["skip"] = skip_cost(findings, skip_layout, wishes.max_rate)
         if method == "skip":
             layout = skip_layout

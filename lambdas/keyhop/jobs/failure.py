@@ -9,7 +9,7 @@ from keyhop.jobs.finish_run import figures
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.price import FunctionSize
-from keyhop.jobs.runs import Execution, Runs
+from keyhop.jobs.runs import ExecutionContext, Runs
 from keyhop.storage.s3 import Bucket
 from keyhop.wording import counted
 
@@ -54,7 +54,7 @@ class RunFailed(KeyhopError):
 
 
 def clean_up(
-    state: Mapping[str, Any], execution: Execution, runs: Runs, worker: FunctionSize
+    state: Mapping[str, Any], execution: ExecutionContext, runs: Runs, worker: FunctionSize
 ) -> None:
     """Write a summary of a failed run, and raise RunFailed.
 
@@ -76,7 +76,7 @@ def clean_up(
             store.delete(name)
 
 
-def is_redriven(state: Mapping[str, Any], execution: Execution) -> bool:
+def is_redriven(state: Mapping[str, Any], execution: ExecutionContext) -> bool:
     """Return whether the execution was redriven since the failure that led here.
 
     A redrive begins at the state that failed and does not run earlier states again. So the number
@@ -87,7 +87,7 @@ def is_redriven(state: Mapping[str, Any], execution: Execution) -> bool:
 
 
 def _failed(
-    state: Mapping[str, Any], execution: Execution, runs: Runs, worker: FunctionSize
+    state: Mapping[str, Any], execution: ExecutionContext, runs: Runs, worker: FunctionSize
 ) -> RunFailed:
     run = state["run"]
     try:
@@ -126,7 +126,7 @@ def _outcomes(counts: Mapping[str, int]) -> str:
 
 
 def _first_cause(
-    failure: Mapping[str, Any], execution: Execution, store: Bucket
+    failure: Mapping[str, Any], execution: ExecutionContext, store: Bucket
 ) -> tuple[str, str, str]:
     """Return the place, the name and the message of an error.
 

@@ -22,7 +22,7 @@ from keyhop.jobs.lifecycle import conclude
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.plan_run import CONNECTIONS, groups_of
 from keyhop.jobs.price import FunctionSize, run_cost
-from keyhop.jobs.runs import Deployment, Execution, Runs
+from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
 from keyhop.jobs.scan_segments import working_seconds
 from keyhop.jobs.task import Tasks
 from keyhop.storage.s3 import Bucket
@@ -34,8 +34,8 @@ LINKS = "links/parts.txt"
 
 def finish_run(
     state: Mapping[str, Any],
-    execution: Execution,
-    deployment: Deployment,
+    execution: ExecutionContext,
+    deployment: DeploymentSettings,
     tasks: Tasks,
     worker: FunctionSize,
     remaining_seconds: float = math.inf,
@@ -82,7 +82,7 @@ def finish_run(
 
 
 def figures(
-    plan: RunPlan, totals: Totals, worker: FunctionSize, execution: Execution
+    plan: RunPlan, totals: Totals, worker: FunctionSize, execution: ExecutionContext
 ) -> dict[str, Any]:
     """Return what the summary of a fleet has in addition.
 
@@ -151,7 +151,7 @@ def output(
 
 
 def _another_round(
-    state: Mapping[str, Any], execution: Execution, runs: Runs, plan: RunPlan, totals: Totals
+    state: Mapping[str, Any], execution: ExecutionContext, runs: Runs, plan: RunPlan, totals: Totals
 ) -> dict[str, Any]:
     waiting = [group for group in range(plan.groups) if group not in totals.finished]
     limit = state["readUnitsLimit"]

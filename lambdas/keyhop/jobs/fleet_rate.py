@@ -27,7 +27,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import is_transient
+from keyhop.dynamodb.refusals import is_transient
 from keyhop.errors import AwsRefused, GaveUp, StoreUnavailable
 from keyhop.jobs.journal import Journal
 from keyhop.storage.store import Store

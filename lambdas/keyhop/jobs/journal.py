@@ -57,7 +57,7 @@ class Journal:
         """Return the plan of the run, or None if no run was begun in this store."""
         state = self.load(PLAN)
         try:
-            return RunPlan.from_json(state) if state is not None else None
+            return None if state is None else RunPlan.from_json(state, self.store.url(PLAN))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise RunConflict(f"{PLAN} is there, but is not the plan of a run.") from error
 

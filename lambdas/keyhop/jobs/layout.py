@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.page_size import FIRST_DEPOSIT, Ledger
 from keyhop.scan.segments import MOST_SEGMENTS, SERIAL_REQUESTS
@@ -157,7 +157,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ReadingSpeed:
     """The speed at which one process reads.
 
     Attributes:
@@ -182,11 +182,13 @@ class Pace:
         return max(1, min(maximum, round(self.seconds / self.cpu_seconds)))
 
 
-HOPPING = Pace()
-READING = Pace(page_bytes=PAGE_BYTES)
+HOPPING = ReadingSpeed()
+READING = ReadingSpeed(page_bytes=PAGE_BYTES)
 
 
-def spread(wishes: Wishes, segments: float, pages: float = 0.0, pace: Pace = HOPPING) -> Layout:
+def spread(
+    wishes: Wishes, segments: float, pages: float = 0.0, pace: ReadingSpeed = HOPPING
+) -> Layout:
     """Return the layout that reads `pages` pages in `segments` segments."""
     per_process = pace.in_flight(wishes.most_in_flight)
     processes = wishes.processes
@@ -201,7 +203,9 @@ def spread(wishes: Wishes, segments: float, pages: float = 0.0, pace: Pace = HOP
     return Layout(count, max(1, min(per_process * processes, count)), processes)
 
 
-def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes, pace: Pace = HOPPING) -> Layout:
+def layout_for_skip(
+    keys: float, per_key: Forecast, wishes: Wishes, pace: ReadingSpeed = HOPPING
+) -> Layout:
     """Return the layout of a skip-scan over about `keys` keys.
 
     A run of a few requests gets one segment: more segments would cost more than they save.
@@ -228,7 +232,9 @@ def layout_for_skip(keys: float, per_key: Forecast, wishes: Wishes, pace: Pace =
     return _finish(segments, wishes, keys / KEYS_PER_SEGMENT, requests, pace)
 
 
-def layout_for_scan(size_bytes: float | None, wishes: Wishes, pace: Pace = READING) -> Layout:
+def layout_for_scan(
+    size_bytes: float | None, wishes: Wishes, pace: ReadingSpeed = READING
+) -> Layout:
     """Return the layout of a full read of `size_bytes`, or of an unknown size if that is None."""
     pages = (size_bytes or 0.0) / PAGE_BYTES
     if wishes.segments is not None:
@@ -244,7 +250,7 @@ def layout_for_scan(size_bytes: float | None, wishes: Wishes, pace: Pace = READI
     return _finish(segments, wishes, size_bytes / SCAN_BYTES_PER_SEGMENT, pages, pace)
 
 
-def _segments_in_flight(wishes: Wishes, pages: float, pace: Pace) -> float:
+def _segments_in_flight(wishes: Wishes, pages: float, pace: ReadingSpeed) -> float:
     """Return enough segments for all threads of a function.
 
     The number does not depend on the latency of the machine that makes the plan.
@@ -253,7 +259,7 @@ def _segments_in_flight(wishes: Wishes, pages: float, pace: Pace) -> float:
 
 
 def _finish(
-    segments: float, wishes: Wishes, most_to_verify: float, pages: float, pace: Pace
+    segments: float, wishes: Wishes, most_to_verify: float, pages: float, pace: ReadingSpeed
 ) -> Layout:
     """Raise the number of segments to what a check needs, but not far beyond `most_to_verify`."""
     count = int(segments)

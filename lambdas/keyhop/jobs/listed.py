@@ -24,7 +24,7 @@ from keyhop.jobs.model import Block, Part, RunPlan
 from keyhop.jobs.pages import Learnt
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.segments import place_of, segment_at
-from keyhop.scan.skip_scan import Position, Step
+from keyhop.scan.skip_scan import PageResult, Position
 
 ROWS_PER_CELL = 1_000
 FEWEST_ROWS_PER_CELL = 20
@@ -183,14 +183,14 @@ class ListedPages:
         self.began(late)
         return {"late": {str(cell): number for cell, number in sorted(late.items())}}
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Act on the next rows of a cell. A position's `start` is the number of rows before it."""
         number = int(position.start[ROWS]["N"]) if position.start else 0
         source = self._open.pop((segment, number), None) or self._rows_from(segment, number)
         listed = list(islice(source, self.at_once))
         if not listed:
             self._working.pop(segment, None)  # all rows of the cell are committed
-            return Step((), None)
+            return PageResult((), None)
         space = self.listing.plan.space
         rows = [row for row in listed if self.wanted(row, space)]
         self._working[segment] = None
@@ -203,7 +203,7 @@ class ListedPages:
         self._working[segment] = number
         self.usage.count(items=len(listed))
         position = Position({ROWS: {"N": str(number)}})
-        return Step(done.rows, position, counts=done.counts)
+        return PageResult(done.rows, position, counts=done.counts)
 
     def _rows_from(self, cell: int, number: int) -> Iterator[Key]:
         listing = self.listing

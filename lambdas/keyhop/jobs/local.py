@@ -15,6 +15,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
@@ -30,7 +31,6 @@ from keyhop.jobs.spawn import StartProcess, cores
 from keyhop.jobs.task import Summary, Task, TaskPlan, Tasks, note_examples
 from keyhop.jobs.worker import CALM_SLICES, GroupWorker, Output
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening
 from keyhop.storage.local import Directory

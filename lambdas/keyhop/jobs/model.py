@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any, Self
 
 from keyhop import __version__
-from keyhop.dynamodb.prices import US_EAST_1, Prices
 from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.units import US_EAST_1, Prices
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BrokenPromise
 from keyhop.jobs.formats import Format
@@ -25,7 +25,6 @@ from keyhop.scan.skip_scan import Position
 from keyhop.wording import counted
 
 LAYOUT_VERSION = 3
-READABLE_LAYOUTS = (2, 3)
 MOST_NAMED = 5
 MOST_TIMES = 255
 
@@ -90,20 +89,22 @@ class RunPlan(Record):
         return {"layout": LAYOUT_VERSION, "software_version": __version__, **state}
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`; raises BrokenPromise for a layout that this version lacks.
+    def from_json(cls, state: Mapping[str, Any], place: str = "The file") -> Self:
+        """Convert what `to_json` returns back.
 
-        Layout 2 had no tasks: what it says beyond a plan's own fields are options of whoever knows
-        them, and the task's name is empty.
+        Args:
+            state: The content of the file.
+            place: Where the file is, for the message.
+
+        Raises:
+            BrokenPromise: The files of the run have another layout.
         """
-        if state.get("layout") not in READABLE_LAYOUTS:
+        if state["layout"] != LAYOUT_VERSION:
             raise BrokenPromise(
-                f"The run was begun by keyhop {state.get('software_version')}, whose files this "
-                f"version ({__version__}) cannot read: finish it with that version."
+                f"{place} belongs to a run of keyhop {state.get('software_version')} with layout "
+                f"{state['layout']} of its files; keyhop {__version__} reads layout "
+                f"{LAYOUT_VERSION}. Finish the run with that version, or start a new one."
             )
-        if state["layout"] == 2:
-            options = {name: value for name, value in state.items() if name not in _OWN_FIELDS}
-            state = {**state, "options": options}
         record: Self = _converter().structure(state, cls)
         return record
 
@@ -460,6 +461,3 @@ def _converter() -> Any:
         Commit, make_dict_structure_fn(Commit, converter, usage=tally)
     )
     return converter
-
-
-_OWN_FIELDS = {*RunPlan.__dataclass_fields__, "layout", "software_version"}

@@ -10,7 +10,7 @@ from itertools import islice
 from threading import Event, Lock
 from typing import Any, Protocol
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.journal import Journal
@@ -18,7 +18,7 @@ from keyhop.jobs.model import Part, RunPlan
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
-from keyhop.scan.skip_scan import Page, Position, Step, advance
+from keyhop.scan.skip_scan import Page, PageResult, Position, advance
 
 KEYS_AT_ONCE = 1_000
 
@@ -46,7 +46,7 @@ class Pages(Protocol):
     def go_on(self, learnt: Learnt | None) -> None:
         """Continue with the state of earlier slices; None if there is none."""
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Read one page of a segment. Many threads call this, each with another segment.
 
         Raises:
@@ -128,7 +128,7 @@ class TablePages:
     def learnt(self) -> Learnt:
         return self._ledger.to_json()
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         read = self._read_hopping if self._hop else self._read
         page = self._visit(read(self._numbers[segment], position, over), over)
         step = advance(self._space, position, page, self._hop)
@@ -207,7 +207,7 @@ class PartPages:
     def learnt(self) -> Learnt:
         return {"changed": self._changed}
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Return the next keys. The `start` of a position is the number of keys before it."""
         done = int(position.start["keys"]["N"]) if position.start else 0
         if self._open[:2] != (segment, done):
@@ -217,10 +217,10 @@ class PartPages:
         self.usage.count(items=len(keys))
         self._changed += sum(key != other for key, other in zip(keys, mapped, strict=True))
         if len(keys) < KEYS_AT_ONCE:
-            return Step(mapped, None)
+            return PageResult(mapped, None)
         done += len(keys)
         self._open = segment, done, self._open[2]
-        return Step(mapped, Position({"keys": {"N": str(done)}}))
+        return PageResult(mapped, Position({"keys": {"N": str(done)}}))
 
     def _keys_after(self, segment: int, done: int) -> Iterator[Key]:
         """Yield the keys of a part after the first ones. A run without keys has no part."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, Disbelieved, RunConflict
@@ -34,10 +35,9 @@ from keyhop.jobs.lifecycle import Place, begin, resumed, sum_up
 from keyhop.jobs.model import Commit, RunPlan, needs_memory
 from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
-from keyhop.jobs.runs import Deployment, Execution, Runs
+from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
 from keyhop.jobs.task import Task, TaskPlan, Tasks
 from keyhop.jobs.worker import GroupWorker
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
 
@@ -65,8 +65,8 @@ class Planner:
         max_cost: The limit in dollars of a run whose input has none.
     """
 
-    execution: Execution
-    deployment: Deployment
+    execution: ExecutionContext
+    deployment: DeploymentSettings
     tasks: Tasks
     worker: FunctionSize
     usage: Usage
@@ -434,7 +434,11 @@ def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | N
 
 
 def groups_of(
-    runs: Runs, run: str, execution: Execution, round_: int, items: Mapping[int, float | None]
+    runs: Runs,
+    run: str,
+    execution: ExecutionContext,
+    round_: int,
+    items: Mapping[int, float | None],
 ) -> dict[str, Any]:
     """Write the items of a distributed map, and return the fields of the state that refer to them.
 

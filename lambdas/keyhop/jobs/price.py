@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.prices import US_EAST_1, Prices
+from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, US_EAST_1, Prices
 from keyhop.errors import TooExpensive
 from keyhop.jobs.layout import HOPPING, READING, SCAN_SECONDS_PER_BYTE, Layout, Method
 from keyhop.scan.statistics import Findings, Interval

@@ -16,7 +16,9 @@ from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
 
-from keyhop.dynamodb.client import Connection, Endpoint
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeyhopError
 from keyhop.jobs.journal import Journal
@@ -24,7 +26,6 @@ from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import usage_json
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import GroupWorker
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 

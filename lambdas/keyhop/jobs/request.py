@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.checks import InvalidInput, Must, number, one_of, text, whole
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
-from keyhop.dynamodb.prices import LEAST_COST
+from keyhop.dynamodb.units import LEAST_COST, UNITS_PER_BLOCK
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import (
     ASSUMED_RATE,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.checks import InvalidInput
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan
@@ -22,7 +23,7 @@ LONGEST_ID = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ExecutionContext:
     """An execution of the state machine, as its context object describes it.
 
     Attributes:
@@ -38,7 +39,7 @@ class Execution:
     redrives: int = 0
 
     @classmethod
-    def from_context(cls, context: Mapping[str, Any]) -> "Execution":
+    def from_context(cls, context: Mapping[str, Any]) -> "ExecutionContext":
         """Read `$$.Execution`; raise InvalidInput if its name cannot be the name of a run."""
         name = context["Name"]
         if not RUN_ID.fullmatch(name):
@@ -87,7 +88,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class DeploymentSettings:
     """The settings that the functions of a deployment share.
 
     Attributes:

@@ -4,17 +4,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, Disbelieved, NoProgress
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
 from keyhop.jobs.journal import DISBELIEVED, Journal
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import Commit, RunPlan
-from keyhop.jobs.runs import Deployment
+from keyhop.jobs.runs import DeploymentSettings
 from keyhop.jobs.task import Task, Tasks, note_examples
 from keyhop.jobs.worker import CALM_SLICES, GroupWorker
 from keyhop.scan.in_flight import MOST
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.storage.store import Store
 from keyhop.wording import counted
@@ -39,7 +39,7 @@ def patience_within(seconds: float) -> float:
 
 def scan_segments(
     state: Mapping[str, Any],
-    deployment: Deployment,
+    deployment: DeploymentSettings,
     tasks: Tasks,
     remaining_seconds: float,
     worker: str,

@@ -25,7 +25,7 @@ from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 from keyhop.scan.statistics import Interval
 
-Options = Mapping[str, Any]
+TaskOptions = Mapping[str, Any]
 """The settings of a task, as plain JSON. They are stored in the plan of the run, and only the task
 reads them."""
 
@@ -59,8 +59,8 @@ class TaskPlan:
     source: Source
     method: Method
     reason: str
-    options: Options = field(default_factory=dict)
-    if_seen: Options | None = None
+    options: TaskOptions = field(default_factory=dict)
+    if_seen: TaskOptions | None = None
     layout: Layout | None = None
     rows: int | None = None
     units: Interval | None = None
@@ -190,7 +190,7 @@ class Task(ABC):
         return ended.summary
 
 
-Tasks = Mapping[str, Callable[[Connection, Options], Task]]
+Tasks = Mapping[str, Callable[[Connection, TaskOptions], Task]]
 """A factory of each kind of task that a process knows, by the name of the kind."""
 
 

@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from threading import Event
 from typing import Any
 
-from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE, ItemCalls, Written
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.key_index.lease import Fence
 from keyhop.key_index.protocol import Place, Seen
+from keyhop.key_index.registry import Fence
 from keyhop.key_index.sentinel import MARK, MARKER, Sentinel
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls, Written
-from keyhop.scan.rate_limit import Budget
 
 LOOK_ITEMS = 2
 LARGE_ITEM_BYTES = 8192

@@ -7,12 +7,11 @@ from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.jobs.request import allowed, table_name
-from keyhop.jobs.runs import Deployment
-from keyhop.jobs.task import Options
+from keyhop.jobs.runs import DeploymentSettings
+from keyhop.jobs.task import TaskOptions
 from keyhop.key_index.belief import Belief, Evidence, choose_source, gather
 from keyhop.key_index.index import Sentinels, sentinels_of
-from keyhop.key_index.lease import FENCE_SECONDS, Fence
-from keyhop.key_index.registry import Entry, Registry, bucket_registry
+from keyhop.key_index.registry import FENCE_SECONDS, Entry, Fence, Registry, bucket_registry
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.key_index.task import WalkTask
 from keyhop.streams.event_source import Watch
@@ -27,7 +26,7 @@ class KeyIndexes:
     longer than the keeper, or a walker, can be at work after it was told to end.
     """
 
-    deployment: Deployment
+    deployment: DeploymentSettings
     places: Mapping[str, str | None]
     watch: Watch | None = None
     settle_seconds: float = FENCE_SECONDS
@@ -91,7 +90,7 @@ class KeyIndexes:
         """Without any keyIndex a deployment has no registry, and no right to look for one."""
         return self.registry(table).entry() if self.places else Entry(table.identity)
 
-    def task(self, connection: Connection, options: Options) -> WalkTask:
+    def task(self, connection: Connection, options: TaskOptions) -> WalkTask:
         """The task of a run that walks over one of the tables."""
         return WalkTask(connection, options, self._checked_sentinel, self._fence)
 

@@ -4,21 +4,24 @@
 whether to wait for it. So a state machine, or a loop, may call them again at any time.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from keyhop.dynamodb.capacity import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.schema import has_key_index, indexes_of
-from keyhop.dynamodb.tables import BUSY, Step, Table, look_up, request, update
+from keyhop.dynamodb.tables import BUSY, StepResult, Table, look_up, request, update
+from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import AwsRefused, CannotStart, IndexNotFound
 from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
+from keyhop.wording import counted
 
 MOST_INDEXES = 20
 """Global indexes of a table, by default (AWS documentation)."""
@@ -140,6 +143,10 @@ class Sentinels:
     are_known: bool
 
 
+SentinelsOf = Callable[[Table], Sentinels | None]
+"""Returns the sentinels of a table, or None if it can have none."""
+
+
 def sentinels_of(
     table: Table, entry: Entry | None = None, place: str | None = None
 ) -> Sentinels | None:
@@ -175,7 +182,7 @@ def step_towards_built(
     with_stream: bool,
     view: str | None = None,
     throughput: Mapping[str, int] | None = None,
-) -> tuple[Table, Step]:
+) -> tuple[Table, StepResult]:
     """Turn the stream on (if wanted), then add the index, then wait until it is ACTIVE.
 
     view: what the records of a stream that is turned on hold; None for the keys alone. throughput:
@@ -184,41 +191,41 @@ def step_towards_built(
     table = table_with_index(connection, name)
     check_can_have_one(table)
     if table.status != "ACTIVE":
-        return table, Step(False, f"waiting for {table.bare_name}, which is {table.status}")
+        return table, StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
     if with_stream and table.stream is None:
         stream = {"StreamEnabled": True, "StreamViewType": view or LEAST_VIEW}
         update(connection, name, StreamSpecification=stream)
-        return table, Step(False, "turning the stream on")
+        return table, StepResult(False, "turning the stream on")
     if table.index(INDEX) is None:
         return table, _index_step(
             connection, table, "adding the index", **_addition(table, throughput)
         )
     if not is_ready(table):
-        return table, Step(False, f"waiting for the index, which is {status_of(table)}")
-    return table, Step(True, "the index is ACTIVE")
+        return table, StepResult(False, f"waiting for the index, which is {status_of(table)}")
+    return table, StepResult(True, "the index is ACTIVE")
 
 
 def step_towards_removed(
     connection: Connection, name: str, with_stream: bool
-) -> tuple[Table, Step]:
+) -> tuple[Table, StepResult]:
     """Delete the index, then turn the stream off (if wanted)."""
     table = table_with_index(connection, name)
     if table.status != "ACTIVE":
-        return table, Step(False, f"waiting for {table.bare_name}, which is {table.status}")
+        return table, StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
     if status_of(table) == "DELETING":
-        return table, Step(False, "waiting for the index to go")
+        return table, StepResult(False, "waiting for the index to go")
     if table.index(INDEX) is not None:
         changes = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": INDEX}}]}
         return table, _index_step(connection, table, "deleting the index", **changes)
     if with_stream and table.stream is not None:
         update(connection, name, StreamSpecification={"StreamEnabled": False})
-        return table, Step(False, "turning the stream off")
-    return table, Step(True, "the index is gone")
+        return table, StepResult(False, "turning the stream off")
+    return table, StepResult(True, "the index is gone")
 
 
 def step_towards_capacity(
     connection: Connection, name: str, units: Mapping[str, int]
-) -> tuple[Table, Step]:
+) -> tuple[Table, StepResult]:
     """Give the index another capacity, then wait until it has it.
 
     What the service refuses is no reason to wait: it lets capacity be lowered four times a day,
@@ -227,19 +234,19 @@ def step_towards_capacity(
     table = table_with_index(connection, name)
     index = table.index(INDEX)
     if table.status != "ACTIVE":
-        return table, Step(False, f"waiting for {table.bare_name}, which is {table.status}")
+        return table, StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
     given = {} if index is None else index.get("ProvisionedThroughput", {})
     if table.throughput is None or all(given.get(kind) == units[kind] for kind in units):
-        return table, Step(True, "the index has its capacity")
+        return table, StepResult(True, "the index has its capacity")
     change = {"Update": {"IndexName": INDEX, "ProvisionedThroughput": dict(units)}}
     try:
         request(connection, name, "update_table", GlobalSecondaryIndexUpdates=[change])
     except AwsRefused as refused:
-        return table, Step(True, f"the index keeps its capacity: {refused}")
+        return table, StepResult(True, f"the index keeps its capacity: {refused}")
     except ClientError as error:
         if error_code(error) != BUSY:
-            return table, Step(True, f"the index keeps its capacity: {error}")
-    return table, Step(False, "lowering the capacity of the index")
+            return table, StepResult(True, f"the index keeps its capacity: {error}")
+    return table, StepResult(False, "lowering the capacity of the index")
 
 
 def _addition(table: Table, throughput: Mapping[str, int] | None) -> dict[str, Any]:
@@ -276,11 +283,111 @@ def _check_shape(table: Table) -> None:
         )
 
 
-def _index_step(connection: Connection, table: Table, says: str, **changes: Any) -> Step:
+def _index_step(connection: Connection, table: Table, says: str, **changes: Any) -> StepResult:
     """Add or delete the index, or wait: of a table's indexes one is made or deleted at a time."""
     for index in table.description.get("GlobalSecondaryIndexes", ()):
         name, status = index["IndexName"], index.get("IndexStatus")
         if name != INDEX and status in ("CREATING", "DELETING"):
-            return Step(False, f"waiting for the index {name}, which is {status}")
+            return StepResult(False, f"waiting for the index {name}, which is {status}")
     update(connection, table.name, **changes)
-    return Step(False, says)
+    return StepResult(False, says)
+
+
+SAMPLE_ITEMS = 100
+"""Looked at before anything else: where most of the users' items have it, no walk is needed."""
+
+ELSEWHERE = "choose another place for sentinels (--sentinel, or sentinelSortKey in the context)"
+
+
+def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
+    """Look at some items of a table that has no key index yet; raises CannotStart.
+
+    An item with a sentinel's key is in its way. An attribute of the marker's name would be in the
+    index; and where it is no number, DynamoDB would refuse the user's writes once there is one.
+    """
+    for item in _sample(connection, table, sentinel):
+        if sentinel.is_at_place(item) and not sentinel.is_one(item):
+            raise CannotStart(
+                f"An item of yours has the sort key {_shown(sentinel)}, where the sentinel of its "
+                f"collection would go: {ELSEWHERE}."
+            )
+        if MARKER in item and not sentinel.is_one(item):
+            raise CannotStart(
+                f"Items of yours have an attribute {MARKER!r}, which marks sentinels: a key index "
+                f"would hold them too, so this table cannot have one."
+            )
+
+
+def check_place(
+    connection: Connection, table: Table, sentinel: Sentinel, known: Sentinel | None
+) -> None:
+    """Raises CannotStart if the key index was built with another sort key for its sentinels.
+
+    known: the sentinels of the record; without one, some rows of the index are looked at.
+    """
+    if known is not None:
+        is_another = known != sentinel
+    elif is_ready(table):
+        rows = _sample(connection, table.name, sentinel, IndexName=INDEX)
+        is_another = bool(rows) and not any(sentinel.is_at_place(row) for row in rows)
+    else:
+        return
+    if is_another:
+        raise CannotStart(
+            f"The key index of {table.bare_name!r} has no sentinels with the sort key "
+            f"{_shown(sentinel)}, but rows with other ones: it was built with another sort key; "
+            f"give that one (--sentinel, or sentinelSortKey in the context)."
+        )
+
+
+def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -> None:
+    """After the walk before a build; raises CannotStart for what stands in the index's way.
+
+    Of each collection that walk has seen the sentinel's place, and its first items besides; what
+    comes later in it, it has not. named_in: where up to 1,000 of them are named, if that lasts.
+    """
+    names = "" if named_in is None else f" Up to 1,000 of them are named in {named_in}."
+    occupied, marked = int(usage.counters["occupied"]), int(usage.counters["marked"])
+    if occupied:
+        raise CannotStart(
+            f"{counted(occupied, 'collection has', 'collections have')} an item of yours with the "
+            f"sort key {_shown(sentinel)}, where their sentinel would go: {ELSEWHERE}. Nothing "
+            f"was added to the table.{names}"
+        )
+    if marked:
+        raise CannotStart(
+            f"{counted(marked, 'collection has', 'collections have')} an item of yours with an "
+            f"attribute {MARKER!r}, which marks sentinels: a number would bring it into the key "
+            f"index, and of anything else DynamoDB would refuse your writes. So this table cannot "
+            f"have one. Nothing was added to it.{names}"
+        )
+
+
+def check_all_were_free(report: Mapping[str, Any]) -> None:
+    """After a walk: raises CannotStart if a collection could not get its sentinel."""
+    if report["occupied"]:
+        raise CannotStart(
+            f"{counted(report['occupied'], 'collection has', 'collections have')} an item of yours "
+            f"where the sentinel would go, so the index is not whole: remove it, and {ELSEWHERE}."
+        )
+
+
+def _sample(
+    connection: Connection, table: str, sentinel: Sentinel, **more: Any
+) -> list[Mapping[str, Any]]:
+    names = {"#s": sentinel.sort.name, "#m": MARKER}
+    page = request(
+        connection,
+        table,
+        "scan",
+        Limit=SAMPLE_ITEMS,
+        Select="SPECIFIC_ATTRIBUTES",
+        ProjectionExpression=", ".join(names),
+        ExpressionAttributeNames=names,
+        **more,
+    )
+    return list(page["Items"])
+
+
+def _shown(sentinel: Sentinel) -> str:
+    return json.dumps(sentinel.to_json()["place"])

@@ -12,21 +12,21 @@ from datetime import datetime
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Step, Table
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.tables import StepResult, Table
 from keyhop.errors import CannotStart, IndexBusy
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import usage_of
+from keyhop.jobs.price import check_within
 from keyhop.jobs.task import noted_examples
-from keyhop.key_index.findings import (
-    action_estimate,
-    has_rows,
-    manifest_of,
-    remaining,
-    report_of,
-)
+from keyhop.key_index.belief import Keeper, kept_now
 from keyhop.key_index.index import (
+    check_all_are_free,
+    check_all_were_free,
     check_can_have_one,
     check_has_one,
+    check_items,
+    check_place,
     check_region,
     check_stream_view,
     is_ready,
@@ -36,21 +36,27 @@ from keyhop.key_index.index import (
     step_towards_removed,
     table_with_index,
 )
-from keyhop.key_index.keepers import Keeper, kept_now
-from keyhop.key_index.lease import FENCE_SECONDS
 from keyhop.key_index.provisioned import Scaling, capacity_now, capacity_of, scale_again, settle
-from keyhop.key_index.registry import LOST, Entry, IsAlive, Registry, without_examples
+from keyhop.key_index.registry import (
+    FENCE_SECONDS,
+    LOST,
+    Entry,
+    IsAlive,
+    Registry,
+    without_examples,
+)
+from keyhop.key_index.report import (
+    action_estimate,
+    has_rows,
+    manifest_of,
+    remaining,
+    report_of,
+)
 from keyhop.key_index.request import Order, parse_walk
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, Walk, WalkTask
-from keyhop.key_index.validation import (
-    check_all_are_free,
-    check_all_were_free,
-    check_items,
-    check_place,
-)
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
+from keyhop.scan.statistics import Interval
 from keyhop.storage.store import Memory
 
 WAIT_SECONDS = 10
@@ -232,7 +238,7 @@ class LifeCycle:
         if self.entry.turns_stream_on and self.entry.stream is None and table.stream is not None:
             self._note(stream=table.stream)
         if step.done and not self.keeper.attach(table, self.sentinel):
-            step = Step(False, "attaching the keeper")
+            step = StepResult(False, "attaching the keeper")
         if not step.done:
             return self._wait(step)
         self.table = table
@@ -278,7 +284,9 @@ class LifeCycle:
         # Before the walk: a deploy meanwhile may change where new indexes have their sentinels.
         self._note(sentinel=self.sentinel.to_json())
         if not self.keeper.attach(table, self.sentinel):
-            return self._wait(Step(False, "attaching the keeper to the table's present stream"))
+            return self._wait(
+                StepResult(False, "attaching the keeper to the table's present stream")
+            )
         kept = kept_now(self.keeper, table)
         return {"next": "walk", "audit": self._job("audit"), "kept": kept}
 
@@ -296,11 +304,13 @@ class LifeCycle:
         # the removal comes to its end.
         self._note(audit=None)
         if not self.keeper.detach(table):
-            return self._wait(Step(False, "detaching the keeper"))
+            return self._wait(StepResult(False, "detaching the keeper"))
         if entry.emptied and status_of(table) in (None, "DELETING"):
             return {"next": "finish", "rounds": 1}  # an earlier removal had come so far
         if table.index(INDEX) is not None and not is_ready(table):
-            return self._wait(Step(False, f"waiting for the index, which is {status_of(table)}"))
+            return self._wait(
+                StepResult(False, f"waiting for the index, which is {status_of(table)}")
+            )
         # Without an index the walk goes over the table, and reads each collection's sentinel.
         return self._removal(1)
 
@@ -359,9 +369,12 @@ class LifeCycle:
 
     def _finish_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
-        # Once more: an audit of an older version, or a person, may have attached one.
+        # Once more: a person may have attached one in the meantime.
         if not self.keeper.detach(table):
-            return {**self._wait(Step(False, "detaching the keeper")), "rounds": state["rounds"]}
+            return {
+                **self._wait(StepResult(False, "detaching the keeper")),
+                "rounds": state["rounds"],
+            }
         if is_ready(table):
             reader = self._reader("remove")
             if has_rows(reader):
@@ -410,7 +423,7 @@ class LifeCycle:
         grace = self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
         return self.order.walk(kind, grace)
 
-    def _wait(self, step: Step) -> dict[str, Any]:
+    def _wait(self, step: StepResult) -> dict[str, Any]:
         # An index can take a day, and an execution's history has room for 25,000 events.
         seconds = LONG_WAIT_SECONDS if "for the index" in step.says else WAIT_SECONDS
         seconds = min(seconds, self.settle_seconds)
@@ -426,3 +439,50 @@ class LifeCycle:
 
 def _is_before(one: str, other: str) -> bool:
     return datetime.fromisoformat(one) < datetime.fromisoformat(other)
+
+
+def all_steps(
+    life_cycle_of: Callable[[], LifeCycle],
+    walk: Callable[[LifeCycle, Mapping[str, Any]], str],
+    wait: Callable[[str], None],
+) -> dict[str, Any]:
+    """The steps of an action, one after the other as a state machine has them; the last state.
+
+    life_cycle_of: the table's, as it is now. walk: does the job that it is given, and returns its
+    run. wait: is told for what.
+    """
+    step = "prepare"
+    state: dict[str, Any] = {}
+    while True:
+        life_cycle = life_cycle_of()
+        state |= life_cycle.step(step, state)
+        if state["next"] in ("planned", "end"):
+            return state
+        if state["next"] == "wait":
+            wait(state["says"])
+            continue
+        if state["next"] == "walk":
+            for job, walked in (("walk", "walked"), ("audit", "audited")):
+                if job in state:
+                    state[walked] = {"run": walk(life_cycle, state[job])}
+        step = "finish"
+
+
+def check_cost(
+    life_cycle: LifeCycle, given: Mapping[str, Any], state: Mapping[str, Any], limit: float
+) -> None:
+    """Raises TooExpensive if the upper end of the estimate is over maxCost; reads a sample.
+
+    given: the input. state: that of the step; one that was taken before, and is repeated, has said
+    what follows. limit: dollars, where the input does not say. DynamoDB's part alone is reckoned.
+    """
+    order = life_cycle.order
+    is_skipped = order.scheduled and life_cycle.table.index(INDEX) is None
+    if order.plan_only or is_skipped or "next" in state:
+        return
+    if (expected := life_cycle.expected()) is None:
+        return
+    high = expected["dollars_high"]
+    dollars = Interval(expected["dollars"], 0.0, math.inf if high is None else high)
+    own = order.max_cost
+    check_within(lambda some: some, dollars, limit if own is None else own, given, own is not None)

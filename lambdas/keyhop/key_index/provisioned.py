@@ -12,14 +12,14 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.capacity import (
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import StepResult, Table
+from keyhop.dynamodb.units import (
     DOLLARS_PER_READ_UNIT_HOUR,
     DOLLARS_PER_WRITE_UNIT_HOUR,
     HOURS_OF_A_MONTH,
     PROVISIONED,
 )
-from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Step, Table
 from keyhop.key_index.index import entered_by, step_towards_capacity
 from keyhop.key_index.sentinel import INDEX
 
@@ -211,7 +211,7 @@ def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capaci
 
 def settle(
     connection: Connection, table: Table, units: Units, scaling: Scaling
-) -> tuple[Table, Step, str | None]:
+) -> tuple[Table, StepResult, str | None]:
     """Lower the index to `units` after a build, and let it scale from there as its table does.
 
     Returns:

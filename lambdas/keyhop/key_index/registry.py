@@ -1,27 +1,45 @@
-"""The registry: what is written down about the key index of a table, outside the table.
+"""The registry of a table's key index: what is noted about it outside the table, and its lease.
 
     entry.json    what the table was like before, where its sentinels are, the last audit, and the
                   lease: who builds, audits or removes the index now
 
-It is one object, and each change of it is a swap for the version that was seen. So what is noted
-under a lease is noted only while that is held, and a reader sees all of it at one moment.
+It is one object, and each change of it is conditional on the version that was read. So what a
+holder of the lease notes is noted only while the lease is held, and a reader sees all of it at one
+moment.
 
 A deployment keeps it in its bucket, below key-index/<table>-<hash>/, where the command finds it
-with --stack; without a deployment it is below the user's state folder (`$XDG_STATE_HOME/keyhop`,
+with --stack. Without a deployment it is below the user's state folder (`$XDG_STATE_HOME/keyhop`,
 else ~/.local/state/keyhop). It holds no keys of the table: examples of drift are in reports, which
-do not stay for ever.
+expire.
+
+By the lease, builds, audits and removals exclude each other. Its holder is an execution, which is
+alive while Step Functions says so, or a command, which writes the entry every few seconds
+(`Heartbeat`) and counts as dead when it has stopped doing so, by the clock of the store alone.
+
+A dead holder's requests may still arrive: its walkers are functions that run on for a while, and
+its process may have been suspended. So a walker writes only within `fence_seconds / 4` of having
+seen that the lease is still its own (`Fence`), and the next holder waits for `fence_seconds`
+before its first step. The time between the two is what a request can take.
 """
 
+import getpass
 import hashlib
 import json
 import os
 import re
+import socket
+import time
+import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event, Lock, Thread
 from typing import Any, Literal
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from keyhop.clock import now
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import BrokenPromise, CannotStart, IndexBusy, KeyhopError
 from keyhop.jobs.model import Record
@@ -30,7 +48,8 @@ from keyhop.storage.local import Directory
 from keyhop.storage.store import Store
 
 ENTRY = "entry.json"
-SETUP = "setup.json"
+VERSION = 1
+"""The version of the format of entry.json."""
 """Of the layout before, beside an audit that says too little to be believed now."""
 
 MOST_SWAPS = 20
@@ -137,12 +156,12 @@ class Registry:
         """What is known, for who acts upon it: raises what reading can raise, and BrokenPromise."""
         version = self.store.look(ENTRY)
         if version is None:
-            return self._of_old_layout()
-        entry = _entry(version.content, self.identity)
+            return Entry(self.identity)
+        entry = self._read(version.content)
         if entry is None:
             raise BrokenPromise(
-                f"{self.store.url(ENTRY)} is no entry of this table by this version of Keyhop: "
-                f"install the one that wrote it; or, if nothing else did, delete it."
+                f"{self.store.url(ENTRY)} is no entry of this table: delete it, if another program "
+                f"has written it."
             )
         return entry
 
@@ -224,28 +243,34 @@ class Registry:
         """The entry, its version's tag (None: there is none), and its age in seconds."""
         version = self.store.look(ENTRY)
         if version is None:
-            return self._of_old_layout(), None, 0.0
-        entry = _entry(version.content, self.identity)
+            return Entry(self.identity), None, 0.0
+        entry = self._read(version.content)
         return entry or Entry(self.identity), version.tag, version.age
 
-    def _of_old_layout(self) -> Entry:
-        state = _json(self.store.read(SETUP) or b"null")
+    def _read(self, content: bytes) -> Entry | None:
+        """Return the entry of this table, or None if the content is none.
+
+        Raises:
+            BrokenPromise: The entry has another version of the format.
+        """
+        state = _json(content)
         if state.get("identity") != self.identity:
-            return Entry(self.identity)
-        before = state.get("before")
-        was_off = before is not None and before["stream_view"] is None
-        return Entry(
-            self.identity,
-            before=before,
-            sentinel=state.get("sentinel"),
-            turns_stream_on=was_off,
-            emptied=bool(state.get("emptied")),
-        )
+            return None
+        if state.get("version") != VERSION:
+            raise BrokenPromise(
+                f"{self.store.url(ENTRY)} was written in version {state.get('version')} of its "
+                f"format, and this Keyhop reads version {VERSION}: use the Keyhop that wrote it."
+            )
+        try:
+            return Entry.from_json(state)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
 
     def _swapped(self, entry: Entry, tag: str | None) -> Entry | None:
         """The entry as it was written down; None if it is another one than was seen."""
         numbered = replace(entry, changes=entry.changes + 1)
-        content = (json.dumps(numbered.to_json(), ensure_ascii=False) + "\n").encode()
+        told = {"version": VERSION, **numbered.to_json()}
+        content = (json.dumps(told, ensure_ascii=False) + "\n").encode()
         # An answer that was lost looks like a lost race, but what stands there is this.
         is_written = self.store.swap(ENTRY, content, tag) or self.store.read(ENTRY) == content
         return numbered if is_written else None
@@ -257,16 +282,6 @@ def _json(content: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return state if isinstance(state, dict) else {}
-
-
-def _entry(content: bytes, identity: str) -> Entry | None:
-    state = _json(content)
-    if state.get("identity") != identity:
-        return None
-    try:
-        return Entry.from_json(state)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
 
 
 def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -289,14 +304,14 @@ def bucket_registry(s3: Any, bucket: str, table: Table | Source) -> Registry:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BuiltIndex:
     """A key index that is built, or half of it is. table: its name. record: where its entry is."""
 
     table: str
     record: str
 
 
-def standing(s3: Any, bucket: str) -> list[Standing]:
+def built_indexes(s3: Any, bucket: str) -> list[BuiltIndex]:
     """The key indexes that stand, by the registry of a deployment; none if the bucket is gone."""
     from keyhop.storage.s3 import Bucket
 
@@ -307,11 +322,11 @@ def standing(s3: Any, bucket: str) -> list[Standing]:
         return []
     found = []
     for folder in sorted({name.rpartition("/")[0] for name in names}):
-        name = f"{folder}/{ENTRY}" if f"{folder}/{ENTRY}" in names else f"{folder}/{SETUP}"
+        name = f"{folder}/{ENTRY}"
         state = _json(store.read(name) or b"null")
         if state.get("sentinel"):
             table = str(state.get("identity")).partition("#")[0].rpartition("/")[2]
-            found.append(Standing(table, store.url(name)))
+            found.append(BuiltIndex(table, store.url(name)))
     return found
 
 
@@ -320,3 +335,105 @@ def local_registry(table: Table | Source) -> Registry:
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     path = Path(base) / "keyhop" / "key-index" / folder_of(table)
     return Registry(Directory(path), table.identity)
+
+
+HEARTBEAT_SECONDS = 15.0
+COMMAND_IS_DEAD_SECONDS = 120.0
+FENCE_SECONDS = 65
+"""Longer than the timeout of the keeper, which is a minute."""
+
+
+def command_name() -> str:
+    """This process, as a holder: user, machine and process."""
+    return f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
+
+
+def _has_ended_here(holder: str) -> bool:
+    """Whether the command was a process of this machine that is no more."""
+    name, process, _token = holder.rsplit(" ", 2)
+    if name.partition("@")[2] != socket.gethostname():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+_AT_WORK = ("RUNNING", "PENDING_REDRIVE")
+
+
+def uptime() -> float:
+    """Seconds of a clock that goes on while the machine is suspended."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Whether holders of leases are alive (IsAlive). states: makes Step Functions' client."""
+
+    states: Callable[[], Any]
+
+    def __call__(self, lease: Lease, age: float) -> bool:
+        if not lease.holder.startswith("arn:"):
+            return age < COMMAND_IS_DEAD_SECONDS and not _has_ended_here(lease.holder)
+        try:
+            told = self.states().describe_execution(executionArn=lease.holder)
+        except (BotoCoreError, ClientError) as error:
+            return error_code(error) != "ExecutionDoesNotExist"
+        return told["status"] in _AT_WORK
+
+
+@dataclass(slots=True)
+class Fence:
+    """Lets a walker write while the lease is known to be its execution's; for many threads.
+
+    seconds: how long it may go without looking.
+    """
+
+    registry: Registry
+    holder: str
+    seconds: float
+    clock: Callable[[], float] = uptime
+    _looked: float | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def check(self) -> None:
+        """Raises IndexBusy if the lease is not the holder's any more."""
+        with self._lock:
+            began = self.clock()
+            if self._looked is None or began - self._looked > self.seconds:
+                self.registry.check_lease(self.holder)
+                self._looked = began
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    """Keeps a command's lease alive, from a thread of its own.
+
+    lost: set when the lease is not the command's any more, or cannot be kept alive.
+    """
+
+    registry: Registry
+    holder: str
+    lost: Callable[[], None]
+    seconds: float = HEARTBEAT_SECONDS
+    _over: Event = field(default_factory=Event)
+
+    def __enter__(self) -> "Heartbeat":
+        Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def _beat(self) -> None:
+        while not self._over.wait(self.seconds):
+            try:
+                self.registry.change(self.holder)
+            except (KeyhopError, OSError):
+                if not self._over.is_set():
+                    self.lost()
+                return

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar, cast
 
 from keyhop.checks import STARTED_BY, Check, Must, Truth, number, read, text, whole
-from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
-from keyhop.dynamodb.prices import LEAST_COST
+from keyhop.dynamodb.units import DEFAULT_WRITE_RATE, LEAST_COST
 from keyhop.jobs.layout import MOST_CONCURRENCY
 from keyhop.jobs.request import Request
 from keyhop.key_index.index import VIEWS

@@ -20,17 +20,17 @@ from threading import Event, Lock
 from typing import Any, Literal, get_args
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Options, Task, TaskPlan
+from keyhop.jobs.task import Task, TaskOptions, TaskPlan
 from keyhop.key_index.collections import Collections
-from keyhop.key_index.lease import Fence
+from keyhop.key_index.keeper import reconcile
+from keyhop.key_index.keeper import wrong as wrong_in
 from keyhop.key_index.protocol import GRACE_SECONDS, Call, Place
-from keyhop.key_index.reconcile import reconcile
-from keyhop.key_index.reconcile import wrong as wrong_in
+from keyhop.key_index.registry import Fence
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
@@ -72,7 +72,7 @@ class WalkTask(Task):
     def __init__(
         self,
         connection: Connection,
-        options: Options,
+        options: TaskOptions,
         sentinel_of: Callable[[Table], Sentinel] | None = None,
         fence_of: Callable[[Source, str], Fence] | None = None,
     ) -> None:

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeysMissing, SegmentsTooLarge
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import Record, RunPlan
 from keyhop.jobs.price import FunctionSize, check_cost, with_check
-from keyhop.jobs.runs import Deployment
+from keyhop.jobs.runs import DeploymentSettings
 from keyhop.jobs.scan_segments import patience_within, working_seconds
 from keyhop.jobs.task import Tasks
 from keyhop.keys.verify import Verdict, verify
 from keyhop.scan.in_flight import MOST
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.wording import counted
 
@@ -52,7 +52,7 @@ class Check(Record):
         check = cls(execution, fresh) if found is None else cls.from_json(found)
         is_another = check.verdict.drawn != fresh.drawn
         is_over = check.verdict.is_whole and check.execution != execution
-        if is_another or is_over or not check.number:  # an older version's has no number
+        if is_another or is_over:
             number = check.number + 1
             return replace(check, execution=execution, verdict=fresh, number=number)
         return check
@@ -66,7 +66,7 @@ class Check(Record):
 
 def verify_run(
     state: Mapping[str, Any],
-    deployment: Deployment,
+    deployment: DeploymentSettings,
     tasks: Tasks,
     worker: FunctionSize,
     remaining_seconds: float,

@@ -16,7 +16,7 @@ from keyhop.errors import CannotStart, NoProgress
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE, PartPages
-from keyhop.jobs.task import Ended, Options, Summary
+from keyhop.jobs.task import Ended, Summary, TaskOptions
 from keyhop.jobs.worker import begun_within, work_within
 
 FOLDER = "logical"
@@ -42,7 +42,7 @@ def too_slow(done: int) -> str:
     )
 
 
-def folded(ended: Ended, fold_of: Callable[[], Fold], options: Options) -> Summary | None:
+def folded(ended: Ended, fold_of: Callable[[], Fold], options: TaskOptions) -> Summary | None:
     """Fold the keys of a run and return its manifest; None if there was no time to finish.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
@@ -17,52 +17,23 @@ from keyhop.jobs.layout import Method
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan
+from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
+from keyhop.key_index.index import Sentinels, SentinelsOf
 from keyhop.keys.logical import Fold, check_can_fold, folded
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 from keyhop.wording import counted
 
+if TYPE_CHECKING:
+    from keyhop.key_index.belief import Belief
 
-class Belief(Protocol):
-    """Whether an index that lists the keys is read in place of the table.
-
-    source: the index; None: the table is read. why: why so, "" if there is no index. doubt: why the
-    index, which is read because that was asked for, is not to be believed. token: what has to be
-    the same when the index has been read, if it is believed.
-    """
-
-    @property
-    def source(self) -> Source | None: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def doubt(self) -> str | None: ...
-    @property
-    def token(self) -> int | None: ...
+Believe = Callable[[Table, str, bool], "Belief | None"]
+"""Decides whether the key index of a table is read: from the table, the method ("auto" or "index"),
+and whether the index is to be read even if it is not believed. None: no key index is known."""
 
 
-Believe = Callable[[Table, str, bool], Belief | None]
-"""From a table and a method ("auto" or "index"), and whether the index is to be read though it is
-not to be believed; None where nobody knows of indexes."""
-
-
-class Sentinels(Protocol):
-    """Items by which alone a collection has no key to be listed. item: what tells one
-    (Source.ignores). are_known: whether the table is known to have some.
-    """
-
-    @property
-    def item(self) -> Key: ...
-    @property
-    def are_known(self) -> bool: ...
-
-
-SentinelsOf = Callable[[Table], Sentinels | None]
-"""From a table; None if it can have none."""
-
-FoldOf = Callable[[Connection, KeySpace, Options, str], Fold]
+FoldOf = Callable[[Connection, KeySpace, TaskOptions, str], Fold]
 """From the key space, what the plan says of folding, and when the run began, to what folds keys.
 Reads the metadata, if the fold goes by that; with an empty moment it only checks whether it can."""
 
@@ -71,10 +42,6 @@ def no_index(table: Table, method: str, anyway: bool) -> None:
     """Where nobody knows of key indexes."""
     if method == "index":
         raise CannotStart("Method index needs a key index, and none is set up here for this table.")
-
-
-def no_sentinels(table: Table) -> None:
-    """Where each item counts."""
 
 
 @dataclass(slots=True)
@@ -88,10 +55,10 @@ class KeysTask(Task):
     """
 
     connection: Connection
-    options: Options
+    options: TaskOptions
     fold_of: FoldOf
     believe: Believe = no_index
-    sentinels_of: SentinelsOf = no_sentinels
+    sentinels_of: SentinelsOf = lambda table: None
     folds: bool = True
 
     def __post_init__(self) -> None:
@@ -143,8 +110,7 @@ class KeysTask(Task):
         ignores = self.options.get("ignores")
         if ignores is not None:
             return replace(source, ignores=from_json(ignores))
-        of_layout_2 = self.options.get("sentinel") or {}
-        place = self.options.get("place") or of_layout_2.get("place")
+        place = self.options.get("place")
         return source if place is None else replace(source, only=from_json(place))
 
     def pages(
@@ -193,7 +159,7 @@ class KeysTask(Task):
         return first
 
     @property
-    def _fold(self) -> Options | None:
+    def _fold(self) -> TaskOptions | None:
         return self.options.get("fold")
 
 

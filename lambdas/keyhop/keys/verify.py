@@ -31,7 +31,7 @@ from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.worker import begun_within, work_within
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import group_of
-from keyhop.scan.skip_scan import BEGINNING, Position, Step
+from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
 
 FEWEST_ITEMS = 100
 
@@ -220,7 +220,7 @@ class _Differing:
         self._reported = reported
         self._unseen: dict[int, dict[str, Key]] = {}
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         if segment not in self._unseen:
             self._unseen[segment] = self._reported.keys(segment)
         unseen = self._unseen[segment]
@@ -228,7 +228,7 @@ class _Differing:
         keys = [key for key in step.keys if unseen.pop(_name(key), None) is None]
         if step.position is None:
             keys += self._unseen.pop(segment).values()
-        return Step(keys, step.position)
+        return PageResult(keys, step.position)
 
 
 def _keys_in(

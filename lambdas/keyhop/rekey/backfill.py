@@ -20,11 +20,13 @@ from functools import partial
 from threading import Event
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.item_calls import write_units
 from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.requester import Stopped, is_over
 from keyhop.dynamodb.tables import Source, Table
+from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, from_json, has_values, to_json
 from keyhop.errors import CannotStart, GaveUp
@@ -32,7 +34,7 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
+from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
 from keyhop.rekey.compare.look import item_at
 from keyhop.rekey.compare.looks import Reads
 from keyhop.rekey.destination import Destination, NotTaken
@@ -46,10 +48,8 @@ from keyhop.rekey.transform import Transform, Unmappable
 from keyhop.rekey.valve import Valve
 from keyhop.rekey.worker.images import is_marker
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
-from keyhop.scan.item_calls import write_units
 from keyhop.scan.page_size import Ledger
-from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import PageReader, is_over
+from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
 ITEMS_AT_ONCE = 250
@@ -80,7 +80,7 @@ class BackfillTask(RekeyTask):
     def __init__(
         self,
         connection: Connection,
-        options: Options,
+        options: TaskOptions,
         transform_of: TransformOf,
         ours_of: OursOf = lambda table: None,
         is_sharded: Callable[[Table], bool] = lambda table: False,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from keyhop.checks import Must, Truth, number, one_of, read, without_origin, wrong_input
-from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
+from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.jobs.request import (
     A_READ_RATE,
     A_RUN,

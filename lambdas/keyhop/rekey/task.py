@@ -6,7 +6,7 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table, look_up
-from keyhop.jobs.task import Options, Task
+from keyhop.jobs.task import Task, TaskOptions
 from keyhop.rekey.opening import (
     OursOf,
     Rekey,
@@ -31,7 +31,7 @@ class RekeyTask(Task):
     def __init__(
         self,
         connection: Connection,
-        options: Options,
+        options: TaskOptions,
         transform_of: TransformOf,
         ours_of: OursOf = lambda table: None,
         now: Callable[[], float] = time.time,
@@ -56,7 +56,7 @@ class RekeyTask(Task):
         """Raises CannotStart and its kin."""
         return opened(self._connection, self._name, self._transform_of)
 
-    def _opened_for(self, reader: PageReader, begun: Options) -> Rekey:
+    def _opened_for(self, reader: PageReader, begun: TaskOptions) -> Rekey:
         """By a worker: what its requests cost, those about pages have in common.
 
         begun: the options of the run's plan. Raises BrokenPromise if it was begun with another

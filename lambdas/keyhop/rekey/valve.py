@@ -16,11 +16,11 @@ from dataclasses import replace
 from threading import Event, Lock
 
 from keyhop.dynamodb.client import CONNECT_SECONDS
+from keyhop.dynamodb.requester import pause
 from keyhop.errors import RunConflict
 from keyhop.rekey.pace import BACKFILL, THROTTLE, Pace, pace_of, why_not_mine
 from keyhop.rekey.side.figures import LAG
 from keyhop.rekey.side.table import SideTable
-from keyhop.scan.reader import pause
 
 FRESH_SECONDS = 3.0
 REQUEST_SECONDS = 5.0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from keyhop.dynamodb.prices import Prices
+from keyhop.dynamodb.units import Prices
 from keyhop.report.estimate import Estimate
 
 Shown = str

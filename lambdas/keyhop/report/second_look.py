@@ -11,9 +11,10 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, BudgetSpent, NotPermitted
@@ -30,7 +31,6 @@ from keyhop.report.sample.rows import DrawRow
 from keyhop.report.statistics.place import BITS
 from keyhop.report.statistics.window import BUDGET
 from keyhop.report.task import SAMPLE, examination, rows_of
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 
 ENOUGH = (BudgetSpent, NotPermitted)

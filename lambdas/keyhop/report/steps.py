@@ -14,7 +14,7 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.errors import RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import table_name
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 from keyhop.report.assemble import assemble
 from keyhop.report.candidates.evaluate import evaluated
 from keyhop.report.candidates.streamed import Listener, Streamed, listening
@@ -73,7 +73,7 @@ class Steps:
     asked: ReportInput
     given: Mapping[str, Any]
     table: str
-    execution: Execution
+    execution: ExecutionContext
     connection: Connection
     journal: Journal
     journal_of: Callable[[str], Journal]

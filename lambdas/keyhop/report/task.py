@@ -4,15 +4,15 @@ import math
 import random
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KEY_INDEX, keyspace_of
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.tables import request as ask_of_table
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import KeyhopError
 from keyhop.jobs.journal import Journal
@@ -20,7 +20,7 @@ from keyhop.jobs.layout import Layout
 from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Ended, Options, Summary, Task, TaskPlan
+from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.report.candidates.template import candidate
 from keyhop.report.facts_json import sample_json
 from keyhop.report.sample.asks import Asks
@@ -58,11 +58,8 @@ SAMPLE = "sample"
 """What a manifest says of the data."""
 
 
-class Sentinels(Protocol):
-    """Items of the key index. item: what tells one."""
-
-    @property
-    def item(self) -> Key: ...
+OursOf = Callable[[Table], Sequence[Key]]
+"""Returns the attributes that identify items of Keyhop in a table."""
 
 
 def _look_units(units: float | None) -> float:
@@ -83,8 +80,8 @@ class ReportTask(Task):
     def __init__(
         self,
         connection: Connection,
-        options: Options,
-        ours_of: "OursOf" = lambda table: (),
+        options: TaskOptions,
+        ours_of: OursOf = lambda table: (),
         segments_per_worker: int = SEGMENTS_PER_WORKER,
     ) -> None:
         """ours_of: from a table to what tells items of Keyhop's own in it."""
@@ -166,12 +163,6 @@ class ReportTask(Task):
         told = answer.get("TimeToLiveDescription", {})
         is_on = told.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
         return str(told["AttributeName"]) if is_on else None
-
-
-class OursOf(Protocol):
-    """From a table to attributes that tell items of Keyhop's own."""
-
-    def __call__(self, table: Table) -> Sequence[Key]: ...
 
 
 def rows_of(journal: Journal, plan: RunPlan, parts: Iterable[Part]) -> list[Row]:

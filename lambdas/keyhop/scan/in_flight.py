@@ -54,7 +54,7 @@ SPARE = 0.25
 """Lanes beside those with a request under way, as a share of these: answers come by chance."""
 
 
-class Pace(NamedTuple):
+class Throughput(NamedTuple):
     """What so many lanes brought: pages a second, of `seconds` each."""
 
     lanes: int
@@ -64,7 +64,7 @@ class Pace(NamedTuple):
     def pages(self) -> float:
         return self.lanes / max(self.seconds, 1e-9)
 
-    def differs_from(self, other: "Pace") -> bool:
+    def differs_from(self, other: "Throughput") -> bool:
         return not self.seconds / CHANGED < other.seconds < self.seconds * CHANGED
 
 
@@ -97,8 +97,8 @@ class InFlight:
     wanted: int = FIRST
     _window: _Window = field(default_factory=_Window)
     _factor: float = LEAP
-    _before: Pace | None = None
-    _rested: Pace | None = None
+    _before: Throughput | None = None
+    _rested: Throughput | None = None
     _rest_until: float = -math.inf
     _no_more: bool = False
 
@@ -133,7 +133,7 @@ class InFlight:
         if elapsed < SHORTEST_SECONDS or window.pages < self._enough(elapsed):
             return self.lanes
         before = self.lanes
-        pace = Pace(before, window.seconds / window.pages)
+        pace = Throughput(before, window.seconds / window.pages)
         waiting = window.waited / elapsed
         if waiting >= WAITING:
             self._before = self._rested = None
@@ -154,13 +154,13 @@ class InFlight:
     def _have(self, lanes: int) -> None:
         self.wanted = max(1, min(self.most, lanes))
 
-    def _settle(self, now: float, pace: Pace) -> int:
+    def _settle(self, now: float, pace: Throughput) -> int:
         """Try nothing for a while."""
         self._before, self._no_more = None, False
         self._rested, self._rest_until = pace, now + REST_SECONDS
         return pace.lanes
 
-    def _tried(self, now: float, pace: Pace, can_grow: bool) -> int:
+    def _tried(self, now: float, pace: Throughput, can_grow: bool) -> int:
         """The number to go on with, after a window."""
         before = self._before
         if before is None or before.lanes == pace.lanes:  # there was no room for the trial
@@ -182,7 +182,7 @@ class InFlight:
         self._before = None
         return before.lanes
 
-    def _next_trial(self, now: float, pace: Pace, can_grow: bool) -> int:
+    def _next_trial(self, now: float, pace: Throughput, can_grow: bool) -> int:
         rested = self._rested
         if rested is not None and now < self._rest_until and not rested.differs_from(pace):
             return pace.lanes
@@ -193,10 +193,10 @@ class InFlight:
             return self._fewer(pace)
         return self._settle(now, pace)
 
-    def _more(self, pace: Pace) -> int:
+    def _more(self, pace: Throughput) -> int:
         self._before = pace
         return max(pace.lanes + 1, math.ceil(pace.lanes * self._factor))
 
-    def _fewer(self, pace: Pace) -> int:
+    def _fewer(self, pace: Throughput) -> int:
         self._before = pace
         return min(pace.lanes - 1, int(pace.lanes / STEP))

@@ -22,7 +22,7 @@ The answer is learnt from the pages themselves. Two things make it safe:
 Sizes are *levels*: a page of level n reads what is expected to fit into 2^n blocks, less a
 *margin*, as items are rarely all of the same size and a page one byte too large costs a block more.
 The margin widens when that happens, and narrows while pages pay off. Where all collections have one
-length, pages end on the first item of one. Costs are in blocks (capacity.py). The constants were
+length, pages end on the first item of one. Costs are in blocks (units.py). The constants were
 chosen with testing/simulator.py over random tables; none of them is critical.
 """
 
@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, blocks_of
+from keyhop.dynamodb.units import BLOCK_BYTES, blocks_of
 
 REQUEST_COST = 0.25
 """What a request is worth in blocks, when page sizes are compared: its round trip and its CPU."""

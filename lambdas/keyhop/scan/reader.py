@@ -10,18 +10,19 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.client import Connection, may_have_been_served
-from keyhop.dynamodb.requester import Requester, Stopped
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.gate import Gate
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.refusals import may_have_been_served
+from keyhop.dynamodb.requester import Requester, pause
 from keyhop.dynamodb.tables import Source
+from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, has_values
 from keyhop.errors import CannotStart, Disbelieved, NotPermitted
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.scan.gate import LONGEST_WAIT_SECONDS, Gate
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import ItemSize
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.skip_scan import Page, collapse, without_ignored
 
 FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
@@ -193,22 +194,6 @@ class PageReader:
             raise
         finally:
             self._gate.leave(turn, spent, units, sized)
-
-
-def pause(stop: Event, over: Event | None, seconds: float) -> None:
-    """Wait; raises Stopped as soon as the run is to stop, or the slice is over."""
-    while not is_over(stop, over):
-        if seconds <= 0:
-            return
-        step = seconds if over is None else min(seconds, LONGEST_WAIT_SECONDS)
-        stop.wait(step)
-        seconds -= step
-    raise Stopped
-
-
-def is_over(stop: Event, over: Event | None) -> bool:
-    """Whether the run is to stop, or the slice is over."""
-    return stop.is_set() or (over is not None and over.is_set())
 
 
 def _fixed_parameters(source: Source) -> dict[str, Any]:

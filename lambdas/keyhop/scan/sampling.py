@@ -14,11 +14,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import Lock
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent
 from keyhop.scan.page_size import FILL, Ledger
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import MOST_SEGMENTS, SERIAL_REQUESTS, is_nearly_done
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance

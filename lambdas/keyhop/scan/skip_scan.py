@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate, compress
 from typing import Any
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key, from_json, has_values, to_json
 from keyhop.errors import BrokenPromise
 
@@ -107,7 +107,7 @@ MOST_STUCK = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PageResult:
     """What a page led to.
 
     keys: not reported before. position: where to go on; None at the end of the segment.
@@ -123,7 +123,7 @@ class Step:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> Step:
+def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> PageResult:
     """From `position` over `page` to the next position; without `hop` every item is read.
 
     Raises BrokenPromise if MOST_STUCK pages in a row led to themselves.
@@ -131,7 +131,7 @@ def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> Step:
     continues = bool(page.keys) and page.keys[0] == position.last
     keys = page.keys[1:] if continues else page.keys
     if page.next is None:
-        return Step(keys, None, left_out=_left_out(space, position, page, None))
+        return PageResult(keys, None, left_out=_left_out(space, position, page, None))
     last = page.keys[-1] if page.keys else position.last
     came_back = position.hopped and position.last in (*page.keys[:1], *page.ignored[:1])
     reached = space.partition_of(page.next)
@@ -146,13 +146,13 @@ def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> Step:
     if following.start != position.start:
         held = reached if following.undecided else None
         left_out = _left_out(space, position, page, held)
-        return Step(keys, following, no_progress=came_back, left_out=left_out)
+        return PageResult(keys, following, no_progress=came_back, left_out=left_out)
     if position.stuck >= MOST_STUCK:
         raise BrokenPromise(
             f"DynamoDB sent {MOST_STUCK} pages in a row that lead to themselves: going on would "
             f"never end."
         )
-    return Step(keys, replace(following, stuck=position.stuck + 1), no_progress=True)
+    return PageResult(keys, replace(following, stuck=position.stuck + 1), no_progress=True)
 
 
 def _waits(space: KeySpace, position: Position, page: Page, reached: Key) -> bool:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from keyhop.dynamodb.capacity import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.units import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
 from keyhop.scan.page_size import Ledger
 
 UNKNOWN_KEYS = 10_000.0

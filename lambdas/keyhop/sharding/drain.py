@@ -13,6 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.adder import folded
@@ -25,12 +26,7 @@ from keyhop.sharding.key.pace import Pace
 from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 from keyhop.sharding.store.metadata import KeyMetadata, MetadataChanged
-from keyhop.sharding.store.requests import (
-    CHECK_FAILED,
-    Overtaken,
-    cancellations,
-    is_throttled,
-)
+from keyhop.sharding.store.requests import Overtaken, is_throttled
 from keyhop.sharding.table import ShardedTable
 
 MOVERS = 8

@@ -14,7 +14,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Connection, explained
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.requester import units_of
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.items import typed, untyped

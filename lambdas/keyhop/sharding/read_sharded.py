@@ -20,7 +20,9 @@ from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.schema import keyspace_of
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import TypedValue

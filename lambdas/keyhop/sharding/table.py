@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, cast, overload
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.clock import Clock, SystemClock
-from keyhop.dynamodb.client import Endpoint, dynamodb_client, explained
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import keyspace_of
 from keyhop.dynamodb.usage import Usage

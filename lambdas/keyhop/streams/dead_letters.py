@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code
 from keyhop.errors import AwsRefused
 from keyhop.streams.partition_worker import BatchResult, OnFailure, Record
 from keyhop.streams.records import as_event

@@ -17,8 +17,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Endpoint, aws_client
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import BUSY
 from keyhop.dynamodb.values import TypedValue, to_json
 
@@ -99,7 +100,7 @@ class Mappings:
             self.client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=True)
             return False
         if mapping.get("MaximumRecordAgeInSeconds", NO_AGE) != NO_AGE:
-            # Of an older version: it would give up what it has not come to in time.
+            # A person has set one: the mapping would give up records that are older.
             of_time = {name: self.settings[name] for name in OF_TIME}
             self.client.update_event_source_mapping(UUID=mapping["UUID"], **of_time)
             return False

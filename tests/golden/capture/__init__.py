@@ -2,8 +2,7 @@
 
     python -m tests.golden.capture --write [NAME ...]    renews files/, or the files so named
 
-A file is captured through public interfaces, and normalised (normal.py). The runs in files/layout2
-are of the version that wrote them: they are never renewed.
+A file is captured through public interfaces, and normalised (normal.py).
 """
 
 from collections.abc import Callable

@@ -5,18 +5,14 @@ import sys
 
 from tests.golden.capture import CAPTURES, captured
 from tests.golden.capture.contexts import FILES, ROOT
-from tests.golden.capture.layout2 import write_layout
 
 
 def main() -> None:
     """Renew the files."""
     asked = argparse.ArgumentParser(description="Renew the golden files.")
     asked.add_argument("--write", action="store_true", help="the files that are compared")
-    asked.add_argument("--write-layout", action="store_true", help="the stored runs")
     asked.add_argument("names", nargs="*", metavar="NAME")
     options = asked.parse_args()
-    if options.write_layout:
-        write_layout()
     for name in (options.names or CAPTURES) if options.write else ():
         path = FILES / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,7 @@ def exit_statuses() -> dict[str, Any]:
     found: dict[str, Any] = {}
     with somewhere() as (folder, _), stand_in() as database:
         (folder / "file").touch()
-        how = ("--segments", "4", "--workers", "1")
+        how = ("--segments", "4", "--threads", "1")
         database.keys("Orders", "--output", f"{folder}/done", *how)
         database.keys("Orders", "--output", f"{folder}/begun", "--max-read-units", "13", *how)
         places = {"{url}": database.url, "{place}": str(folder)}

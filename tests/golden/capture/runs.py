@@ -26,7 +26,7 @@ def command_runs() -> dict[str, Any]:
         for name, arguments in RUNS.items():
             path, report = folder / name, folder / "report.json"
             where = ("--output", str(path), "--report", str(report))
-            how = ("--segments", "4", "--workers", "1")
+            how = ("--segments", "4", "--threads", "1")
             result = database.keys("Orders", *where, *how, *arguments)
             told = json.loads(report.read_text().replace(str(folder), "<place>"))
             files = {str(p.relative_to(path)): p for p in path.rglob("*") if p.is_file()}

@@ -8,7 +8,8 @@ from threading import Lock
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.each.effects import effect_of
 from keyhop.each.task import EachTask

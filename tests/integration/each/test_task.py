@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import canonical
 from keyhop.each.effect import Batch, Effect

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.dynamodb.usage import Usage
@@ -16,7 +18,6 @@ from keyhop.each.template import template_json
 from keyhop.each.write import writing
 from keyhop.errors import BudgetSpent, CannotStart
 from keyhop.key_index.sentinel import Sentinel
-from keyhop.scan.rate_limit import Budget
 
 from testing.databases import Database
 from testing.key_index_tables import scanned

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from keyhop.jobs.runs import Deployment, Runs
+from keyhop.jobs.runs import DeploymentSettings, Runs
 
 from testing.databases import Database
 from testing.s3 import MemoryS3
@@ -23,7 +23,7 @@ def machine_on(
     database: Database, runs: Runs, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> Machine:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
-    return Machine(Deployment(runs, [table]))
+    return Machine(DeploymentSettings(runs, [table]))
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from keyhop.errors import (
     TableNotFound,
 )
 from keyhop.jobs.pages import PartPages
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 from keyhop.keys.request import parse
 
 from testing.databases import Database
@@ -42,7 +42,9 @@ def sharded(database: Database, table: str) -> Counter[str]:
     return Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
 
 
-def finish(machine: Machine, state: dict[str, Any], execution: Execution, **more: Any) -> Any:
+def finish(
+    machine: Machine, state: dict[str, Any], execution: ExecutionContext, **more: Any
+) -> Any:
     return machine.finish(state, execution, **more)
 
 
@@ -164,7 +166,9 @@ def test_a_run_without_logical_is_as_it_was(
 
 
 @pytest.fixture
-def read(machine: Machine, strict: Database, table_name: str) -> tuple[dict[str, Any], Execution]:
+def read(
+    machine: Machine, strict: Database, table_name: str
+) -> tuple[dict[str, Any], ExecutionContext]:
     """A run that is read and not folded: the state for FinishRun, and its execution."""
     sharded(strict, table_name)
     execution = machine.execution("run")
@@ -176,7 +180,7 @@ def read(machine: Machine, strict: Database, table_name: str) -> tuple[dict[str,
 
 @pytest.mark.prove
 def test_a_finish_that_is_killed_at_any_write_is_done_again(
-    machine: Machine, read: tuple[dict[str, Any], Execution], monkeypatch: pytest.MonkeyPatch
+    machine: Machine, read: tuple[dict[str, Any], ExecutionContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_small_slices(monkeypatch)
     put = machine.runs.s3.put_object
@@ -208,7 +212,7 @@ def test_a_finish_that_is_killed_at_any_write_is_done_again(
 
 def test_a_fold_takes_as_many_turns_as_it_needs(
     machine: Machine,
-    read: tuple[dict[str, Any], Execution],
+    read: tuple[dict[str, Any], ExecutionContext],
     table_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -234,7 +238,7 @@ def test_a_fold_takes_as_many_turns_as_it_needs(
 
 
 def test_a_finish_that_runs_twice_says_the_same(
-    machine: Machine, read: tuple[dict[str, Any], Execution]
+    machine: Machine, read: tuple[dict[str, Any], ExecutionContext]
 ) -> None:
     first, second = (finish(machine, *read) for _ in range(2))
     first["result"].pop("seconds"), second["result"].pop("seconds")
@@ -243,7 +247,7 @@ def test_a_finish_that_runs_twice_says_the_same(
 
 @pytest.mark.prove
 def test_a_fold_that_has_no_time_says_so_and_can_be_resumed(
-    machine: Machine, read: tuple[dict[str, Any], Execution], table_name: str
+    machine: Machine, read: tuple[dict[str, Any], ExecutionContext], table_name: str
 ) -> None:
     with pytest.raises(NoProgress, match="keyhop keys --logical, which has no deadline"):
         finish(machine, *read, remaining_seconds=0.0)
@@ -252,7 +256,9 @@ def test_a_fold_that_has_no_time_says_so_and_can_be_resumed(
     assert told["keys"] == sum(listed(machine).values())
 
 
-def test_a_harmed_fold_is_noticed(machine: Machine, read: tuple[dict[str, Any], Execution]) -> None:
+def test_a_harmed_fold_is_noticed(
+    machine: Machine, read: tuple[dict[str, Any], ExecutionContext]
+) -> None:
     finish(machine, *read)
     store = machine.runs.store("run")
     store.delete(next(iter(store.sizes("logical/parts"))))
@@ -262,7 +268,7 @@ def test_a_harmed_fold_is_noticed(machine: Machine, read: tuple[dict[str, Any], 
 
 @pytest.mark.prove
 def test_a_resume_keeps_what_the_run_was_begun_with(
-    machine: Machine, read: tuple[dict[str, Any], Execution], table_name: str
+    machine: Machine, read: tuple[dict[str, Any], ExecutionContext], table_name: str
 ) -> None:
     resumed = {"table": table_name, "resume": "run"}
     with pytest.raises(RunConflict, match="was begun with separator _, not -"):

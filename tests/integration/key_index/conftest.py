@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from keyhop.cli import deployment as of_the_command
 from keyhop.cli import stack
-from keyhop.dynamodb.client import Endpoint, aws_client
-from keyhop.jobs.runs import Deployment, Runs
+from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.jobs.runs import DeploymentSettings, Runs
 from keyhop.streams.event_source import Watch
 
 from testing.databases import Database
@@ -23,7 +24,7 @@ def machines(
     dynamodb: Database, table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> Machines:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
-    deployment = Deployment(Runs(s3, BUCKET), [table_name])
+    deployment = DeploymentSettings(Runs(s3, BUCKET), [table_name])
     return Machines(Machine(deployment, places={table_name: None}))
 
 

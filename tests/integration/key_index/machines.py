@@ -4,11 +4,10 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from keyhop.jobs.runs import Execution
-from keyhop.key_index.ceiling import check_cost
+from keyhop.jobs.runs import ExecutionContext
+from keyhop.key_index.belief import MappedKeeper
 from keyhop.key_index.index import table_with_index
-from keyhop.key_index.keepers import MappedKeeper
-from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.life_cycle import LifeCycle, check_cost
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.registry import Lease
 from keyhop.key_index.request import Order
@@ -53,7 +52,9 @@ class Machines:
         finally:
             self.running.remove(execution.id)
 
-    def run(self, action: str, given: dict[str, Any], execution: Execution) -> dict[str, Any]:
+    def run(
+        self, action: str, given: dict[str, Any], execution: ExecutionContext
+    ) -> dict[str, Any]:
         state = self.step(action, "prepare", given, execution, {})
         while True:
             following = state["next"]
@@ -80,7 +81,7 @@ class Machines:
         action: str,
         step: str,
         given: dict[str, Any],
-        execution: Execution,
+        execution: ExecutionContext,
         state: dict[str, Any],
     ) -> dict[str, Any]:
         order = Order.parse(action, given)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from keyhop.errors import KeyhopError
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.keeper import keep
 
@@ -155,7 +155,7 @@ class Life:
         while records := stream.new():
             keep(records, collections_of(self.database, self.table), withdraw=lambda: None)
 
-    def _action(self, action: str, execution: Execution) -> Iterator[None]:
+    def _action(self, action: str, execution: ExecutionContext) -> Iterator[None]:
         given = {"table": self.table}
         if action != "remove":
             given["graceSeconds"] = 0  # type: ignore[assignment]

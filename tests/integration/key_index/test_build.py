@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from keyhop.checks import InvalidInput
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.keeper import keep
@@ -56,7 +57,7 @@ def test_a_build_looks_at_every_collection_before_it_adds_anything(
     mine: dict[str, Any],
     told: str,
 ) -> None:
-    monkeypatch.setattr("keyhop.key_index.validation.SAMPLE_ITEMS", 1)
+    monkeypatch.setattr("keyhop.key_index.index.SAMPLE_ITEMS", 1)
     filled(dynamodb, table_name, mine)
     before = sorted(map(repr, scanned(dynamodb, table_name)))
     with pytest.raises(CannotStart, match=told) as refused:

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.transport import Client
 from keyhop.errors import IndexBusy
 from keyhop.key_index.collections import usage_json

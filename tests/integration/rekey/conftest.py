@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
 from keyhop.rekey.request import VERIFY, digests_of, parse_backfill, parse_verify, with_digests

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.local import LocalJob, opened
 from keyhop.rekey.request import parse_backfill
 from keyhop.tasks import tasks_of

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from keyhop.dynamodb.client import Connection, Endpoint, dynamodb_client
+from keyhop.dynamodb.client import Connection, dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.tables import Step
+from keyhop.dynamodb.tables import StepResult
 from keyhop.rekey.life_cycle.create import Creation
 from keyhop.rekey.life_cycle.end import Ending, How, Options
 from keyhop.rekey.life_cycle.start import Starting
@@ -134,7 +135,7 @@ class Life:
         return Connection(client or client_at(self.database.url), endpoint)
 
 
-def until_done(step: Callable[[], Step], most: int = 60) -> Step:
+def until_done(step: Callable[[], StepResult], most: int = 60) -> StepResult:
     for _ in range(most):
         done = step()
         if done.done:

@@ -7,10 +7,9 @@ put: a strongly consistent scan.
 import math
 
 import pytest
-from keyhop.dynamodb.capacity import BLOCK_BYTES
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.items import size_of
-from keyhop.dynamodb.prices import US_EAST_1
+from keyhop.dynamodb.units import BLOCK_BYTES, US_EAST_1
 
 from testing.databases import Database
 from testing.rekey_pairs import create, order

@@ -5,11 +5,11 @@ from threading import Lock
 from typing import Any
 
 import pytest
-from keyhop.cli.standing import Standing
-from keyhop.dynamodb.capacity import BLOCK_BYTES
+from keyhop.cli.standing import WatchedRun
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.errors import CannotStart, TooExpensive
-from keyhop.jobs.runs import Deployment, Runs
+from keyhop.jobs.runs import DeploymentSettings, Runs
 from keyhop.jobs.scan_segments import scan_segments
 from keyhop.rekey.backfill import COPIED, THERE, BackfillTask, Copier
 
@@ -49,7 +49,7 @@ def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("keyhop.jobs.layout.SCAN_BYTES_PER_SEGMENT", 25_000)
     monkeypatch.setattr("keyhop.jobs.estimate.SCAN_BYTES_PER_SEGMENT", 25_000)
     machine = Machine(
-        Deployment(runs, [rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
+        DeploymentSettings(runs, [rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
     )
     machine.own = {
         "rekey_backfill": partial(BackfillTask, transform_of=transform_of),
@@ -159,7 +159,7 @@ def test_a_verify_whose_workers_died_is_gone_on_with_and_counts_each_difference_
 def test_whoever_follows_a_verify_sees_the_digests_first_and_then_the_comparison(
     verifies: Machine, rekey: RekeyTables
 ) -> None:
-    seen = Standing(verifies.runs, "seen")
+    seen = WatchedRun(verifies.runs, "seen")
     assert seen.look() is None
     given = {"rekey": rekey.pair.destination}
     execution = verifies.execution("seen")

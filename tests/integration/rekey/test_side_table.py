@@ -4,7 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control, Side
@@ -67,6 +68,20 @@ def test_of_an_abort_and_a_turn_one_succeeds(side: SideTable) -> None:
         done = list(pool.map(lambda new: side.swap(fenced, new), wanted))
     assert sum(done) == 1
     assert side.control() == wanted[done.index(True)]
+
+
+def test_a_side_table_of_another_layout_is_refused(
+    dynamodb: Database, side: SideTable, table_name: str
+) -> None:
+    side.put_plan(Pair("Orders", "Orders-2", {"items": []}))
+    dynamodb.client.update_item(
+        TableName=table_name,
+        Key={"pk": {"S": "plan"}, "sk": {"S": "plan"}},
+        UpdateExpression="SET version = :other",
+        ExpressionAttributeValues={":other": {"N": "2"}},
+    )
+    with pytest.raises(CannotStart, match=r"version 2 of its layout, .* use the Keyhop that"):
+        side.plan()
 
 
 def test_a_plan_is_written_once(side: SideTable) -> None:

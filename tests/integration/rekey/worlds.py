@@ -6,7 +6,8 @@ from threading import Event
 from typing import Any
 
 import boto3
-from keyhop.dynamodb.client import Connection, Endpoint, connect
+from keyhop.dynamodb.client import Connection, connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair

@@ -4,7 +4,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.shards import Phase
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.store.metadata import MetadataChanged

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import KeyType
 from keyhop.sharding.drain import Drain, DrainStep, Next
 from keyhop.sharding.key.names import Names

@@ -11,7 +11,8 @@ from typing import Any
 import keyhop.sharding.drain
 import keyhop.sharding.table
 import pytest
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.transport import Client
 from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.shards import Shards, from_item

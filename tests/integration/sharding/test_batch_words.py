@@ -9,7 +9,8 @@ import boto3
 import pytest
 from boto3.dynamodb.conditions import Key
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart
 
 from testing.databases import Database

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.shards import Phase
 from keyhop.sharding.manage import TooEarly, add_shards

@@ -5,7 +5,8 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, dynamodb_client
+from keyhop.dynamodb.client import dynamodb_client
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart, MetadataLost
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.policy import Policy

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.merge import SHARE_MARGIN
 from keyhop.sharding.key.policy import Policy

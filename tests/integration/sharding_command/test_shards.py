@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 from keyhop.cli import shards_actions
 from keyhop.cli.shards_actions import ShardsCommand
-from keyhop.dynamodb.client import Endpoint
-from keyhop.scan.reader import Stopped
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.requester import Stopped
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.shards import Phase, from_item, to_item
 from keyhop.sharding.table import ShardedTable
@@ -133,7 +133,7 @@ def test_list(place: Place) -> None:
     ]
     assert " 4  steady  1970-01-12 13:46:44" in text
     assert "\x1b" not in text
-    told = json.loads(place.run("list", "--all", "--json").out)
+    told = json.loads(place.run("list", "--all", "--format", "typed-json").out)
     assert [one["key"]["S"] for one in told] == ["/hot", NASTY, "/one"]
     assert [one["shards"] for one in told] == [4, 2, 1]
     assert [one["would_do"] for one in told] == [1, 1, None]
@@ -143,7 +143,7 @@ def test_list_of_nothing_says_so(place: Place) -> None:
     assert "is empty" in place.run("list", "--all").out.decode()
     place.write("/one", 1)
     assert "has no key with more than one shard" in place.run("list").out.decode()
-    assert json.loads(place.run("list", "--json").out) == []
+    assert json.loads(place.run("list", "--format", "typed-json").out) == []
 
 
 def test_long_keys_are_whole_in_a_pipe(place: Place) -> None:
@@ -161,7 +161,7 @@ def test_show(place: Place) -> None:
     assert "placement  calculated jump _" in text
     assert "would do   1 shard: the busiest minute" in text
     assert [line.count("\u2587") for line in text.splitlines()[-4:]] == [1, 2, 3, 4]
-    told = json.loads(place.run("show", "/hot", "--json").out)
+    told = json.loads(place.run("show", "/hot", "--format", "typed-json").out)
     assert (told["key"], told["shards"], told["settle_seconds"]) == ({"S": "/hot"}, 4, 5.0)
     assert json.loads(place.run("show", "/hot", "-f", "json").out) == {**told, "key": "/hot"}
     header, row = place.run("list", "-f", "csv").out.decode().splitlines()

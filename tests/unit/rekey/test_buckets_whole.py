@@ -21,7 +21,7 @@ from keyhop.rekey.compare.buckets import AT_ONCE, Blocks, BucketPages
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import row_of
 from keyhop.rekey.side.rows import key_text
-from keyhop.scan.skip_scan import BEGINNING, Position, Step
+from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
 from keyhop.storage.local import Directory
 
 from testing.rekey_pairs import ByTenant, order
@@ -176,7 +176,7 @@ class Killed(Exception):
 class Hasty(BucketPages):
     """A slice is over when each bucket has made a step."""
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         try:
             return super().step(segment, position, over)
         finally:
@@ -188,7 +188,7 @@ class Watched(BucketPages):
 
     most = 0
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         Watched.most = max(Watched.most, len({*self._open, segment}))
         return super().step(segment, position, over)
 

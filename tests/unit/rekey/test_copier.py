@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.requester import Stopped, is_over
 from keyhop.dynamodb.usage import Usage
 from keyhop.rekey.backfill import Copier
 from keyhop.rekey.compare.looks import Reads
 from keyhop.rekey.destination import Destination
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
-from keyhop.scan.reader import is_over
 from keyhop.scan.skip_scan import Page
 
 from testing.simulation.schedule import Process

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.tables import Step, Table, look_up
+from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.errors import CannotStart
 from keyhop.rekey.life_cycle.create import Creation
 from keyhop.rekey.life_cycle.end import Ending, Options
@@ -109,7 +109,7 @@ def everything(cloud: Connection) -> Table:
     return look_up(cloud, "Orders")
 
 
-def until_done(step: Callable[[], Step]) -> None:
+def until_done(step: Callable[[], StepResult]) -> None:
     while not step().done:
         pass  # moto is never busy
 

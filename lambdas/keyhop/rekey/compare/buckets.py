@@ -12,6 +12,7 @@ from itertools import islice
 from threading import Event, Lock
 from typing import Any
 
+from keyhop.dynamodb.requester import pause
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.journal import READERS, Journal
@@ -21,8 +22,7 @@ from keyhop.rekey.compare.looks import Found, Looks
 from keyhop.rekey.compare.rows import Candidate, Unmatched
 from keyhop.rekey.side.rows import key_text
 from keyhop.scan.in_flight import InFlight
-from keyhop.scan.reader import pause
-from keyhop.scan.skip_scan import Position, Step
+from keyhop.scan.skip_scan import PageResult, Position
 
 AT_ONCE = 2
 """Buckets of a worker: each is held in memory, and while one waits for looks, one is read."""
@@ -114,21 +114,21 @@ class BucketPages:
     def learnt(self) -> Learnt:
         return {}
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Pages.step; a position's `start` is the number of candidates before it, as a key."""
         bucket = self._open.get(segment)
         if bucket is None:
             bucket = self._open[segment] = _Open(self._rows(segment))
         if not bucket.is_read:
             self._read(bucket)
-            return Step((), position)
+            return PageResult((), position)
         done = int(position.start[ROWS]["N"]) if position.start else 0
         found = bucket.found_from(done)
         if not found:
             candidates = self._next(segment, bucket, done)
             if not candidates:
                 self._open.pop(segment)
-                return Step((), None)
+                return PageResult((), None)
             bucket.found = self.looks.look(candidates, partial(pause, self.stop, over))
             bucket.found_first = done
             found = bucket.found_from(done)
@@ -136,7 +136,7 @@ class BucketPages:
         for one in real:
             self.note(one)
         done += len(found)
-        return Step(
+        return PageResult(
             [row_of(one) for one in real], Position({ROWS: {"N": str(done)}}), counts=counts
         )
 

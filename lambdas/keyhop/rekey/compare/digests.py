@@ -11,9 +11,9 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.jobs.journal import Journal
@@ -21,7 +21,7 @@ from keyhop.jobs.layout import Layout, layout_for_scan
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request, wishes_of_fleet
-from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
+from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
 from keyhop.rekey.compare.rows import buckets_for
 from keyhop.rekey.compare.sides import IN_ROWS, BothSides, Drawn, Rows
 from keyhop.rekey.opening import OursOf, Rekey, TransformOf
@@ -48,7 +48,7 @@ class DigestsTask(RekeyTask):
     def __init__(
         self,
         connection: Connection,
-        options: Options,
+        options: TaskOptions,
         transform_of: TransformOf,
         ours_of: OursOf = lambda table: None,
         now: Callable[[], float] = time.time,

@@ -15,13 +15,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.compare.look import DIFFERENCES, Finding, Look, look_at, verdict
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.transform import Transform
-from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
 from keyhop.scan.skip_scan import Page
 
 T = TypeVar("T")

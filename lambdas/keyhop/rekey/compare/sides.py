@@ -18,7 +18,7 @@ from keyhop.rekey.digest import key_digest
 from keyhop.rekey.transform import KeyNames, Transform, Unmappable
 from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.reader import PageReader
-from keyhop.scan.skip_scan import Page, Position, Step
+from keyhop.scan.skip_scan import Page, PageResult, Position
 
 SOURCE_ITEMS, DESTINATION_ITEMS = "source_items", "destination_items"
 UNMAPPED, IRREVERSIBLE, LEFT_OUT, OURS = "unmappable", "irreversible", "left_out", "ours"
@@ -148,7 +148,7 @@ class BothSides:
     def learnt(self) -> Learnt:
         return {"sides": [side.learnt() for side in self._sides]}
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Pages.step."""
         if segment < self._first_of_other:
             return self._sides[0].step(segment, position, over)

@@ -23,7 +23,7 @@ from keyhop.jobs.layout import Layout
 from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
-from keyhop.jobs.task import Ended, Options, Summary, TaskPlan, noted_examples
+from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
 from keyhop.rekey.compare.buckets import AT_ONCE, BucketPages
 from keyhop.rekey.compare.digests import MOST_EXAMPLES, check_comparable
 from keyhop.rekey.compare.looks import PAUSES, Found, Looks, Reads, Settle
@@ -99,7 +99,7 @@ class VerifyTask(RekeyTask):
     def __init__(
         self,
         connection: Connection,
-        options: Options,
+        options: TaskOptions,
         transform_of: TransformOf,
         journal_of: Callable[[str], Journal],
         settle_of: SettleOf = settle_forward,
@@ -193,7 +193,7 @@ class VerifyTask(RekeyTask):
             },
         }
 
-    def _digests(self, options: Options) -> tuple[RunPlan, dict[str, Any]]:
+    def _digests(self, options: TaskOptions) -> tuple[RunPlan, dict[str, Any]]:
         """The plan and the manifest of their run; raises CannotStart if it is not finished."""
         journal = self._journal_of(options["digests"])
         plan, manifest = journal.plan(), journal.manifest()

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import is_transient
+from keyhop.dynamodb.refusals import is_transient
 from keyhop.errors import AwsRefused
 from keyhop.rekey.control import Direction, Side
 from keyhop.rekey.cutover.probe import PROBE

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from keyhop.dynamodb.item_calls import ItemCalls
 from keyhop.errors import KeyhopError
-from keyhop.scan.item_calls import ItemCalls
 
 PROBE = "probe"
 """Of the event by which Replicate is asked to try a table: {"probe": the table's name}; it answers

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.item_calls import ItemCalls
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.schema import KeySpace, keyspace_of
 from keyhop.errors import AwsRefused, CannotStart
 from keyhop.rekey.cutover.drain import Shard
-from keyhop.scan.item_calls import ItemCalls
 
 TRIMMED = "TrimmedDataAccessException"
 TOO_MANY_READERS = "LimitExceededException"

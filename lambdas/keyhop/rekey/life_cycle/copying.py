@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Connection, explained
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.refusals import error_code, explained
 from keyhop.dynamodb.tables import NOT_NOW, Table, ask, request
 from keyhop.errors import KeyhopError
 from keyhop.rekey.life_cycle.features import SCALING, ClientOf, Features, cause_code

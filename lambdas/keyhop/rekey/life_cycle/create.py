@@ -12,9 +12,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.tables import BUSY, Step, Table, ask, look_up, request, update
+from keyhop.dynamodb.tables import BUSY, StepResult, Table, ask, look_up, request, update
 from keyhop.errors import CannotStart, RunConflict, TableNotFound
 from keyhop.rekey.control import LEASE_SECONDS, Control
 from keyhop.rekey.life_cycle.copying import Copying
@@ -46,7 +46,7 @@ class Creation:
         """What would be made; nothing is."""
         return self._likeness(self._source())[1]
 
-    def step(self) -> Step:
+    def step(self) -> StepResult:
         """Raises CannotStart, RunConflict and others; then nothing more than before was done."""
         source = self._source()
         # Before its note is read: a note comes before the table.
@@ -55,7 +55,7 @@ class Creation:
         if table is None:
             self._check_all(destination)
             self._make(self._side_request(source))
-            return Step(False, f"making the side table {self.pair.side}")
+            return StepResult(False, f"making the side table {self.pair.side}")
         if table.status != "ACTIVE":
             return waiting(table)
         side = SideTable(self.connection, self.pair.side)
@@ -70,7 +70,7 @@ class Creation:
                     "re-key, and create it anew."
                 )
             self._make(self._unrefused().request)
-            return Step(False, f"making {self.pair.destination}")
+            return StepResult(False, f"making {self.pair.destination}")
         if destination.status != "ACTIVE":
             return waiting(destination)
         if not made["identity"]:
@@ -83,7 +83,7 @@ class Creation:
             )
         self._write_control(side)
         if side.told(COPIED) is None and not self._copied(side, source, destination, made):
-            return Step(False, "waiting until the destination takes its settings")
+            return StepResult(False, "waiting until the destination takes its settings")
         return self._stream_step(side, source)
 
     def _likeness(self, source: Table) -> tuple[Features, Likeness]:
@@ -185,7 +185,7 @@ class Creation:
         side.tell(COPIED, [row.to_json() for row in alike.rows])
         return True
 
-    def _stream_step(self, side: SideTable, source: Table) -> Step:
+    def _stream_step(self, side: SideTable, source: Table) -> StepResult:
         turned_on = side.told(STREAM)
         if source.stream is None:
             if source.status != "ACTIVE":
@@ -197,10 +197,10 @@ class Creation:
             except CannotStart:
                 if self._source().stream is None:  # else somebody was quicker
                     raise
-            return Step(False, "turning the source's stream on")
+            return StepResult(False, "turning the source's stream on")
         if turned_on and not turned_on["arn"]:
             side.tell(STREAM, {"turned_on": True, "arn": source.stream})
-        return Step(True, "the destination is there")
+        return StepResult(True, "the destination is there")
 
     def _side_request(self, source: Table) -> dict[str, Any]:
         """It holds keys of items: encrypted as they are; and found by the same tags."""
@@ -244,9 +244,9 @@ def has_items(connection: Connection, table: str) -> bool:
     return bool(request(connection, table, "scan", Limit=1, ConsistentRead=True)["Items"])
 
 
-def waiting(table: Table) -> Step:
+def waiting(table: Table) -> StepResult:
     """For a table to be ACTIVE."""
-    return Step(False, f"waiting for {table.bare_name}, which is {table.status}")
+    return StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
 
 
 def check_stream_view(source: Table) -> None:

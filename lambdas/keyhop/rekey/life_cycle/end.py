@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Step, Table, request, update
+from keyhop.dynamodb.tables import StepResult, Table, request, update
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.control import ALIVE_SECONDS, Control
 from keyhop.rekey.life_cycle.copying import forget_scaling
@@ -63,12 +63,12 @@ class Ending:
     options: Options = Options()
     now: Callable[[], float] = time.time
 
-    def step(self) -> Step:
+    def step(self) -> StepResult:
         """Raises CannotStart if it is not the time for this."""
         name = self.destination + SIDE_SUFFIX
         table = found(self.connection, name)
         if table is None:
-            return Step(True, f"nothing is left of a re-key to {self.destination}")
+            return StepResult(True, f"nothing is left of a re-key to {self.destination}")
         if table.status != "ACTIVE":
             return waiting(table)
         self._check_is_ours(table)
@@ -93,7 +93,7 @@ class Ending:
             if not step.done:
                 return step
         request(self.connection, name, "delete_table")
-        return Step(False, "deleting the side table")
+        return StepResult(False, "deleting the side table")
 
     def check(self) -> None:
         """For a dry run; raises CannotStart if it is not the time for this."""
@@ -198,7 +198,7 @@ class Ending:
         if side.told(TURNED) is None:
             side.tell(TURNED, {"at": self.now(), "serving": "destination"})
 
-    def _fenced(self, side: SideTable, pair: Pair) -> Step:
+    def _fenced(self, side: SideTable, pair: Pair) -> StepResult:
         """Whether replication has ended for good."""
         ending = side.told(ENDING)
         if ending is not None and ending["how"] != self.how:
@@ -207,7 +207,7 @@ class Ending:
             self._check_name(pair)
             created = side.told(DESTINATION) is not None
             if created and side.swap(None, Control()):
-                return Step(False, "writing the control item, which create had not come to")
+                return StepResult(False, "writing the control item, which create had not come to")
             if created:
                 control = side.control()
                 self._check_phase(control)
@@ -216,48 +216,48 @@ class Ending:
                     self._check_quiet(side)
                 if control.replicating:
                     side.swap(control, control.changed(replicating=False))
-                    return Step(False, "ending the replication")
+                    return StepResult(False, "ending the replication")
             side.tell(ENDING, {"how": self.how, "at": self.now()})
-        return Step(True, "replication has ended")
+        return StepResult(True, "replication has ended")
 
-    def _mappings(self, side: SideTable, pair: Pair) -> Step:
+    def _mappings(self, side: SideTable, pair: Pair) -> StepResult:
         for name in (pair.source, pair.destination):
             table = found(self.connection, name)
             if self.followers is None or table is None:
                 continue
             if not self.followers.detach(f"{table.arn}/stream/"):
-                return Step(False, f"detaching the function from the stream of {name}")
-        return Step(True, "nobody follows the streams")
+                return StepResult(False, f"detaching the function from the stream of {name}")
+        return StepResult(True, "nobody follows the streams")
 
-    def _batches(self, side: SideTable, pair: Pair) -> Step:
+    def _batches(self, side: SideTable, pair: Pair) -> StepResult:
         """A batch that has read the control item before may still write."""
         if side.open_batches("forward") or side.open_batches("reverse"):
-            return Step(False, "waiting for batches that are under way")
-        return Step(True, "no batch is under way")
+            return StepResult(False, "waiting for batches that are under way")
+        return StepResult(True, "no batch is under way")
 
-    def _markers(self, side: SideTable, pair: Pair) -> Step:
+    def _markers(self, side: SideTable, pair: Pair) -> StepResult:
         remove_markers(self.connection, side)
-        return Step(True, "no marker is left")
+        return StepResult(True, "no marker is left")
 
-    def _expiry(self, side: SideTable, pair: Pair) -> Step:
+    def _expiry(self, side: SideTable, pair: Pair) -> StepResult:
         attribute = (side.told(TTL) or {}).get("attribute")
         tables = [found(self.connection, name) for name in (pair.source, pair.destination)]
         if attribute is None or None in tables or side.told(TURNED) is None:
-            return Step(True, "it was never changed when items expire")
+            return StepResult(True, "it was never changed when items expire")
         serving = side.control().serving
         return step_towards(self.connection, pair, attribute, serving)
 
-    def _export(self, side: SideTable, pair: Pair) -> Step:
+    def _export(self, side: SideTable, pair: Pair) -> StepResult:
         source = found(self.connection, pair.source)
         if not self.options.export or source is None:
-            return Step(True, "no export was asked for")
+            return StepResult(True, "no export was asked for")
         return export_step(self.connection, side, source, self.options.export)
 
-    def _streams(self, side: SideTable, pair: Pair) -> Step:
+    def _streams(self, side: SideTable, pair: Pair) -> StepResult:
         """Off where `create` has turned them on, unless somebody else follows by now."""
         told = side.told(STREAM)
         if told is None:
-            return Step(True, "the streams stay as they are")
+            return StepResult(True, "the streams stay as they are")
         made = side.told(DESTINATION) or {}
         names = [pair.source]
         if self.how == "complete" and not made.get("adopted"):
@@ -271,18 +271,18 @@ class Ending:
             if table.status != "ACTIVE":
                 return waiting(table)
             update(self.connection, name, StreamSpecification={"StreamEnabled": False})
-            return Step(False, f"turning the stream of {name} off")
-        return Step(True, "the streams are as they were")
+            return StepResult(False, f"turning the stream of {name} off")
+        return StepResult(True, "the streams are as they were")
 
     def _is_followed(self, stream: str) -> bool:
         return self.followers is not None and bool(self.followers.others(stream))
 
-    def _delete_table(self, side: SideTable, pair: Pair) -> Step:
+    def _delete_table(self, side: SideTable, pair: Pair) -> StepResult:
         """The table that is not wanted any more, if it was named."""
         name = self.options.delete
         table = found(self.connection, name) if name else None
         if table is None:
-            return Step(True, "there is no table to delete")
+            return StepResult(True, "there is no table to delete")
         if table.status == "DELETING":
             return waiting(table)
         self._check_name(pair)
@@ -290,12 +290,12 @@ class Ending:
             self._check_made(side, table)
         if table.description.get("DeletionProtectionEnabled"):  # of a destination that we made
             update(self.connection, name, DeletionProtectionEnabled=False)
-            return Step(False, f"taking the protection against deletion off {name}")
+            return StepResult(False, f"taking the protection against deletion off {name}")
         if table.status != "ACTIVE":
             return waiting(table)
         forget_scaling(self.client_of, table)
         request(self.connection, name, "delete_table")
-        return Step(False, f"deleting {name}")
+        return StepResult(False, f"deleting {name}")
 
     def _check_made(self, side: SideTable, table: Table) -> None:
         """Raises CannotStart unless `create` made the destination."""

@@ -6,7 +6,7 @@ Were it on where it does not serve, its deletes would be writes that nobody aske
 from typing import Literal
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Step, request
+from keyhop.dynamodb.tables import StepResult, request
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Side, other_side
 from keyhop.rekey.pair import Pair
@@ -19,25 +19,27 @@ TOO_SOON = "multiple times within a fixed interval"
 Standing = Literal["on", "off", "changing"]
 
 
-def step_towards(connection: Connection, pair: Pair, attribute: str | None, serving: Side) -> Step:
+def step_towards(
+    connection: Connection, pair: Pair, attribute: str | None, serving: Side
+) -> StepResult:
     """One change, or the wait for one, which holds up no change of the other table, as it may take
     an hour. attribute: that items expire by, None if they do not.
     """
     if attribute is None:
-        return Step(True, "items do not expire")
+        return StepResult(True, "items do not expire")
     serves = pair.table(serving)
     waiting = []
     for table, wanted in ((serves, True), (pair.table(other_side(serving)), False)):
         standing = standing_of(connection, table, attribute)
         if standing == "changing":
             says = f"waiting for the time to live of {table}, which is changing"
-            waiting.append(Step(False, says))
+            waiting.append(StepResult(False, says))
         elif (standing == "on") != wanted:
             step = _change(connection, table, attribute, wanted)
             if not step.says.startswith("waiting"):
                 return step
             waiting.append(step)
-    return waiting[0] if waiting else Step(True, f"items of {serves} expire by {attribute}")
+    return waiting[0] if waiting else StepResult(True, f"items of {serves} expire by {attribute}")
 
 
 def follow(connection: Connection, side: SideTable) -> list[str]:
@@ -70,7 +72,7 @@ def standing_of(connection: Connection, table: str, attribute: str) -> Standing:
     return "on"
 
 
-def _change(connection: Connection, table: str, attribute: str, on: bool) -> Step:
+def _change(connection: Connection, table: str, attribute: str, on: bool) -> StepResult:
     word = "on" if on else "off"
     asked = {"Enabled": on, "AttributeName": attribute}
     try:
@@ -78,5 +80,7 @@ def _change(connection: Connection, table: str, attribute: str, on: bool) -> Ste
     except CannotStart as error:
         if TOO_SOON not in str(error):
             raise
-        return Step(False, f"waiting to turn the time to live of {table} {word}: once an hour")
-    return Step(False, f"turning the time to live of {table} {word}")
+        return StepResult(
+            False, f"waiting to turn the time to live of {table} {word}: once an hour"
+        )
+    return StepResult(False, f"turning the time to live of {table} {word}")

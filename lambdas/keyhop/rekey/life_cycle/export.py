@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Step, Table, ask
+from keyhop.dynamodb.tables import StepResult, Table, ask
 from keyhop.errors import AwsRefused, CannotStart
 from keyhop.rekey.life_cycle.features import cause_code
 from keyhop.rekey.side.figures import EXPORT
@@ -13,14 +13,14 @@ from keyhop.rekey.side.table import SideTable
 NO_RECOVERY = "PointInTimeRecoveryUnavailableException"
 
 
-def export_step(connection: Connection, side: SideTable, source: Table, bucket: str) -> Step:
+def export_step(connection: Connection, side: SideTable, source: Table, bucket: str) -> StepResult:
     """The next thing about it. Raises AwsRefused if it has failed, CannotStart without
     point-in-time recovery.
     """
     told = side.told(EXPORT)
     if told is None:
         side.tell(EXPORT, {"arn": "", "token": uuid.uuid4().hex})
-        return Step(False, "asking for an export of the source")
+        return StepResult(False, "asking for an export of the source")
     if not told["arn"]:
         asked = {
             "TableArn": source.arn,
@@ -32,7 +32,7 @@ def export_step(connection: Connection, side: SideTable, source: Table, bucket: 
         }
         answer = _asked(connection, source, asked)
         side.tell(EXPORT, {**told, "arn": answer["ExportDescription"]["ExportArn"]})
-        return Step(False, "exporting the source")
+        return StepResult(False, "exporting the source")
     which = {"ExportArn": told["arn"]}
     described = ask(connection, source.name, "describe_export", which)["ExportDescription"]
     status = described["ExportStatus"]
@@ -40,7 +40,7 @@ def export_step(connection: Connection, side: SideTable, source: Table, bucket: 
         side.tell(EXPORT, None)
         why = described.get("FailureMessage", "")
         raise AwsRefused(f"The export of {source.bare_name!r} has failed: {why}")
-    return Step(status == "COMPLETED", f"the export of the source is {status}")
+    return StepResult(status == "COMPLETED", f"the export of the source is {status}")
 
 
 def _asked(connection: Connection, source: Table, asked: dict[str, Any]) -> dict[str, Any]:

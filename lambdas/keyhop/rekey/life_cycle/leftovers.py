@@ -1,11 +1,11 @@
 """Markers that a killed drain has left in a table: removed when a re-key ends."""
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.item_calls import ItemCalls
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import TableNotFound
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.side.table import SideTable
-from keyhop.scan.item_calls import ItemCalls
 
 
 def remove_markers(connection: Connection, side: SideTable) -> None:

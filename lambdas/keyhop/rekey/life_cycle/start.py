@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import Step, Table, look_up
+from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.errors import CannotStart
 from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.pair import Pair
@@ -40,7 +40,7 @@ class Starting:
     followers: Followers | None
     now: Callable[[], float] = time.time
 
-    def step(self) -> Step:
+    def step(self) -> StepResult:
         """Raises CannotStart before `create` has come to its end."""
         side = SideTable(self.connection, self.pair.side)
         check_goes_on(side, self.pair)
@@ -50,22 +50,22 @@ class Starting:
             table = look_up(self.connection, name)
             stream = stream_of(table)
             if self.followers is not None and not self.followers.attach(stream):
-                return Step(False, f"attaching the function to the stream of {name}")
+                return StepResult(False, f"attaching the function to the stream of {name}")
         if side.told(STARTED) is None:
             side.tell(STARTED, {"at": self.now()})
         return replicating(side)
 
 
-def replicating(side: SideTable) -> Step:
+def replicating(side: SideTable) -> StepResult:
     """Let batches work; a change of the serving table is not disturbed."""
     control = side.control()
     if control.replicating:
-        return Step(True, "replicating")
+        return StepResult(True, "replicating")
     if control.stage != "open":
-        return Step(False, f"waiting for the cutover, which is {control.stage}")
+        return StepResult(False, f"waiting for the cutover, which is {control.stage}")
     # Somebody else may have changed it: then it is looked at again.
     side.swap(control, control.changed(replicating=True))
-    return Step(False, "beginning to replicate")
+    return StepResult(False, "beginning to replicate")
 
 
 def check_goes_on(side: SideTable, pair: Pair) -> None:

@@ -6,8 +6,7 @@ few hundredths of this.
 
 from typing import Any
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, DEFAULT_WRITE_RATE, DOLLARS_PER_GB_MONTH
-from keyhop.dynamodb.prices import Prices
+from keyhop.dynamodb.units import BLOCK_BYTES, DEFAULT_WRITE_RATE, DOLLARS_PER_GB_MONTH, Prices
 from keyhop.rekey.plan.trial import Trial
 
 GIGABYTE = 1e9

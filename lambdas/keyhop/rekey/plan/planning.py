@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyhop.dynamodb.capacity import DEFAULT_WRITE_RATE
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace, has_key_index
 from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.life_cycle.features import ClientOf, gather
 from keyhop.rekey.life_cycle.likeness import Likeness, likeness
@@ -26,7 +27,6 @@ from keyhop.rekey.plan.trial import Collisions, Trial, estimated
 from keyhop.rekey.template.functions import tried
 from keyhop.rekey.transform import Transform, Unmappable
 from keyhop.scan.distributions import proportion_limits
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 
 DEFAULT_READ_UNITS = 200.0

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from keyhop.clock import Clock, SystemClock
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeyhopError
 from keyhop.rekey.control import Control, Side

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.item_calls import ItemCalls, Written, write_units
 from keyhop.dynamodb.values import Key, canonical, to_json
-from keyhop.scan.item_calls import ItemCalls, Written, write_units
 
 MOST_SORT_KEY_BYTES = 1024
 """Of a sort key (AWS documentation); a longer name of a row is its SHA-256."""

@@ -37,6 +37,9 @@ LAG_SECONDS = 10.0
 MOST_CLAIMS_AT_ONCE = 99
 """Of a transaction of 100 items, one of which checks the control item."""
 
+VERSION = 1
+"""The version of the layout of a side table, which the item `plan` tells."""
+
 MOST_PLAN_BYTES = 390 * 1024
 """Of the item `plan`, deflated; an item may have 400 KB."""
 
@@ -109,10 +112,20 @@ class SideTable(Batches, Claims):
         return done
 
     def plan(self) -> Pair:
-        """Raises CannotStart if there is none."""
+        """Return the pair that the plan is about.
+
+        Raises:
+            CannotStart: There is no plan, or the side table has another layout.
+        """
         row = self._row(of.PLAN, of.PLAN)
         if row is None:
             raise CannotStart(f"The side table {self._table!r} has no plan: create it.")
+        if row.get("version") != {"N": str(VERSION)}:
+            told = row.get("version", {}).get("N", "0")
+            raise CannotStart(
+                f"The side table {self._table!r} has version {told} of its layout, and this Keyhop "
+                f"reads version {VERSION}: use the Keyhop that created it."
+            )
         return Pair.from_json(json.loads(zlib.decompress(row["deflated"]["B"])))
 
     def plan_digest(self) -> str:
@@ -135,7 +148,8 @@ class SideTable(Batches, Claims):
                 f"The template and its functions have {len(deflated):,} bytes, deflated; "
                 f"{MOST_PLAN_BYTES:,} is the most that an item has room for."
             )
-        row = {"digest": {"S": pair.digest}, "deflated": {"B": deflated}}
+        version = {"N": str(VERSION)}
+        row = {"version": version, "digest": {"S": pair.digest}, "deflated": {"B": deflated}}
         refused = self._put(of.PLAN, of.PLAN, row, ABSENT)
         return refused is None or refused.row.get("digest") == {"S": pair.digest}
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, TypeVar, cast
 
+from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.layout import Claim
@@ -17,7 +18,6 @@ from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, place_of, thawed
 from keyhop.rekey.worker.protocol import WAIT_SECONDS, Call, Kind, Protocol, Work
 from keyhop.rekey.worker.target import Target
-from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
 
 V = TypeVar("V")
 W = TypeVar("W")

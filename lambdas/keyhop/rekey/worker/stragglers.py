@@ -8,6 +8,7 @@ to it.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.items import Item, same_item
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
@@ -18,7 +19,6 @@ from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import Change, FrozenKey, Image, frozen, thawed
 from keyhop.rekey.worker.target import Target
-from keyhop.scan.item_calls import MOST_KEYS_AT_ONCE
 from keyhop.wording import counted
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)

@@ -9,8 +9,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.item_calls import ItemCalls, write_units
 from keyhop.dynamodb.items import Item, size_of
-from keyhop.dynamodb.transactions import CHECK_FAILED, cancellations
+from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations
 from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
@@ -19,7 +20,6 @@ from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, owner_values, thawed
 from keyhop.rekey.worker.protocol import Call, Outcome
-from keyhop.scan.item_calls import ItemCalls, write_units
 
 MOST_TRIES = 50
 """Of one write, each refused as the item's own owner has changed it meanwhile."""

@@ -5,15 +5,15 @@ provisioned, used or not. Tables of another class than Standard have other price
 known here: of them nothing is said.
 """
 
-from keyhop.dynamodb.capacity import (
+from keyhop.dynamodb.units import (
     BLOCK_BYTES,
     DOLLARS_PER_GB_MONTH,
     DOLLARS_PER_READ_UNIT_HOUR,
     DOLLARS_PER_WRITE_UNIT_HOUR,
     HOURS_OF_A_MONTH,
     UNITS_PER_BLOCK,
+    Prices,
 )
-from keyhop.dynamodb.prices import Prices
 from keyhop.report.facts import Facts, MetricFacts
 from keyhop.report.findings import Money
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.report.advice import money
 from keyhop.report.candidates.sampled import WRITE_UNIT_BYTES
 from keyhop.report.candidates.streamed import Streamed

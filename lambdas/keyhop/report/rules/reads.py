@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.report.advice.money import money, reading, wasted
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from keyhop.dynamodb.capacity import BLOCK_BYTES
+from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.report.advice.money import money, reading, wasted, writing
 from keyhop.report.facts import (
     TABLE,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.scan.segments import MOST_SEGMENTS
 from keyhop.scan.statistics import KEYS_PER_SAMPLE
 

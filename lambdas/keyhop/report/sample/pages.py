@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Event, Lock
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
 from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent
 from keyhop.jobs.pages import Learnt
@@ -23,7 +23,7 @@ from keyhop.report.sample.asks import Ask, Asks
 from keyhop.report.sample.drawing import USUAL_UNITS, Drawing, Kind
 from keyhop.report.sample.reading import Asker
 from keyhop.report.sample.rows import Row, to_key
-from keyhop.scan.skip_scan import Position, Step
+from keyhop.scan.skip_scan import PageResult, Position
 
 ASKS = "asks"
 
@@ -80,16 +80,16 @@ class SamplePages:
                 "dearest": dict(self._dearest),
             }
 
-    def step(self, segment: int, position: Position, over: Event) -> Step:
+    def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Pages.step; a position counts asks, and says nothing to another process."""
         work = self._open.get(segment) or self._begin(segment, over)
         if work is None:
-            return Step((), None)
+            return PageResult((), None)
         try:
             answer = self._asker.send(work.ask, over)
         except BudgetSpent:
             self._end(segment, work)
-            return Step((), None)
+            return PageResult((), None)
         work.units += answer.units
         work.sent += 1
         with self._lock:
@@ -98,8 +98,8 @@ class SamplePages:
             work.ask = work.asks.send(answer)
         except StopIteration as end:
             self._end(segment, work)
-            return Step(_rows(end.value), None)
-        return Step((), Position({ASKS: {"N": str(work.sent)}}))
+            return PageResult(_rows(end.value), None)
+        return PageResult((), Position({ASKS: {"N": str(work.sent)}}))
 
     def _begin(self, segment: int, over: Event) -> _Work | None:
         """None if it might cost more than its kind may; what others leave over is waited for."""

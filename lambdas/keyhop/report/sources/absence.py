@@ -7,8 +7,9 @@ from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import NO_ANSWER, Endpoint, aws_client
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.refusals import NO_ANSWER, error_code
 from keyhop.dynamodb.throttling import is_throttling
 from keyhop.errors import KeyhopError
 from keyhop.report.facts import Absent

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import request
 from keyhop.dynamodb.values import Key, TypedValue, is_number
 from keyhop.report.facts import TABLE, Absent, HotKey, InsightFacts, Shown, TableFacts

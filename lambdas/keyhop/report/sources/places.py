@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, canonical
@@ -12,7 +13,6 @@ from keyhop.errors import KeyhopError
 from keyhop.report.sample.lengths import place
 from keyhop.report.sample.reading import Asker
 from keyhop.report.sources.absence import TABLE_ARN
-from keyhop.scan.rate_limit import Budget
 from keyhop.scan.reader import PageReader
 
 ACTIONS: Mapping[str, tuple[str, ...]] = {"dynamodb:Scan": (TABLE_ARN,)}

@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ParamValidationError
 
-from keyhop.dynamodb.requester import error_code
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.throttling import is_throttling
 from keyhop.dynamodb.values import Key
 from keyhop.report.facts import Absent, Shown, StreamFacts, TableFacts

@@ -9,9 +9,9 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations, is_conflict
 from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.throttling import TRANSACTION_THROTTLED
-from keyhop.dynamodb.transactions import CHECK_FAILED, cancellations, is_conflict
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.sharding.io.items import Clause, find_copies

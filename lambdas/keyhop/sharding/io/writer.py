@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.requester import CONDITION_FAILED, error_code, units_of
+from keyhop.dynamodb.refusals import CHECK_FAILED, CONDITION_FAILED, cancellations, error_code
+from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.throttling import TRANSACTION_THROTTLED
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart, GaveUp
@@ -26,13 +27,7 @@ from keyhop.sharding.key.placement import Place, place_of
 from keyhop.sharding.key.protocol import Create, Fold, Hold, InPlace, Late, Move, Step
 from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.store.metadata import KeyMetadata, Metadata
-from keyhop.sharding.store.requests import (
-    CHECK_FAILED,
-    Overtaken,
-    cancellations,
-    is_ambiguous,
-    is_throttled,
-)
+from keyhop.sharding.store.requests import Overtaken, is_ambiguous, is_throttled
 from keyhop.sharding.store.throttle_tracker import ThrottleTracker
 
 

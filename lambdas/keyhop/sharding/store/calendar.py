@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 
 from botocore.exceptions import ClientError
 
-from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.dynamodb.refusals import CONDITION_FAILED, error_code
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.sharding.key.buckets import Bucket, Calendar
 from keyhop.sharding.store.metadata import Metadata

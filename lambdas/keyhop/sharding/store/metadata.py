@@ -13,14 +13,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.dynamodb.refusals import CHECK_FAILED, CONDITION_FAILED, cancellations, error_code
 from keyhop.dynamodb.values import TypedValue, canonical
 from keyhop.errors import CannotStart, MetadataLost
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, Shards, from_item, to_item
-from keyhop.sharding.store.requests import CHECK_FAILED, Requests, cancellations
+from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.store.table_item import LOOK_SECONDS, TOTAL_KEY, TableItem, total_key
 from keyhop.sharding.store.traffic import Traffic
 

@@ -10,12 +10,9 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.clock import Clock, SystemClock
-from keyhop.dynamodb.client import is_transient
-from keyhop.dynamodb.requester import READS, WRITES, error_code, send, units_of
+from keyhop.dynamodb.refusals import CONFLICT, CONFLICTS, cancellations, error_code, is_transient
+from keyhop.dynamodb.requester import READS, WRITES, send, units_of
 from keyhop.dynamodb.throttling import is_throttling, reason_names
-from keyhop.dynamodb.transactions import CHECK_FAILED as CHECK_FAILED
-from keyhop.dynamodb.transactions import CONFLICT, CONFLICTS
-from keyhop.dynamodb.transactions import cancellations as cancellations
 from keyhop.dynamodb.usage import Usage
 from keyhop.retries import repeat
 

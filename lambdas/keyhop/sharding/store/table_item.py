@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.dynamodb.refusals import CONDITION_FAILED, error_code
 from keyhop.dynamodb.values import KeyType, TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.key.schema import Schema

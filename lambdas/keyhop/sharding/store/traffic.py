@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.requester import CONDITION_FAILED, error_code
+from keyhop.dynamodb.refusals import CONDITION_FAILED, error_code
 from keyhop.dynamodb.values import TypedValue, canonical
 from keyhop.sharding.store.requests import Requests
 

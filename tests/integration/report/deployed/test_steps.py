@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from keyhop.errors import NotPermitted, RunConflict
-from keyhop.jobs.runs import Execution
+from keyhop.jobs.runs import ExecutionContext
 from keyhop.report.findings import Severity
 from keyhop.report.latest import Latest, latest_in
 from keyhop.report.request import ReportInput, parse
@@ -43,7 +43,7 @@ class Reports:
         runs = self.machine.runs
         return latest_in(runs.s3, runs.bucket, self.table)
 
-    def steps(self, execution: Execution, given: Mapping[str, Any]) -> Steps:
+    def steps(self, execution: ExecutionContext, given: Mapping[str, Any]) -> Steps:
         request, runs = parse(passed_on(given)), self.machine.runs
         return Steps(
             ReportInput.of(request),

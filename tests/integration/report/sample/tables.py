@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.report.facts import SampleFacts

@@ -7,7 +7,8 @@ from threading import Event
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
@@ -99,10 +100,11 @@ def test_no_file_of_a_run_holds_a_key_or_a_value(
 def test_a_run_that_is_stopped_goes_on(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
+    """The units are enough to read some drawn segments to their end in any draw."""
     strict.create(table_name)
     strict.fill(table_name, collections([1, 3, 30] * 300))
     connection = connect(Endpoint(url=strict.url))
-    request = report_request(ReportInput(table_name, max_read_units=400), str)
+    request = report_request(ReportInput(table_name, max_read_units=1_000), str)
     stop = Event()
     answer, seen = stand_in.answer, [0]
 

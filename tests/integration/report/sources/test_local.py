@@ -4,7 +4,8 @@ import time
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import Endpoint, connect
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import plain

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 from keyhop.cli.main import command as keyhop
-from keyhop.dynamodb.prices import Prices
+from keyhop.dynamodb.units import Prices
 from keyhop.report.advice import buckets, links, money
 from keyhop.report.advice.indexes import stays_small, with_local
 from keyhop.report.advice.patterns import PATTERNS

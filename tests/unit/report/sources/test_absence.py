@@ -2,7 +2,7 @@
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
-from keyhop.dynamodb.client import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import AwsRefused
 from keyhop.report.facts import Absent
 from keyhop.report.sources.absence import client_beside, why_absent, why_denied

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Condition
 
-from keyhop.scan.rate_limit import Budget, Turn
+from keyhop.dynamodb.rate_limit import Budget, Turn
 
 LONGEST_WAIT_SECONDS = 0.2
 """So often a thread that waits looks whether the run was stopped."""

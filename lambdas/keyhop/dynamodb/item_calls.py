@@ -11,18 +11,23 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Connection, is_transient, may_have_been_served
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.gate import Gate
 from keyhop.dynamodb.items import size_of
-from keyhop.dynamodb.requester import Requester, error_code, units_of
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.refusals import (
+    cancellations,
+    error_code,
+    is_refused,
+    is_transient,
+    may_have_been_served,
+)
+from keyhop.dynamodb.requester import Requester, pause, units_of
 from keyhop.dynamodb.throttling import is_throttling
-from keyhop.dynamodb.transactions import cancellations, is_refused
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS, FIRST_SECONDS
-from keyhop.scan.gate import Gate
-from keyhop.scan.rate_limit import Budget
-from keyhop.scan.reader import pause
 
 LONGEST_BACKOFF_SECONDS = 5.0
 MOST_KEYS_AT_ONCE = 100

@@ -25,7 +25,7 @@ what the table gives for most of the time, and finds more if there is more.
 import math
 from dataclasses import dataclass, field
 
-from keyhop.dynamodb.capacity import UNITS_PER_BLOCK
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.errors import BudgetSpent
 
 SLOWER = 0.7
