@@ -82,7 +82,7 @@ def _are_counts(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How hot keys of one table are spread over shards; with the names of the context."""
+    """The sharding of the hot keys of one table, with the names of the context."""
 
     partition_key: Annotated[
         str, Must(_is_key_name, "the attribute of the table's partition key", _not_of_metadata)
@@ -113,17 +113,20 @@ class Sharding:
             _are_counts, f'an object with counts of 1 to {MOST_SHARDS}, as {{"/logs/*": 8}}', dict
         ),
     ] = field(default_factory=dict, hash=False)
-    """Of new keys that are known to become hot, by key, or by prefix with a * at its end."""
+    """The initial shard counts of new keys that are known to become hot, by key, or by prefix with
+    a * at its end."""
 
     def for_functions(self) -> dict[str, Any]:
-        """What the functions are told; they see the partition key in the table's schema."""
+        """Return the settings that the functions get. They find the partition key in the table's
+        schema.
+        """
         _, _, *rest = fields(self)
         told = {camel(field.name): getattr(self, field.name) for field in rest}
         return {name: value for name, value in told.items() if value != {}}
 
 
 def sharding_of(table: str, is_arn: bool, has_index: bool, value: Any) -> Sharding | None:
-    """What a table's entry has for it; raises ConfigError."""
+    """Return the sharding of a table from its entry; raise ConfigError if it is wrong."""
     if value is None:
         return None
     if is_arn:
@@ -145,8 +148,9 @@ def sharding_of(table: str, is_arn: bool, has_index: bool, value: Any) -> Shardi
 
 
 MOST_TOLD = 3200
-"""Bytes of a function's environment for what it is told of tables; FinishRun is told most. An
-environment holds 4,096 in all, as limits.py counts them, and the other variables need the rest."""
+"""The maximum number of bytes for tables in the environment of a function; FinishRun gets the most.
+An environment holds 4,096 bytes in total, as limits.py counts them, and the other variables need
+the rest."""
 ALLOWED = (
     "a list of one or more tables, each by its name (3 to 255 of a-z A-Z 0-9 _ . -) "
     "or by its ARN (arn:aws:dynamodb:REGION:ACCOUNT:table/NAME), or as an object with it, "
@@ -170,8 +174,11 @@ KmsKey = Annotated[
 
 @dataclass(frozen=True)
 class Reports:
-    """When the keys of one table are reported on, as EventBridge writes it; None: when somebody
-    starts that. given: of such executions, further fields of an input of ReportKeys.
+    """The reports on the keys of one table.
+
+    Attributes:
+        schedule: When they are made, as EventBridge writes it; None if a person starts them.
+        given: Further fields of the input of ReportKeys.
     """
 
     schedule: Schedule = None
@@ -255,7 +262,9 @@ def tables_of(value: Any) -> tuple[Table, ...]:
 
 
 def listed(value: Any) -> list[str | Mapping[str, Any]]:
-    """The entries, which may be a text with commas, or one of JSON; none, if it is no list."""
+    """Return the entries, which may be a list, a text with commas, or a text with JSON; none for
+    anything else.
+    """
     if isinstance(value, str):
         value = from_json(value) if value.lstrip().startswith("[") else value.split(",")
     is_list = isinstance(value, list | tuple)
@@ -279,9 +288,11 @@ def with_key_attributes(
 
 
 def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Table, ...]:
-    """Each sharded table with the name of its metadata table.
+    """Return each sharded table with the name of its metadata table.
 
-    Raises ConfigError for a clash, and for more tables than the functions can be told of.
+    Raises:
+        ConfigError: Names clash, or there are more tables than fit into the environment of the
+            functions.
     """
     complete: list[Table] = []
     taken = {table.name: f"the table {table.label} of this field" for table in tables}
@@ -381,7 +392,7 @@ def _check_input(
     machine: str,
     parse: Callable[[object], object],
 ) -> None:
-    """Raises ConfigError if these are no further fields of an input of the machine."""
+    """Raise ConfigError if these are not further fields of an input of the state machine."""
     if own := sorted({*given} & {"table", "resume", "scheduled"}):
         raise wrong_in(table.given, field, given, f"without {own[0]}")
     try:
@@ -528,9 +539,11 @@ def are_pairs(value: Any) -> bool:
 
 
 def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Rekeyed, ...]:
-    """The pairs, with what the field tables says of their tables; raises ConfigError.
+    """Return the pairs with the settings of their tables.
 
-    Of pairs that are more than the functions can be told of, as well.
+    Raises:
+        ConfigError: A setting is wrong, or there are more pairs than fit into the environment of
+            the functions.
     """
     known = {table.name: table for table in tables}
     complete = tuple(
@@ -654,7 +667,8 @@ class Config:
     ] = "arm64"
     """As CloudFormation writes it: arm64 or x86_64."""
     results_retention_days: Annotated[int, whole(7, 3650)] = 90
-    """Also of a run that is at work: the longest that was reckoned takes 113 hours."""
+    """The results of a run are also deleted while it is running: the longest estimated run takes
+    113 hours."""
     keep_results: TruthOrText = True
     """Whether the bucket stays when the stack is destroyed."""
     results_bucket: Annotated[
@@ -681,9 +695,10 @@ class Config:
     dynamodb_endpoint: Loopback = None
     """Only on a laptop: where DynamoDB is."""
     audit_schedule: Schedule = "rate(7 days)"
-    """When key indexes are audited, as EventBridge writes it; None: never by themselves."""
+    """When key indexes are audited, as EventBridge writes it; None for no schedule."""
     shrink_schedule: Schedule = "rate(1 day)"
-    """When it is asked which keys have more shards than they need; None: never by itself."""
+    """When keys with more shards than necessary are looked for, as EventBridge writes it; None for
+    no schedule."""
     start_drains: TruthOrText = False
     """Whether such shards are drained then, and not only proposed."""
     rekey: Annotated[tuple[Rekeyed, ...], Must(are_pairs, PAIRS, rekeyed_of)] = ()
@@ -715,7 +730,7 @@ class Config:
 
     @property
     def all_tables(self) -> tuple[Table, ...]:
-        """Those that are listed, and those of pairs."""
+        """Return the tables that are listed, and those of pairs."""
         return (*self.tables, *(table for pair in self.rekey for table in pair.both))
 
     @classmethod

@@ -85,7 +85,9 @@ class KeyEnumeration(Construct):
         _say_what_is_open(self, config)
 
     def is_extended_by(self, other: Construct, option: str, tables: Sequence[Table]) -> None:
-        """Whoever adds a capability for tables with an option says so before all else."""
+        """Register a construct that adds a capability for tables with an option. Call this before
+        anything else.
+        """
         if not tables:
             raise ConfigError(f"{other.node.path}: no table of {self.node.path} has {option}.")
         if Stack.of(other) is not Stack.of(self):

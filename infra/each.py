@@ -48,7 +48,7 @@ class ForEachKey(Construct):
         allow_reading_keys(self.worker, tables)
         allow_changing_collections(self.worker, tables)
         self._allow_sending()
-        # Workers that write are no workers that only read: all but them the jobs have in common.
+        # Workers that write differ from workers that only read. The jobs share everything else.
         functions: dict[str, lambda_.Function] = {
             **runs.job.functions,
             "ScanSegments": self.worker,

@@ -11,7 +11,7 @@ from .config import Table
 from .permissions import Owner, acknowledge, allow, table_arn
 
 FAILURE_DAYS = 14
-"""As long as a queue can keep a message."""
+"""The maximum time for which a queue can keep a message."""
 
 BY_LAMBDA = (
     "Lambda itself invokes it with the records of a stream, and sends what fails again and again "
@@ -21,7 +21,7 @@ BY_LAMBDA = (
 
 
 def failure_queue(scope: Construct) -> sqs.Queue:
-    """For what a function gives up."""
+    """Return a queue for the records that a function gives up."""
     queue = sqs.Queue(
         scope,
         "Failures",

@@ -60,7 +60,9 @@ def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]
 
 
 def which_limit(config: Config) -> dict[str, str]:
-    """What may be spent where an input does not say, for those that begin something."""
+    """Return the environment with the limit on costs of runs whose input has none, for functions
+    that begin runs.
+    """
     return {"KEYHOP_MAX_COST": f"{config.max_cost:g}"}
 
 
@@ -74,7 +76,7 @@ class Functions:
         packages: lambda_.ILayerVersion | None = None,
         network: Network | None = None,
     ) -> None:
-        """packages: a layer of one's own in the place of the one that pip makes at synth."""
+        """Make the functions. `packages` is a layer in place of the one that pip makes at synth."""
         self._config = config
         self._network = network
         self._packages = packages or lambda_.LayerVersion(

@@ -1,14 +1,16 @@
-"""What is done last in a deployment, and first when the stack is changed or goes: ReleaseKeeper.
+"""ReleaseKeeper, the last thing that a deployment makes, and the first that a change or removal
+deletes.
 
 BuildKeyIndex gives a table an index, a stream and sentinels that CloudFormation does not know. So a
-custom resource refuses to let go of a table while its key index stands; else it sees that no
-mapping of the keeper is left. So with a pair of tables that `keyhop rekey start` has begun to
-re-key: mappings of Replicate stand until `complete` or `cancel`. And it protects the metadata of
-sharded tables from deletion once the deployment has succeeded: before, it would stand in the way of
-a roll-back.
+custom resource refuses to release a table while its key index exists; otherwise it removes the
+remaining mappings of the keeper. The same holds for a pair of tables that `keyhop rekey start` has
+begun to re-key: the mappings of Replicate exist until `complete` or `cancel`. The resource also
+protects the metadata of sharded tables from deletion after the deployment has succeeded; before
+that, the protection would block a rollback.
 
-It is in every deployment: taking away the last table with keyIndex must be a change of it. Were it
-deleted then, that would be after the update has succeeded, where nothing can be refused any more.
+It is in every deployment, because the removal of the last table with keyIndex must be a change of
+it. If it were deleted then, that would happen after the update has succeeded, when nothing can be
+refused any more.
 """
 
 from typing import Any
@@ -73,7 +75,9 @@ class Guard(Construct):
         )
 
     def _rekeyed(self, config: Config) -> dict[str, Any]:
-        """What is asked of pairs: without one, as it was before there were any."""
+        """Return the properties about pairs. Without pairs they are the same as before there were
+        any.
+        """
         if not config.rekey:
             return {}
         # By the resource itself: a change that takes the last pair away tells what there was.
@@ -83,8 +87,8 @@ class Guard(Construct):
         }
 
     def comes_after(self, *others: IConstruct) -> None:
-        """Have what is in them made before the custom resource, and so deleted after it: if it
-        refuses, nothing is gone yet.
+        """Have other constructs made before the custom resource, and deleted after it. So if it
+        refuses, nothing has been deleted.
         """
         self._mappings.node.add_dependency(*others)
 
@@ -117,7 +121,7 @@ class Guard(Construct):
         return function
 
     def allow_finding_mappings(self, owner: Owner) -> None:
-        """List all mappings, which Lambda does not tell apart."""
+        """Allow listing all mappings, because Lambda cannot limit that to some."""
         allow(
             owner,
             "FindTheMappingsOfTheKeeper",

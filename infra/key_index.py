@@ -42,8 +42,8 @@ MACHINES = {
 
 KEEPER_SECONDS = 60
 SETTLE_SECONDS = KEEPER_SECONDS + 5
-"""After its mapping is gone, a keeper can be at work for as long as its timeout, by a place that it
-had read a little before (PLACE_SECONDS)."""
+"""The time after the removal of its mapping for which a keeper can still run, which is its timeout,
+with a place of sentinels that it had read a little before (PLACE_SECONDS)."""
 
 LAPTOP_SETTLE_SECONDS = 1
 
@@ -82,7 +82,7 @@ class KeyIndex(Construct):
             "ManageIndex": self.manage_index,
             "ReleaseKeeper": self._guard.release_keeper,
         }
-        # Workers that write are no workers that only read: all but them the jobs have in common.
+        # Workers that write differ from workers that only read. The jobs share everything else.
         self.walks = Job(
             self,
             "WalkKeyIndexes",
@@ -213,7 +213,7 @@ class KeyIndex(Construct):
             wildcard=IDS_OF_EXECUTIONS,
         )
         for why, actions, objects in (
-            # S3 demands both of who writes an object if it is still the one that he has read.
+            # S3 requires both for a write on condition that the object is the one that was read.
             ("WriteDownWhatIsKnownOfKeyIndexes", "GetObject PutObject", KEY_INDEXES),
             ("ReadWhatAWalkHasFound", "GetObject", ALL_RUNS),
             ("WriteTheReportOfAnAudit", "PutObject", "runs/*/audit.json"),

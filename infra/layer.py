@@ -41,7 +41,7 @@ class LayerError(Exception):
 
 
 def fingerprint(requirements: Path = REQUIREMENTS) -> str:
-    """What the layer is made from, as a hash."""
+    """Return a hash of the inputs of the layer."""
     recipe = Path(__file__).read_bytes()
     return hashlib.sha256(recipe + requirements.read_bytes()).hexdigest()
 

@@ -1,7 +1,8 @@
-"""What AWS refuses of a template, told at synth: sizes and names that only a deploy would find.
+"""The limits of AWS on a template, checked at synth: sizes and names that otherwise only a
+deployment would find.
 
-The figures are AWS's quotas that cannot be raised, or as they are before anybody raises them. What
-is known at deploy only, such as the region, counts with the length that it has at most.
+The figures are the quotas of AWS that cannot be raised, or their defaults. Values that are known
+only at deployment, such as the region, count with their maximum length.
 """
 
 import json
@@ -51,7 +52,7 @@ _PSEUDO = {
 
 
 def estimated_characters(tables: Sequence[Table]) -> int:
-    """Of any ARN in a policy, not less than it will have."""
+    """Return an upper limit for the length of an ARN in a policy."""
     arn = "arn:aws-us-gov:dynamodb:ap-southeast-2:111122223333:table/"
     return max(REFERENCE_CHARACTERS, *(len(f"{arn}{one.name}/index/{INDEX}") for one in tables))
 
@@ -71,7 +72,7 @@ def check(template: Mapping[str, Any], tables: int) -> None:
 
 
 def _excesses(template: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """How many times the quota something is, and what."""
+    """Yield how many times a quota something is, with its name."""
     for size, most, what in _sizes(template):
         if size > most:
             yield size / most, f"{what} of {size:,}, and AWS takes {most:,}"
@@ -114,7 +115,7 @@ def _length(value: Any) -> int:
 
 
 def _known(value: Any) -> Any:
-    """What it will be, as far as its length goes."""
+    """Return a value with the length that the deployed value will have."""
     if isinstance(value, list):
         return [_known(one) for one in value]
     if not isinstance(value, Mapping):

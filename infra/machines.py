@@ -20,9 +20,11 @@ DRAIN = "DrainShards"
 
 
 class Machine(sfn.StateMachine):
-    """A state machine whose role may do no more than count its bad ends. file: the definition's.
+    """A state machine whose role may only count its bad ends.
 
-    names: what is put in for ${Name}.
+    Args:
+        file: The file of the definition.
+        names: The values of ${Name} in the definition.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The dashboard, the alarms, and the topic that they tell; what is watched is in views.py."""
+"""The dashboard, the alarms, and the topic of the alarms. The figures are in views.py."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -167,7 +167,7 @@ def _shown(config: Config) -> list[str]:
 
 
 def _choice_of(tables: list[str]) -> cw.DashboardVariable:
-    """Which table is shown."""
+    """Return the selection of the table that is shown."""
     return cw.DashboardVariable(
         id="table",
         type=cw.VariableType.PATTERN,
@@ -204,7 +204,7 @@ def of(
 def errors_of(
     functions: Mapping[str, Measured], label: str, period: Duration = MINUTE
 ) -> list[cw.IMetric]:
-    """Of each function; label: with {} for its name."""
+    """Return a metric of errors for each function. `label` contains {} for its name."""
     return [
         of(function, "Errors", label.format(name), period=period)
         for name, function in functions.items()

@@ -18,26 +18,27 @@ from keyhop.key_index.sentinel import INDEX, MARKER
 from .config import Table
 
 Owner = lambda_.Function | sfn.StateMachine | iam.Role
-"""Who has rights: by its role, or the role itself."""
+"""An owner of permissions: a construct with a role, or the role."""
 
 ALL_RUNS = "runs/*"
 """Everything of every run lies below this."""
 KEY_INDEXES = "key-index/*"
-"""What is known about key indexes lies below this."""
+"""The objects of the registry of key indexes."""
 REPORTS = "reports/*"
 """The latest report on each table lies below this; nothing else lies in the bucket."""
 
 IDS_OF_RUNS = "A run's id, and so the names of its objects, are known only when it is started."
 
 ARNS_OF_A_STATEMENT = 12
-"""At most, so that a statement with them is far smaller than a policy: the CDK moves whole
-statements into managed policies when a role's own policy gets too large (see limits.py)."""
+"""The maximum number of ARNs in a statement, so that a statement is far smaller than a policy: the
+CDK moves whole statements into managed policies when the policy of a role gets too large (see
+limits.py)."""
 
 _WHOLE_ITEMS_NEVER = {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"}
 
 
 def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
-    """Tell cdk-nag why its `rules` are not followed here."""
+    """Give cdk-nag the reason why its `rules` are not followed here."""
     for rule in rules:
         Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
@@ -74,18 +75,24 @@ def allow(
 
 
 def allow_describing(owner: Owner, tables: Sequence[Table], of: str = "") -> None:
-    """Which has no finer grain than the table, and returns no items. of: as allow_decrypting's."""
+    """Allow DescribeTable, which cannot be limited to less than the table and returns no items. For
+    `of`, see allow_decrypting.
+    """
     arns = [table_arn(owner, table) for table in tables]
     allow(owner, f"LookAtTheKeySchemaAndSizeOfTheTables{of}", "dynamodb:DescribeTable", *arns)
 
 
 def allow_decrypting(owner: Owner, tables: Sequence[Table], of: str = "") -> None:
-    """Use the keys by which tables are encrypted, through DynamoDB and for nothing else.
+    """Allow the use of the keys that encrypt tables, through DynamoDB only.
 
-    DynamoDB decrypts a table's own key in the name of whoever reads or writes the table or its
-    stream, and keeps it for five minutes (AWS documentation, "DynamoDB encryption at rest usage
-    notes"). DescribeTable needs none of it. of: the end of the Sid, if the owner has such rights to
-    other tables already.
+    DynamoDB decrypts the key of a table in the name of the caller that reads or writes the table or
+    its stream, and keeps it for five minutes (AWS documentation, "DynamoDB encryption at rest usage
+    notes"). DescribeTable does not need it.
+
+    Args:
+        owner: The owner of the permission.
+        tables: The tables.
+        of: The end of the Sid, if the owner already has such permissions for other tables.
     """
     keys = sorted({table.kms_key for table in tables if table.kms_key})
     services = sorted({service for key in keys for service in dynamodb_of(key)})
@@ -238,7 +245,7 @@ def allow_finding_objects(owner: Owner, bucket: s3.IBucket, *prefixes: str) -> N
 
 
 def allow_reading_registry(owner: Owner, bucket: s3.IBucket) -> None:
-    """Read what is known about key indexes, and see that nothing is."""
+    """Allow reading the registry of key indexes, and finding that it is empty."""
     objects = bucket.arn_for_objects(KEY_INDEXES)
     allow(
         owner,
@@ -299,10 +306,11 @@ def _attributes_of_puts(table: Table) -> tuple[str, ...]:
 
 
 def _attributes(table: Table) -> tuple[str, ...]:
-    """What requests about the table may name; empty: not restricted by name.
+    """Return the attributes that requests about the table may name; none if they are not
+    restricted.
 
-    The marker in any table: one that has a key index no more, or that of another deployment, is
-    read with it all the same, to tell sentinels that are left from items.
+    The marker is allowed for any table: a table whose key index was removed, or belongs to another
+    deployment, is read with it as well, to distinguish remaining sentinels from items.
     """
     return (*table.key_attributes, MARKER) if table.key_attributes else ()
 

@@ -1,4 +1,4 @@
-"""Where tables may be, as far as synth knows where the stack will be."""
+"""The accounts and regions of tables, if synth knows where the stack will be."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,21 @@ from .config_values import ConfigError, wrong_in
 
 
 def check(tables: Sequence[Table], account: str | None, region: str | None) -> None:
-    """Raises ConfigError for what no policy could allow.
+    """Check the accounts and regions of tables.
 
-    account, region: of the deployment, None if nobody knows them; the CDK's command tells them if
-    there are credentials.
+    A table of another account is read by its own resource policy. It cannot have a key index: the
+    owner of the stream has to write a policy for it, which is only possible once the stream is on,
+    and BuildKeyIndex turns it on, each time under another name (AWS documentation, "Resource-based
+    policy considerations"). Lambda reads streams of its own region only.
 
-    A table of another account is read by its own resource policy. A key index is refused it: who
-    owns the stream has to write a policy of its own for it, which is only possible once it is on,
-    and it is BuildKeyIndex that turns it on, each time under another name (AWS documentation,
-    "Resource-based policy considerations"). And Lambda reads streams of its own region only.
+    Args:
+        tables: The tables.
+        account: The account of the deployment; None if it is unknown. The CDK's command passes it
+            if there are credentials.
+        region: The region of the deployment; None if it is unknown.
+
+    Raises:
+        ConfigError: No policy could allow what a table needs.
     """
     places = {f"the deployment's region {region}": _partition(region or "")}
     for arn in (arn for table in tables for arn in (table.arn, table.kms_key) if arn):
@@ -43,7 +49,7 @@ def check(tables: Sequence[Table], account: str | None, region: str | None) -> N
 
 
 def _partition(region: str) -> str | None:
-    """None if the region's name does not tell."""
+    """Return the partition of a region; None if its name does not show it."""
     if region.startswith("us-gov-"):
         return "aws-us-gov"
     area, *rest = region.split("-")

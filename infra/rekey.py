@@ -68,7 +68,7 @@ FAILED_MACHINES = {
 
 
 class Rekeys(Protocol):
-    """What of a Rekey is watched."""
+    """The parts of a Rekey construct that are watched."""
 
     backfill: Job
     failures: sqs.Queue
@@ -230,7 +230,7 @@ class Rekey(Construct):
         self.replicate = self._replicate()
         common = keys.runs.job.functions
         self._let_runs_begin(common)
-        # Workers that write are no workers that only read: all but them the jobs have in common.
+        # Workers that write differ from workers that only read. The jobs share everything else.
         self.backfill = Job(
             self,
             "RekeyBackfill",
@@ -352,7 +352,7 @@ class Rekey(Construct):
         allow(function, scan, "dynamodb:Scan", *sources)
         # An item that has moved since it was read is claimed at the place where it was put.
         allow(function, "LookAgainAtWhatWasPut", "dynamodb:BatchGetItem", *sources)
-        # What stands where an item belongs is read if a refusal does not tell it.
+        # The item at a place is read if a refusal does not contain it.
         destinations = _arns(function, self._destinations)
         allow(function, put, "dynamodb:PutItem GetItem", *destinations)
         self._allow_beside(function, "GetItem PutItem")
@@ -382,7 +382,7 @@ class Rekey(Construct):
         )
         self._allow_beside(function, "GetItem Query PutItem DeleteItem ConditionCheckItem")
         both = _arns(function, self._both)
-        # A marker is put and deleted at once, on condition that no item stands there.
+        # A marker is put and deleted at once, on condition that there is no item.
         allow(function, "PutMarkersAndTakeThemBack", "dynamodb:PutItem DeleteItem", *both)
         allow_reading_streams(function, self._both)
         allow(function, "SeeWhetherRecordsWaitInTheFailureQueue", QUEUE_ATTRIBUTES, queue)

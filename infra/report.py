@@ -135,7 +135,7 @@ class KeyReports(Construct):
         self._which = {"KEYHOP_BUCKET": bucket.bucket_name, **which_tables(self._tables)}
         self.examine_table = self._examine_table()
         self.show_report = self._show_report()
-        # Workers that read whole items are no workers that read keys: all but them is in common.
+        # Workers that read whole items differ from workers that read keys. The rest is shared.
         functions = {**keys.runs.job.functions, "ScanSegments": self._sample_table()}
         allow(
             functions["PlanRun"],
@@ -258,7 +258,9 @@ def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
 
 
 def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
-    """Ask about tables: their settings, their metrics, their hot keys, and what was written."""
+    """Allow requests about tables: their settings, their metrics, their hot keys, and their latest
+    writes.
+    """
     arns = _arns(owner, tables)
     allow(
         owner,

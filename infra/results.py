@@ -27,7 +27,9 @@ class Results(Construct):
         config: Config,
         bucket: s3.IBucket | None = None,
     ) -> None:
-        """bucket: somebody's own, with rules of their own for what gets old."""
+        """Make the bucket. `bucket` is an existing one in its place, with its own lifecycle
+        rules.
+        """
         super().__init__(scope, construct_id)
         self.bucket: s3.IBucket = bucket or (
             s3.Bucket.from_bucket_name(self, "Bucket", config.results_bucket)
@@ -67,7 +69,7 @@ class Results(Construct):
                 ),
                 s3.LifecycleRule(
                     id="DropUnfinishedUploads",
-                    # Functions drop their own. A map's results are one for as long as it runs.
+                    # Functions delete their own objects. A map needs its results while it runs.
                     abort_incomplete_multipart_upload_after=Duration.days(
                         config.results_retention_days
                     ),

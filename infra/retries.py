@@ -43,13 +43,15 @@ def _retry(
 
 
 NO_ROOM = _retry(("Lambda.TooManyRequestsException",), 2, 250, most=300, backoff=1.5)
-"""Others have the account's concurrency, or a reservation: whoever waits for a turn waits for
-hours; a rule of its own, so that it takes no other's attempts. A retry is a state transition, which
-is paid for: a thousand that wait make some 400 of them a minute."""
+"""The rule for a lack of concurrency, because others use that of the account or a reservation.
+Waiting for a turn can take hours. It is a separate rule, so that it uses no attempts of another
+one. A retry is a state transition, which is paid for: a thousand waiting executions make some 400
+transitions per minute."""
 
 
 WAKING = _retry(NOT_READY, 5, 6)
-"""For five minutes, with attempts of its own."""
+"""The rule for functions that are not ready: five minutes, with attempts that no other rule
+uses."""
 
 
 def _failed(*ours: str) -> dict[str, Any]:
@@ -97,7 +99,7 @@ POLICIES: dict[str, list[dict[str, Any]]] = {
 
 
 def with_retries(state: dict[str, Any]) -> dict[str, Any]:
-    """A state whose policy's name is replaced by its rules; whatever else is left as it is."""
+    """Return a state with the rules in place of the name of its policy."""
     if isinstance(name := state.get("Retry"), str):
         return {**state, "Retry": POLICIES[name.strip("${}")]}
     return state

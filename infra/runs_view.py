@@ -1,4 +1,4 @@
-"""What is watched of the runs of EnumerateKeys, and of what all walks over tables read."""
+"""The figures of the runs of EnumerateKeys, and of what all walks over tables read."""
 
 from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cw
@@ -38,7 +38,7 @@ WHAT_TO_DO = {
     "have it raised",
     "it must stop": 'stop the execution; start one with `"resume"` and its name to go on',
 }
-"""By what is seen on the dashboard."""
+"""What to do, by what the dashboard shows."""
 
 LIMITS = (
     "Workers report when they commit, at least every minute. *Done* and *minutes left* are of all "
@@ -120,7 +120,7 @@ def of_runs(watch: Monitoring, job: Job, bucket: s3.IBucket) -> None:
 
 
 def _guide(watch: Monitoring, job: Job, bucket: s3.IBucket) -> cw.IWidget:
-    """Where to look, and what to do."""
+    """Return a text that says where to look and what to do."""
     logs = f"#logsV2:log-groups$3FlogGroupNameFilter$3D{watch.config.stack_name}-"
     places = {
         "executions": ("states/home?", f"#/statemachines/view/{job.state_machine_arn}"),
@@ -145,7 +145,7 @@ def _guide(watch: Monitoring, job: Job, bucket: s3.IBucket) -> cw.IWidget:
 
 
 def _progress(watch: Monitoring, job: Job) -> None:
-    """How far the runs of the table are, in the time that is shown."""
+    """Add the progress of the runs of the table in the visible time."""
     done, planned = watch.of_table("SegmentsDone"), watch.of_table("SegmentsPlanned")
     share = "100 * RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))"
     percent = expression(share, "done, %", {"done": done, "planned": planned})
@@ -180,14 +180,16 @@ def _progress(watch: Monitoring, job: Job) -> None:
 
 
 def _rate(watch: Monitoring) -> cw.IMetric:
-    """Of five minutes: a report is of up to a minute, so the minutes would jump."""
+    """Return the rate over five minutes. A report covers up to a minute, so a rate over one minute
+    would jump.
+    """
     units = watch.of_table("ReadUnits", period=FIVE_MINUTES)
     label = "of the runs, mean of 5 minutes"
     return expression("units5 / PERIOD(units5)", label, {"units5": units}, FIVE_MINUTES)
 
 
 def _list_of_runs(watch: Monitoring, job: Job) -> cw.IWidget:
-    """Each run by itself, of the lines by which its functions report."""
+    """Return a list of runs, from the lines that the functions log."""
     readers = ("PlanRun", "ScanSegments", "VerifyRun")
     groups = [job.functions[name].log_group.log_group_name for name in readers]
     columns = (

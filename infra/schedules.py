@@ -1,4 +1,4 @@
-"""Executions that begin by themselves: EventBridge's rules, and the role that starts them."""
+"""Scheduled executions: the rules of EventBridge, and the role that starts executions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .machines import Machine
 from .permissions import acknowledge, allow
 
 REGION = "keyhop:region"
-"""The context in which app.py tells the region of the credentials."""
+"""The context in which app.py passes the region of the credentials."""
 
 RULES_OF_A_BUS = 300
 RULES_OF_REGIONS = {"af-south-1": 100, "eu-south-1": 100}

@@ -1,7 +1,8 @@
-"""Where a deployment's settings come from: the file keyhop.json, and above it the CDK's context.
+"""The sources of the settings of a deployment: the file keyhop.json, and the context of the CDK,
+which takes precedence.
 
-There is no default for the tables: a deployment that was made with other tables would be turned to
-the default's by a `cdk deploy` that somebody ran without them.
+The tables have no default: otherwise a `cdk deploy` that somebody runs without them would change a
+deployment with other tables to the default.
 """
 
 import json

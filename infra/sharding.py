@@ -1,7 +1,7 @@
 """Sharded tables: the shard metadata of each, functions to write and read, and DrainShards.
 
-Each sharded table has a metadata table of its own: logical keys of two tables cannot collide, and
-permissions, backups and restores go by table.
+Each sharded table has a separate metadata table, because then logical keys of two tables cannot
+collide, and permissions, backups and restores apply to one table.
 """
 
 from collections.abc import Mapping

@@ -102,7 +102,9 @@ def _place(resource: Any) -> tuple[str, str]:
 
 
 def _place_of(table: dynamodb.ITable) -> tuple[str, str]:
-    """What its ARN says, if that is known: to the CDK, imported tables are where the stack is."""
+    """Return the account and the region of the ARN of a table, if they are known. The CDK treats
+    imported tables as being in the account and region of the stack.
+    """
     if Token.is_unresolved(table.table_arn):
         return _place(table.env)
     _, _, _, region, account, _ = table.table_arn.split(":")

@@ -1,5 +1,5 @@
-"""What is watched of key indexes, of each and of sharding, and what all views share: alarms, which
-say what to do, and graphs. Other views: runs_view.py, rekey.py, report.py.
+"""The figures of key indexes, of each and of sharding, and what all views share: graphs, and alarms
+that say what to do. Other views are in runs_view.py, rekey.py and report.py.
 """
 
 import re
@@ -27,7 +27,7 @@ from .monitoring import (
 
 BEHIND_MINUTES = 15
 BEHIND_PERIODS = 3
-"""Of five minutes: an iterator age that stays high is no burst."""
+"""The number of periods of five minutes after which a high iterator age is not a burst."""
 
 CAUSE = "Open the execution in the Step Functions console: its cause says why and what to do"
 FAILED_MACHINES = {
@@ -43,7 +43,7 @@ FAILED_MACHINES = {
 
 
 class KeyIndexes(Protocol):
-    """What of a KeyIndex is watched."""
+    """The parts of a KeyIndex construct that are watched."""
 
     bucket: s3.IBucket
     failures: sqs.Queue
@@ -54,7 +54,7 @@ class KeyIndexes(Protocol):
 
 
 class Sharded(Protocol):
-    """What of ShardedTables is watched."""
+    """The parts of a ShardedTables construct that are watched."""
 
     drain_shards: Machine
     functions: dict[str, lambda_.Function]
@@ -201,7 +201,7 @@ def needs_a_person(watch: Monitoring, alarm: str, machine: str, description: str
 
 
 def ends_of(machine: Machine, label: str) -> list[cw.IMetric]:
-    """How often executions of the machine succeed and fail."""
+    """Return how many executions of the state machine succeed and fail."""
     return [
         of(machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES)
         for end in ("Succeeded", "Failed")
@@ -219,5 +219,5 @@ def _counts(watch: Monitoring, *names: str) -> list[cw.IMetric]:
 
 
 def at_once(job: Job) -> cw.IMetric:
-    """How many of a job's workers there are."""
+    """Return the number of concurrent workers of a job."""
     return of(job.worker, "ConcurrentExecutions", "workers at once (right)", statistic="Maximum")

@@ -18,12 +18,13 @@ from handlers.telemetry import function, make_logger
 logger = make_logger()
 
 MOST_CAUSE = 16_000
-"""Characters; an error may have 32,768 (AWS documentation), and a walk's is told in another's."""
+"""The maximum length of a cause. An error can have 32,768 characters (AWS documentation), and the
+error of a walk is contained in another one."""
 
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the state, and its token, to the end of the execution, with a cause for people."""
+    """End the execution by the token of the state, with a cause that people can read."""
     settings = CleanUpSettings.from_env(os.environ)
     execution = ExecutionContext.from_context(event["execution"])
     runs = settings.runs

@@ -29,7 +29,9 @@ ABORT = "abort"
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the execution's input and the last step to what follows. step: next, or abort."""
+    """Return the next state from the execution's input and the last step, which is `next` or
+    `abort`.
+    """
     settings = CutOverSettings.from_env(os.environ)
     asked = parse_cut_over(event["request"])
     change = _change(settings, asked)

@@ -21,7 +21,7 @@ logger = make_logger()
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From step, input and state to the next state."""
+    """Return the next state from the step, the input and the state."""
     settings = ExamineSettings.from_env(os.environ)
     execution = ExecutionContext.from_context(event["execution"])
     request = parse(event["input"])

@@ -16,7 +16,9 @@ logger = make_logger()
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the state of ScanGroups to the state for a check, another round or turn, or the end."""
+    """Return the state for a check, another round or turn, or the end, from the state of
+    ScanGroups.
+    """
     settings = WorkerSettings.from_env(os.environ)
     execution = ExecutionContext.from_context(event["execution"])
     state = finish_run(

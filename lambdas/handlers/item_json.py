@@ -1,11 +1,12 @@
-"""Items as the JSON of an event or an answer, and in boto3's words. Pure.
+"""Items as the JSON of an event or an answer, and as boto3 has them. Pure.
 
-Plain JSON knows texts, numbers, truth values, null, arrays and objects. So binaries and sets can
-only be written typed, as DynamoDB's own JSON ({"B": "<base64>"}, {"SS": [...]}); in a plain answer
-they are base64 text and arrays. A number of a plain answer is exact as long as the reader's JSON
-keeps it: whole numbers always; others if a double holds them, or else they are the nearest double.
-Numbers of a plain event have gone through such a double, too. A text would be wrong as a number, so
-none is made of it: whoever needs all 38 digits asks for `typed`.
+Plain JSON has texts, numbers, truth values, null, arrays and objects. So binaries and sets can only
+be written typed, as DynamoDB's own JSON ({"B": "<base64>"}, {"SS": [...]}). In a plain answer they
+are base64 text and arrays. A number of a plain answer is exact if the JSON library of the reader
+keeps it: whole numbers always are. Other numbers are exact if a double holds them, and otherwise
+become the nearest double. Numbers of a plain event have passed through such a double, too. A text
+would be wrong as a number, so numbers do not become texts. Callers that need all 38 digits use
+`typed`.
 """
 
 import base64

@@ -1,9 +1,9 @@
 """The keeper: reconciles the partition keys that a batch of stream records names.
 
-Where the sentinels are, the registry says: what is configured may have changed since the index was
-built. If the registry cannot be read the batch fails, and comes again.
+The registry says where the sentinels are, because the configuration may have changed since the
+index was built. If the registry cannot be read, the batch fails and comes again.
 
-What it logs and counts holds no keys.
+Its logs and metrics contain no keys.
 """
 
 import os
@@ -37,7 +37,7 @@ LEAST_PATIENCE_SECONDS = 1.0
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the records of one stream to those that must come again."""
+    """Process the records of one stream; return the records that must come again."""
     records = event["Records"]
     remaining = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
     stream = records[0]["eventSourceARN"]

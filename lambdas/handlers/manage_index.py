@@ -25,7 +25,7 @@ logger = make_logger()
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From action, step, input and state to the next state."""
+    """Return the next state from the action, the step, the input and the state."""
     settings = ManageSettings.from_env(os.environ)
     execution = ExecutionContext.from_context(event["execution"])
     indexes = settings.key_indexes

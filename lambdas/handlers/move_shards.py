@@ -20,7 +20,9 @@ LEAST_WAIT_SECONDS = 1
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the execution's input and the last step to what follows: done, or a wait and a step."""
+    """Return the next state from the execution's input and the last step: done, or a wait and a
+    step.
+    """
     request = MoveRequest.from_event(event["request"])
     last = event["last"]  # at the beginning the request, which has neither of these
     begun = last.get("begun") is True
@@ -37,7 +39,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def to_state(step: DrainStep) -> dict[str, Any]:
-    """For the state machine; it holds no key."""
+    """Return a step for the state machine. It contains no key."""
     return {
         "action": step.action.value,
         "seconds": max(LEAST_WAIT_SECONDS, math.ceil(step.seconds)),

@@ -35,7 +35,7 @@ PARSERS = {
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the execution's input to the state for ScanGroups, or for the end."""
+    """Return the state for ScanGroups, or for the end, from the execution's input."""
     settings = PlanSettings.from_env(os.environ)
     task = event.get("task", "keys")
     request = PARSERS[task](event["input"])

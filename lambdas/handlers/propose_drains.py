@@ -29,7 +29,7 @@ MOST_STARTED = 100
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any]]:
-    """From nothing (the event may say anything) to proposals, of all sharded tables."""
+    """Return proposals for all sharded tables. The event is ignored."""
     settings = ProposeSettings.from_env(os.environ)
     proposed: list[dict[str, Any]] = []
     failed: list[KeyhopError] = []
@@ -79,7 +79,7 @@ def start(stepfunctions: Any, machine: str, proposed: list[dict[str, Any]]) -> i
                 input=json.dumps({**wanted, "shards": one["to"]}),
             )
         except stepfunctions.exceptions.ExecutionAlreadyExists:
-            continue  # it was started today: what is left is proposed again tomorrow
+            continue  # it was started today: the remaining ones are proposed again tomorrow
         one["started"] = True
         started += 1
     return started

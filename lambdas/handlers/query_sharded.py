@@ -1,13 +1,13 @@
 """QuerySharded: reads all shards of a key as one, for callers in any language.
 
 {"table": "Audit", "key": "/f.txt", "descending": true, "limit": 50} is answered by {"items": [...],
-"count": 50, "pageToken": "..."}: items in the order of their sort key, and what to send with the
-same input for those that follow; null at the end. An answer of Lambda has 6 MB at most, so a page
-may end before `limit`: only pageToken tells whether more is left.
+"count": 50, "pageToken": "..."}. The items are in the order of their sort key. The page token
+requests the next page, together with the same input; it is null at the end. An answer of Lambda has
+at most 6 MB, so a page may end before `limit`: only pageToken shows whether more items follow.
 
-Numbers are plain JSON; one that a double cannot hold is the nearest that it can. Binaries are
-base64 text, sets are arrays. "typed": true answers in DynamoDB's own JSON instead, exact
-(item_json.py).
+Numbers are plain JSON; a number that a double cannot hold becomes the nearest one that it can.
+Binaries are base64 text, sets are arrays. "typed": true answers in DynamoDB's own JSON instead,
+which is exact (item_json.py).
 """
 
 import json
@@ -30,7 +30,7 @@ ANSWER_BYTES = 5_900_000
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From a table and a key to a page of its items."""
+    """Return a page of the items of a key."""
     request = QueryRequest.from_event(event)
     with at_work(request.table, context) as table:
         page = query(table, request)
@@ -44,7 +44,7 @@ def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
         key=request.key,
         between=request.between,
         descending=request.descending,
-        limit=request.limit + 1,  # so that it is known whether more is left
+        limit=request.limit + 1,  # so that a further item shows that more follow
         consistent=request.consistent,
         page_token=request.page_token,
     )

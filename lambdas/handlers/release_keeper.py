@@ -1,13 +1,13 @@
-"""CloudFormation's custom resource: lets go of tables, unless their key indexes stand, and of pairs
-of tables, unless they are being re-keyed.
+"""CloudFormation's custom resource, which guards tables with a key index and pairs that are being
+re-keyed.
 
-Streams, indexes, sentinels and the keeper's mappings are made by BuildKeyIndex, so CloudFormation
-does not know them. When the stack goes, or a table is no longer listed, this refuses as long as the
-registry knows of a key index there, and else removes the mappings. Those of Replicate, which
-`keyhop rekey start` makes, it never removes: as long as one follows a table of a pair that goes,
-the re-key is neither complete nor cancelled, and this refuses. And when a deployment has made
-metadata tables, it protects them from deletion, as its last act. It always answers: without an
-answer CloudFormation would wait for a quarter of an hour.
+BuildKeyIndex creates streams, indexes, sentinels and the mappings of the keeper, so CloudFormation
+does not know them. If the stack is deleted, or a table is removed from its list, this refuses while
+the registry has a key index of the table, and otherwise removes the mappings. It never removes the
+mappings of Replicate, which `keyhop rekey start` creates: while one follows a table of a pair that
+is removed, the re-key is neither complete nor cancelled, and this refuses. When a deployment has
+created metadata tables, it protects them from deletion, as its last act. It always answers, because
+CloudFormation would wait for a quarter of an hour otherwise.
 """
 
 import json
@@ -49,7 +49,7 @@ MOST_REASON = 2000
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Does what is asked, and answers."""
+    """Do what the request says, and answer."""
     status, reason, made = "SUCCESS", "", event.get("PhysicalResourceId") or MADE
     try:
         _obey(event, context)
@@ -61,7 +61,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What CloudFormation shows of an error; of a denied request, the statement that allows it."""
+    """Return what CloudFormation shows of an error; for a denied request, the statement that allows
+    it.
+    """
     text = str(error) or type(error).__name__
     denied = Denied.read(text) if isinstance(error, ClientError) else None
     return text if denied is None else f"Permission is missing: {denied}"
@@ -87,7 +89,9 @@ def _obey(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def check_none_is_rekeyed(event: Mapping[str, Any]) -> None:
-    """Of the pairs that go with this change; raises RuntimeError, with what is to be done first."""
+    """Raise RuntimeError, with what to do first, if a pair that this change removes is being
+    re-keyed.
+    """
     is_delete = event["RequestType"] == "Delete"
     properties = event.get("ResourceProperties" if is_delete else "OldResourceProperties") or {}
     kept = [] if is_delete else event["ResourceProperties"].get("Rekeyed", [])
@@ -107,7 +111,7 @@ def check_none_is_rekeyed(event: Mapping[str, Any]) -> None:
 
 
 def _names(event: dict[str, Any], properties: str) -> list[str]:
-    """Of the tables with keyIndex, which may be listed by their ARNs."""
+    """Return the names of the tables with keyIndex, which may be listed by their ARNs."""
     return [table_name(table) for table in _listed(event, properties, "Tables")]
 
 
@@ -116,7 +120,7 @@ def _listed(event: dict[str, Any], properties: str, name: str) -> list[str]:
 
 
 def check_none_stands(found: Sequence[BuiltIndex]) -> None:
-    """Raises RuntimeError, with what is to be done first."""
+    """Raise RuntimeError, with what to do first, if there are key indexes."""
     if not found:
         return
     names = ", ".join(one.table for one in found[:MOST_NAMED])

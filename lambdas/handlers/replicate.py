@@ -39,17 +39,17 @@ MARGIN_SECONDS = 10.0
 """
 
 MOST_PLACES = 40
-"""Of a message, which has 256 KB: a key has 3 KB at most, as base64 4 KB, and names of attributes.
-"""
+"""The maximum number of places in a message, which has 256 KB. A key has at most 3 KB, which are 4
+KB of base64, and the names of attributes."""
 
 PLAN_SECONDS = 5
-"""How long a plan is gone by. There is another one only after a `cancel` and a `create`, which
-attaches the worker anew."""
+"""How long a plan is cached. It is replaced only after a `cancel` and a `create`, which attaches
+the worker again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Of one direction of a pair; a process is warm for many batches."""
+    """The worker of one direction of a pair. A process uses it for many batches."""
 
     table: str
     destination: str
@@ -58,9 +58,13 @@ class Worker:
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
-    """From the records of one stream; raises what keeps them from being worked. Or from a question
-    of CutOver (cutover.probe.PROBE); or from a message of the failure queue, which is worked
-    again: without a `key` claims are swept.
+    """Process the records of one stream.
+
+    The event may also be a question of CutOver (cutover.probe.PROBE), or a message of the failure
+    queue, whose source key is settled again. Without a `key`, claims are settled.
+
+    Raises:
+        Exception: The records could not be processed, and must come again.
     """
     if PROBE in event:
         return {"why_not": _why_not(event[PROBE])}
@@ -88,7 +92,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | N
 
 
 def _worker(stream: str, context: LambdaContext) -> Worker:
-    """For the time that this invocation has left."""
+    """Return the worker of a stream, limited to the remaining time of this invocation."""
     remaining = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
     worker = _worker_of(stream, _plan_of(stream, int(time.time() // PLAN_SECONDS)))
     worker.replicator.end_at(time.monotonic() + remaining)

@@ -17,7 +17,7 @@ logger = make_logger()
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From an item of the map, and a checkpoint if there is one, to the next checkpoint."""
+    """Continue from the checkpoint, if there is one, and return the next checkpoint."""
     settings = JobSettings.from_env(os.environ)
     logger.append_keys(run=event["run"], group=event["item"]["group"])
     usage = Usage()

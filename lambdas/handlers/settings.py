@@ -29,7 +29,11 @@ from keyhop.tasks import tasks_of, transform_of
 
 @dataclass(frozen=True, slots=True)
 class Sharded:
-    """How one table is sharded. metadata: the name of its metadata table."""
+    """The sharding of one table.
+
+    Attributes:
+        metadata: The name of its metadata table.
+    """
 
     metadata: str
     placement: Literal["calculated", "random"]
@@ -79,7 +83,9 @@ SettleSeconds = Annotated[int, "KEYHOP_SETTLE_SECONDS", int, "65"]
 def deployed_transform(
     pairs: Sequence[Rekeyed], pair: Pair, source: Table, destination: Table
 ) -> Transform:
-    """As transform_of; raises CannotStart for functions of a file that was not there at synth."""
+    """Return the transform of a pair (TransformOf); raise CannotStart for functions of a file that
+    did not exist at synth.
+    """
     allowed_pair(pairs, pair.destination).check(pair)
     return transform_of(pair, source, destination, trusted=pair.code)
 
@@ -102,7 +108,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Priced(Settings):
-    """Of functions that tell what a run costs: the size of the function that reads."""
+    """Settings of functions that calculate the cost of a run: the size of the function that
+    reads.
+    """
 
     memory_mb: Annotated[int, "KEYHOP_WORKER_MEMORY_MB", int]
     architecture: Annotated[str, "KEYHOP_ARCHITECTURE", str]
@@ -114,11 +122,14 @@ class Priced(Settings):
 
 @dataclass(frozen=True)
 class JobSettings(Settings):
-    """Of every function of a job, and of KeepIndex.
+    """Settings of every function of a job, and of KeepIndex.
 
-    tables: names and ARNs that this deployment may touch. places: of those with keyIndex, the
-    sentinels' sort key. keeper: its ARN, or nothing. settle_seconds: longer than it is at work.
-    pairs: what may be re-keyed, also of tables that are not listed.
+    Attributes:
+        tables: The names and ARNs of the tables that this deployment may use.
+        places: The sort key of the sentinels, for the tables with keyIndex.
+        keeper: The ARN of the keeper, or an empty text.
+        settle_seconds: A time after which a keeper that was stopped has certainly ended.
+        pairs: The pairs that may be re-keyed, including tables that are not listed.
     """
 
     bucket: Bucket
@@ -131,7 +142,7 @@ class JobSettings(Settings):
 
     @property
     def watch(self) -> Watch | None:
-        """What can be seen of the keeper; None in a deployment without one."""
+        """Return what finds the keeper; None in a deployment without a keeper."""
         return Watch(boto3.client, function_name(self.keeper)) if self.keeper else None
 
     @property
@@ -163,14 +174,18 @@ class JobSettings(Settings):
 
 @dataclass(frozen=True)
 class WorkerSettings(JobSettings, Priced):
-    """Of FinishRun and VerifyRun."""
+    """Settings of FinishRun and VerifyRun."""
 
 
 @dataclass(frozen=True)
 class PlanSettings(WorkerSettings):
-    """Of PlanRun. reserved: how many workers the deployment has reserved, if it has. max_cost:
-    dollars, of a run whose input does not say. each: what may be done for each key, by table.
-    sharded: tables that are.
+    """Settings of PlanRun.
+
+    Attributes:
+        reserved: The number of workers that the deployment has reserved, if any.
+        max_cost: The limit in dollars of a run whose input has none.
+        each: What may be done for each key, by table.
+        sharded: The sharded tables.
     """
 
     max_cost: MaxCost
@@ -189,7 +204,9 @@ class PlanSettings(WorkerSettings):
         )
 
     def deployment_for(self, task: str) -> DeploymentSettings:
-        """For a request: the tables of pairs are for re-keys, and only these are theirs."""
+        """Return the deployment settings for a request. Only re-keys may use the tables of pairs,
+        and no others.
+        """
         whole = self.deployment
         if task not in (BACKFILL, VERIFY):
             return replace(whole, tables=self.tables)
@@ -197,7 +214,9 @@ class PlanSettings(WorkerSettings):
 
     @property
     def most_workers(self) -> int | None:
-        """How many can run at once; None if Lambda does not say: then some wait for their turn."""
+        """Return the number of workers that can run at once; None if Lambda does not say it. Then
+        some wait for their turn.
+        """
         if self.reserved is not None:
             return self.reserved
         try:
@@ -209,7 +228,7 @@ class PlanSettings(WorkerSettings):
 
 @dataclass(frozen=True)
 class CleanUpSettings(Priced):
-    """Of CleanUp, which reads the run's files only."""
+    """Settings of CleanUp, which only reads the files of the run."""
 
     bucket: Bucket
 
@@ -220,7 +239,12 @@ class CleanUpSettings(Priced):
 
 @dataclass(frozen=True)
 class ManageSettings(JobSettings):
-    """Of ManageIndex. queue: the ARN of the keeper's failure queue. max_cost: as PlanRun's."""
+    """Settings of ManageIndex.
+
+    Attributes:
+        queue: The ARN of the keeper's failure queue.
+        max_cost: See PlanSettings.
+    """
 
     max_cost: MaxCost
     queue: Annotated[str, "KEYHOP_FAILURE_QUEUE", str]
@@ -228,14 +252,14 @@ class ManageSettings(JobSettings):
 
 @dataclass(frozen=True)
 class ExamineSettings(WorkerSettings):
-    """Of ExamineTable. max_cost: as PlanRun's."""
+    """Settings of ExamineTable. For max_cost, see PlanSettings."""
 
     max_cost: MaxCost
 
 
 @dataclass(frozen=True)
 class ShowSettings(Settings):
-    """Of ShowReport. tables: those that are reported on."""
+    """Settings of ShowReport. `tables` are the tables with reports."""
 
     bucket: Bucket
     tables: Tables
@@ -243,7 +267,9 @@ class ShowSettings(Settings):
 
 @dataclass(frozen=True)
 class ReplicateSettings(Settings):
-    """Of Replicate. queue: the URL of its failure queue, for records that it gives up itself."""
+    """Settings of Replicate. `queue` is the URL of its failure queue, to which it sends records
+    itself.
+    """
 
     pairs: Annotated[tuple[Rekeyed, ...], "KEYHOP_REKEY", _pairs]
     queue: Annotated[str, "KEYHOP_FAILURE_QUEUE_URL", str]
@@ -251,7 +277,9 @@ class ReplicateSettings(Settings):
 
 @dataclass(frozen=True)
 class CutOverSettings(Settings):
-    """Of CutOver. replicate: the function's ARN. queue: the ARN of its failure queue."""
+    """Settings of CutOver. `replicate` is that function's ARN, and `queue` the ARN of its failure
+    queue.
+    """
 
     pairs: Annotated[tuple[Rekeyed, ...], "KEYHOP_REKEY", _pairs]
     replicate: Annotated[str, "KEYHOP_REPLICATE", str]
@@ -260,7 +288,9 @@ class CutOverSettings(Settings):
 
 @dataclass(frozen=True)
 class ShardingSettings(Settings):
-    """Of WriteSharded, QuerySharded and MoveShards. sharded: by the tables as they are listed."""
+    """Settings of WriteSharded, QuerySharded and MoveShards. `sharded` has the tables as they are
+    listed.
+    """
 
     tables: Tables
     sharded: Annotated[Mapping[str, Sharded], "KEYHOP_SHARDING", _sharded]
@@ -268,7 +298,9 @@ class ShardingSettings(Settings):
 
 @dataclass(frozen=True)
 class ProposeSettings(Settings):
-    """Of ProposeDrains. machine: DrainShards' ARN. start: whether it is started."""
+    """Settings of ProposeDrains. `machine` is DrainShards' ARN, and `start` says whether it is
+    started.
+    """
 
     tables: Tables
     machine: Annotated[str, "KEYHOP_DRAIN_MACHINE", str]

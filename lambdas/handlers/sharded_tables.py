@@ -48,10 +48,16 @@ class TimedClient:
 
 @contextmanager
 def at_work(given: str, context: LambdaContext, *, writes: bool = False) -> Iterator[ShardedTable]:
-    """A sharded table for one invocation: it ends in time, and what was done is counted.
+    """Yield a sharded table for one invocation, which ends in time and reports its metrics.
 
-    given: a table's name, which must be listed. writes: the role may ask CloudWatch. Raises
-    InvalidInput, and errors that a user can act on instead of botocore's.
+    Args:
+        given: The name of a table, which must be listed.
+        context: The context of the invocation.
+        writes: Whether the role may ask CloudWatch.
+
+    Raises:
+        InvalidInput: The table is not listed.
+        KeyhopError: An error that a user can act on, in place of one of botocore.
     """
     settings = ShardingSettings.from_env(os.environ)
     name = allowed(given, settings.tables)
@@ -93,5 +99,5 @@ def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
 
 
 def seconds_left(context: LambdaContext) -> float:
-    """For how long the invocation may still send requests."""
+    """Return the seconds in which the invocation may still send requests."""
     return max(0.0, context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS)

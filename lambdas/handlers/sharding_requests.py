@@ -16,7 +16,7 @@ MOST_WRITTEN = 10_000
 
 
 def _later(be: str, **schema: Any) -> Must:
-    """What is checked by `from_event`; the schema says what is certain before."""
+    """Return a constraint that `from_event` checks. The schema contains what is certain before."""
     return Must(Check(lambda value: True, schema), be)
 
 

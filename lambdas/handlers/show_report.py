@@ -1,7 +1,7 @@
 """The latest report on a table, as a widget of a CloudWatch dashboard.
 
-CloudWatch invokes it with the rights of whoever looks at the dashboard, shows the HTML that it
-returns, and takes out scripts, <use> and <iframe> (CloudWatch user guide, "Custom widgets").
+CloudWatch invokes it with the permissions of the person who views the dashboard, shows the HTML
+that it returns, and removes scripts, <use> and <iframe> (CloudWatch user guide, "Custom widgets").
 """
 
 import html
@@ -33,7 +33,9 @@ ReportKeys; nothing is read of the table for this.
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> str:
-    """From the widget's parameters to HTML; to Markdown, where it is asked what it takes."""
+    """Return HTML from the parameters of the widget, or Markdown if they ask for the
+    description.
+    """
     if event.get("describe"):
         return DESCRIPTION
     settings = ShowSettings.from_env(os.environ)

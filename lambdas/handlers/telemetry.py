@@ -18,10 +18,11 @@ UNKNOWN_REASON = "Unknown"
 
 
 def make_logger() -> Logger:
-    """Of a function: with times that Lambda can read, and the level of the deployment.
+    """Return the logger of a function, with times that Lambda can read and the log level of the
+    deployment.
 
-    By itself a Powertools logger takes Lambda's own level, which has to stay at INFO: Lambda takes
-    a metric, which is a line without a level, for INFO, and drops what is below its own.
+    By default a Powertools logger takes Lambda's own level, which must remain INFO: Lambda treats a
+    metric, which is a line without a level, as INFO, and drops lines below its own level.
     """
     logger = Logger(use_rfc3339=True)
     logging.getLogger(logger.name).setLevel(os.environ.get("POWERTOOLS_LOG_LEVEL", "INFO"))
@@ -29,11 +30,11 @@ def make_logger() -> Logger:
 
 
 def function(logger: Logger) -> Callable[[Handler], Handler]:
-    """What every function has around its work: its context in the log, and a trace of each
-    invocation as a whole.
+    """Return the decorator of every function: the context is added to the log, and each invocation
+    is traced as a whole.
 
-    Requests are not traced: a worker sends hundreds a second, from several threads. They are
-    counted by metrics.
+    Requests are not traced, because a worker sends hundreds per second from several threads.
+    Metrics count them.
     """
     tracer = Tracer(auto_patch=False)
 
@@ -54,12 +55,17 @@ def report(
     zeros: bool = False,
     **values: float,
 ) -> None:
-    """Print metrics of a table, by name, now: an invocation may go on for a quarter of an hour.
+    """Print metrics of a table immediately, because an invocation may take a quarter of an hour.
 
-    Zeros are left out, as a metric is paid for by the hours in which it comes; zeros: but where one
-    ends what was told before. table: a name or an ARN, of which the name counts. about: what a
-    search of the log finds beside them. by: further dimensions. of_all: write them also for all
-    tables together, which is what an alarm looks at.
+    Zeros are left out, because a metric is paid for by the hours in which it has values.
+
+    Args:
+        table: A name or an ARN, of which the name is used.
+        about: Properties by which a search of the log finds the metrics.
+        by: Further dimensions.
+        of_all: Whether to write the metrics for all tables together as well, which alarms need.
+        zeros: Whether to write zeros, for a value that ends an earlier one.
+        values: The metrics by their names.
     """
     line = EphemeralMetrics()
     by_table = {"table": table_name(table), **(by or {})}
@@ -123,31 +129,34 @@ class Reading:
 
 
 def report_findings(table: str, found: Mapping[Severity, int], new_high: int) -> None:
-    """What a report has found, by severity, and how many of severity high the last one had not."""
+    """Report the findings of a report by severity, and how many of severity high the last one did
+    not have.
+    """
     for severity, number in found.items():
         report(table, by={"Severity": severity}, zeros=True, Findings=number)
     report(table, of_all=True, NewHighFindings=new_high)
 
 
 def report_rekey(destination: str, **figures: float) -> None:
-    """Figures of a re-key, under its destination's name and for all together.
+    """Report metrics of a re-key, under the name of its destination and for all together.
 
-    RecordsReplicated  source keys that a batch of Replicate has worked
-    ReplicationLag     seconds: the age of its newest record when it was done
-    RecordsGivenUp     that it has handed to its failure queue itself
-    ClaimsLeft         items that want a place which another has, after it has looked at them
-    ClaimsSettled      that it has settled
-    Unmappable         items without a form under the other key that it has met
+    RecordsReplicated  source keys that a batch of Replicate has processed
+    ReplicationLag     seconds: the age of the newest record of a batch when it was done
+    RecordsGivenUp     records that Replicate has sent to its failure queue itself
+    ClaimsLeft         remaining items that need a place which another item has
+    ClaimsSettled      claims that were settled
+    Unmappable         items without a form under the other key
     Stragglers         writes that bypassed the router
-    Differences        that RekeyVerify has found and not put right: missing, surplus and changed
-    PauseSeconds       of a cutover or rollback that has ended: for how long writes have waited
-    CutoversAborted    1 when one was called off
+    Differences        missing, surplus and changed items that RekeyVerify has found and not
+    corrected
+    PauseSeconds       how long writes have waited in a cutover or rollback that has ended
+    CutoversAborted    1 when a cutover was aborted
     """
     report(destination, None, by=None, of_all=True, zeros=False, **figures)
 
 
 def report_sharding(table: str, usage: Usage) -> None:
-    """What the calls of a sharded table have come to, with throttles by the service's reasons."""
+    """Report the requests of a sharded table, with throttles by the reasons of the service."""
     counters = usage.counters
     report(
         table,

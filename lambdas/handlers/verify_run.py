@@ -15,7 +15,7 @@ logger = make_logger()
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From the state of FinishRun to itself with the check's result, or to another turn."""
+    """Return the state of FinishRun with the result of the check, or for another turn."""
     settings = WorkerSettings.from_env(os.environ)
     usage = Usage()
     try:

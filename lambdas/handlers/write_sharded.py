@@ -35,7 +35,7 @@ Failures = dict[int, tuple[str, str]]
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """From a table and items to what became of each item."""
+    """Write items into a table, and return the result of each item."""
     request = WriteRequest.from_event(event)
     with at_work(request.table, context, writes=True) as table:
         failures = write(table, request)
@@ -63,7 +63,7 @@ def write(table: ShardedTable, request: WriteRequest) -> Failures:
 
 
 def answer(items: int, failures: Failures) -> dict[str, Any]:
-    """What became of each of so many items."""
+    """Return the results of this number of items."""
     return {
         "written": items - len(failures),
         "failed": [

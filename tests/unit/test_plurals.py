@@ -24,7 +24,7 @@ NEVER_ONE = {
     ("one.most_units", "writes"),  # a thousand for each part of a key
     ("fill['write_rate']", "writes"),
     ("report['surplus']", "surplus"),  # no plural
-    ("seen.longest_lag_seconds / 3600", "hours"),  # twenty
+    ("evidence.longest_lag_seconds / 3600", "hours"),  # twenty
 }
 """Counts that are more than one where they are told, with the word that follows."""
 

@@ -99,36 +99,41 @@ def dynamodb_client(
 
         credentials = session.get_credentials()
         if url is None or region is None or credentials is None:
-            made = make()  # it knows the address, and its first call says what is missing
-            found = Client(made.meta.region_name, lambda: made)
-            url = made.meta.endpoint_url
+            boto3_client = (
+                make()
+            )  # it knows the address, and its first call reports missing settings
+            client = Client(boto3_client.meta.region_name, lambda: boto3_client)
+            url = boto3_client.meta.endpoint_url
         else:
             validate_region_name(region)
-            found = Client(region, make)
+            client = Client(region, make)
         if credentials is not None:
             bundle = session.get_config_variable("ca_bundle")
             times = (patience or CONNECT_SECONDS, patience or READ_SECONDS)
-            found.send_by(connections_to(url, bundle, *times), credentials)
-        return found
+            client.send_by(connections_to(url, bundle, *times), credentials)
+        return client
     except (BotoCoreError, ValueError) as error:
         raise explained(error, endpoint) from error
 
 
 def _usual_url(session: Session, region: str | None) -> str | None:
-    """Where DynamoDB is in a region; None where anything is configured that may change it.
+    """Return the usual address of DynamoDB in a region; None if the configuration may change it.
 
-    As boto3's client finds it, at a fraction of what it takes to make one.
+    It is the address that boto3's client would find, at a fraction of the time that making that
+    client takes.
     """
-    own = ConfiguredEndpointProvider(session.full_config, session.get_scoped_config(), "dynamodb")
+    configured = ConfiguredEndpointProvider(
+        session.full_config, session.get_scoped_config(), "dynamodb"
+    )
     is_special = any(
         session.get_config_variable(name)
         for name in ("use_fips_endpoint", "use_dualstack_endpoint")
     )
-    if region is None or is_special or own.provide():
+    if region is None or is_special or configured.provide():
         return None
-    known = session.get_component("data_loader").load_data("endpoints")
-    found = EndpointResolver(known).construct_endpoint("dynamodb", region)
-    return None if found is None else f"https://{found['hostname']}"
+    endpoints = session.get_component("data_loader").load_data("endpoints")
+    endpoint = EndpointResolver(endpoints).construct_endpoint("dynamodb", region)
+    return None if endpoint is None else f"https://{endpoint['hostname']}"
 
 
 def _is_http(url: str) -> bool:
@@ -207,8 +212,8 @@ def _region_or_stand_in(session: Session, endpoint: Endpoint) -> str | None:
 
 
 def _region(session: Session) -> str | None:
-    found: str | None = session.get_config_variable("region")
-    return found
+    region: str | None = session.get_config_variable("region")
+    return region
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +225,19 @@ class _Role:
     METHOD: ClassVar[str] = "assume-role"
 
     def load(self) -> Any:
-        found = self.own.get_credentials()
-        if found is None:
+        credentials = self.own.get_credentials()
+        if credentials is None:
             raise boto.NoCredentialsError
         name = {"RoleSessionName": "keyhop"}
         fetcher = AssumeRoleCredentialFetcher(
-            self.own.create_client, found, self.role, extra_args=name
+            self.own.create_client, credentials, self.role, extra_args=name
         )
         return DeferredRefreshableCredentials(fetcher.fetch_credentials, self.METHOD)
 
 
 def _session_in_role(endpoint: Endpoint, role: str) -> Session:
-    own = _session(replace(endpoint, role=None))
+    base_session = _session(replace(endpoint, role=None))
     session = botocore.session.Session()
-    session.get_component("credential_provider").providers.insert(0, _Role(role, own))
-    session.set_config_variable("region", _region(own))
+    session.get_component("credential_provider").providers.insert(0, _Role(role, base_session))
+    session.set_config_variable("region", _region(base_session))
     return session

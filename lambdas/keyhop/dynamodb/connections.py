@@ -37,9 +37,9 @@ class Answer(NamedTuple):
     content: bytes
 
     def headers(self) -> dict[str, str]:
-        """By their names in lower case."""
-        found = _HEADER.findall(self.head.decode("latin-1"))
-        return {name.lower(): value for name, value in found}
+        """Return the headers by their names in lower case."""
+        pairs = _HEADER.findall(self.head.decode("latin-1"))
+        return {name.lower(): value for name, value in pairs}
 
 
 class Connections:
@@ -71,7 +71,9 @@ class Connections:
 
     @property
     def host(self) -> str:
-        """As the Host header has it: the port only if it is not the scheme's own."""
+        """Return the value of the Host header. It contains the port only if that is not the default
+        of the scheme.
+        """
         name = f"[{self._host}]" if ":" in self._host else self._host
         return name if self._port == (443 if self.is_secure else 80) else f"{name}:{self._port}"
 
@@ -141,7 +143,9 @@ class Connections:
         return connection
 
     def _trust(self) -> ssl.SSLContext:
-        """One for all connections: reading the certificates takes as long as a hundred requests."""
+        """Return one SSL context for all connections, because reading the certificates takes as
+        long as a hundred requests.
+        """
         with self._lock:
             if self._context is None:
                 try:
@@ -152,9 +156,11 @@ class Connections:
 
 
 def _read(connection: socket.socket) -> tuple[Answer, bool]:
-    """An answer, and whether the connection can be used again.
+    """Read an answer; return it with whether the connection can be used again.
 
-    Raises OSError, and ValueError for what is no answer.
+    Raises:
+        OSError: The connection is broken.
+        ValueError: The bytes are not an HTTP answer.
     """
     data = connection.recv(CHUNK_BYTES)
     while (end := data.find(b"\r\n\r\n")) < 0:
@@ -170,11 +176,13 @@ def _read(connection: socket.socket) -> tuple[Answer, bool]:
         if not _CHUNKED.search(head):
             raise ValueError("the answer does not say how long it is")
         return Answer(status, head, _chunks(connection, data[end + 4 :])), False
-    whole = end + 4 + int(length[1])
-    content = data[end + 4 : whole]
-    if len(data) < whole:
-        content += _exactly(connection, whole - len(data))
-    is_kept = len(data) <= whole and head.startswith(b"HTTP/1.1") and not _CLOSES.search(head)
+    total_length = end + 4 + int(length[1])
+    content = data[end + 4 : total_length]
+    if len(data) < total_length:
+        content += _exactly(connection, total_length - len(data))
+    is_kept = (
+        len(data) <= total_length and head.startswith(b"HTTP/1.1") and not _CLOSES.search(head)
+    )
     return Answer(status, head, content), is_kept
 
 
@@ -187,12 +195,12 @@ def _more(connection: socket.socket) -> bytes:
 
 def _exactly(connection: socket.socket, length: int) -> bytes:
     content = bytearray(length)
-    left = memoryview(content)
-    while left:
-        count = connection.recv_into(left)
+    remaining = memoryview(content)
+    while remaining:
+        count = connection.recv_into(remaining)
         if not count:
             raise ConnectionResetError("closed in the middle of an answer")
-        left = left[count:]
+        remaining = remaining[count:]
     return bytes(content)
 
 

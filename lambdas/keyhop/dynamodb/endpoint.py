@@ -9,9 +9,15 @@ OF_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the client talks to. None means: as the AWS configuration of the machine says.
+    """The address of the service and the credentials for it. None means: as the AWS configuration
+    of this machine says.
 
-    role: the ARN of one to assume, by the credentials that there are, and again whenever it ends.
+    Attributes:
+        region: The region.
+        profile: The profile.
+        url: The URL.
+        role: The ARN of a role to assume with these credentials, and again whenever its session
+            ends.
     """
 
     region: str | None = None
@@ -36,5 +42,5 @@ class Endpoint:
 
     @property
     def is_of_aws(self) -> bool:
-        """Tell whether the endpoint is one of AWS, such as an endpoint of a VPC."""
+        """Return whether the endpoint belongs to AWS, such as an endpoint of a VPC."""
         return (urlsplit(self.url or "").hostname or "").endswith(OF_AWS)

@@ -20,10 +20,17 @@ class Gate:
     _changed: Condition = field(default_factory=Condition)
 
     def enter(self, units: float, check: Callable[[], None]) -> Turn:
-        """Wait until a page may be sent that should cost `units`; it is to be handed to `leave`.
+        """Wait until a page may be sent that will probably cost `units`.
 
-        check: called before, and a few times a second; what it raises ends the wait.
-        Raises BudgetSpent.
+        Args:
+            units: The expected read units.
+            check: Is called first, and a few times per second. What it raises ends the wait.
+
+        Returns:
+            The turn of the page, which must be passed to `leave`.
+
+        Raises:
+            BudgetSpent: The remaining budget is too small.
         """
         check()
         with self._changed:
@@ -51,7 +58,7 @@ class Gate:
     def leave(
         self, turn: Turn, spent: float, expected: float | None = None, sized: bool = False
     ) -> None:
-        """After a page: what it has cost, should have cost, and whether it held items."""
+        """Record the cost of a page, its expected cost, and whether it held items."""
         with self._changed:
             is_news = (
                 spent != turn.units or self.budget.is_blind or self.budget.max_units is not None
@@ -62,7 +69,7 @@ class Gate:
                 self._changed.notify_all()
 
     def book(self, units: float) -> None:
-        """Off the budget: what was read without a turn."""
+        """Subtract the units of a page that was read without a turn."""
         with self._changed:
             self.budget.book(self.clock(), units)
 

@@ -44,9 +44,14 @@ _REFUSED_ITEM = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write came to. refused: the error of a condition that failed, which tells what stands
-    there instead; None if it was written. unsure: an answer was lost before, so what stands there
-    may have been written by this very call. units: what it has cost.
+    """The result of a write.
+
+    Attributes:
+        refused: The error of a condition that failed, which contains the present item; None if the
+            item was written.
+        unsure: Whether an answer was lost before. Then the present item may be the result of this
+            call.
+        units: The write units of the call.
     """
 
     refused: ClientError | None = None
@@ -64,14 +69,20 @@ class Unanswered(Exception):
 
 
 class ItemCalls:
-    """For any number of threads at once.
+    """Requests about single items, for any number of threads.
 
-    writes: limits write units a second, and in all. patience: seconds
-    of nothing but failures, until GaveUp. ends_at: a moment of the connection's clock after which
-    no call is begun (GaveUp). over: set when the slice that the calls belong to is over; then no
-    call is begun (Stopped). check: called before each call; what it raises ends it.
-    slows: whether a throttle slows all writes down, and not only the one.
-    finishes: begin calls even if the run is to stop, and raise Stopped only where one has to wait.
+    Args:
+        writes: Limits the write units per second and in total.
+        patience: The number of seconds of nothing but failures after which GaveUp is raised.
+        ends_at: A time of the connection's clock after which no call begins (GaveUp).
+        check: Is called before each call. What it raises ends the call.
+        slows: Whether a throttle slows down all writes instead of one.
+        usage: Counts all requests.
+        finishes: Whether calls may begin even if the run will stop. Then Stopped is raised only
+            where a call would have to wait.
+
+    Attributes:
+        over: Is set when the slice that the calls belong to is over. Then no call begins (Stopped).
     """
 
     def __init__(
@@ -112,20 +123,24 @@ class ItemCalls:
         )
 
     def end_at(self, moment: float) -> None:
-        """From now on, begin no call after this moment of the clock."""
+        """Begin no call after this time of the clock."""
         self._ends_at = moment
 
     def limit_writes(self, max_rate: float) -> None:
-        """From now on, hold the writes under `max_rate` write units a second."""
+        """Limit the writes to `max_rate` write units per second."""
         self._writes.limit_rate(max_rate)
 
     def allow_writes(self, units: float | None) -> None:
-        """From now on, spend no more than so many write units; None: any number."""
+        """Spend at most this number of write units from now on; None for no limit."""
         self._writes.allow_more(units)
 
     def pause(self, seconds: float) -> None:
-        """Wait before a call; raises Stopped as soon as the run is to stop, or the slice is over,
-        GaveUp if there is no time left, and what `check` raises.
+        """Wait before a call.
+
+        Raises:
+            Stopped: The run will stop, or the slice is over.
+            GaveUp: There is no time left.
+            Exception: What `check` raises.
         """
         if self._ends_at is not None and self._clock() + seconds >= self._ends_at:
             raise GaveUp("There was no time left.")
@@ -146,10 +161,10 @@ class ItemCalls:
         )
 
     def _read_batch(self, keys: Sequence[Key], projection: Mapping[str, Any]) -> list[Key]:
-        """Those items, of MOST_KEYS_AT_ONCE at most, that are there; in no order."""
-        found: list[Key] = []
-        asked = {"Keys": keys, "ConsistentRead": True, **projection}
-        waiting: dict[str, Any] = {self._table: asked}
+        """Return those of up to MOST_KEYS_AT_ONCE items that exist, in any order."""
+        items_found: list[Key] = []
+        request = {"Keys": keys, "ConsistentRead": True, **projection}
+        waiting: dict[str, Any] = {self._table: request}
         pauses = 0
         began = self._clock()
         while waiting:
@@ -157,20 +172,20 @@ class ItemCalls:
             answer = self._requester.call(
                 "batch_get_item", RequestItems=waiting, ReturnConsumedCapacity="TOTAL"
             )
-            left = answer.get("UnprocessedKeys") or {}
+            unprocessed = answer.get("UnprocessedKeys") or {}
             # DynamoDB Local charges nothing for an item that is not there; the service does.
-            least = _count_keys(waiting) - _count_keys(left)
-            self.usage.count(read_units=max(0.0, least - units_of(answer)))
+            processed = _count_keys(waiting) - _count_keys(unprocessed)
+            self.usage.count(read_units=max(0.0, processed - units_of(answer)))
             for items in answer["Responses"].values():
-                found += items
-            waiting = left
+                items_found += items
+            waiting = unprocessed
             if waiting:  # the service's other way to throttle
                 self.usage.count(retries=1)
                 self.pause(min(LONGEST_BACKOFF_SECONDS, FIRST_SECONDS * 2**pauses))
                 pauses += 1
                 if self._clock() - began > self._requester.patience:
                     raise GaveUp(f"Table {self._table!r} has no room for reads.")
-        return found
+        return items_found
 
     def _write(
         self,
@@ -180,11 +195,16 @@ class ItemCalls:
         once: bool = False,
         **parameters: Any,
     ) -> Written:
-        """A conditional write that should cost `units`; of one item, or of a transaction.
+        """Make a conditional write of one item, or a transaction, that will probably cost `units`.
 
-        refused_units: what it costs if a condition fails; None: as much as the item that stands in
-        its way (AWS documentation), which the answer brings. once: raises Unanswered where it would
-        be sent again although it may have been served.
+        Args:
+            operation: The name of the request.
+            units: The expected write units.
+            refused_units: The write units if a condition fails; None for those of the present item,
+                which the answer contains (AWS documentation).
+            once: Whether to raise Unanswered instead of sending a request again that may have been
+                served.
+            parameters: The parameters of the request.
         """
         try:
             turn = self._writes.enter(units, lambda: self.pause(0))
@@ -223,7 +243,7 @@ class ItemCalls:
 
 
 def write_units(item_bytes: float) -> float:
-    """Of writing an item of that size into a table without indexes."""
+    """Return the write units of writing an item of this size into a table without indexes."""
     return float(max(1, math.ceil(item_bytes / WRITE_UNIT_BYTES)))
 
 

@@ -26,10 +26,10 @@ def is_typed(value: Any) -> bool:
     return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in TYPES
 
 
-def is_item(given: Any) -> bool:
+def is_item(candidate: Any) -> bool:
     """Whether it is an item of typed values, each with a content of its type."""
-    return isinstance(given, Mapping) and all(
-        isinstance(name, str) and _is_value(value) for name, value in given.items()
+    return isinstance(candidate, Mapping) and all(
+        isinstance(name, str) and _is_value(value) for name, value in candidate.items()
     )
 
 
@@ -39,7 +39,7 @@ def _is_value(value: Any) -> bool:
     ((type_, content),) = value.items()
     if type_ in ("SS", "NS", "BS"):
         is_list = isinstance(content, list | tuple) and len(content) > 0
-        return is_list and all(_is_value({type_[0]: one}) for one in content)
+        return is_list and all(_is_value({type_[0]: member}) for member in content)
     if type_ == "L":
         return isinstance(content, list | tuple) and all(map(_is_value, content))
     if type_ == "M":
@@ -58,23 +58,25 @@ def _as_text(text: str) -> dict[str, Any]:
     return {"S": text}
 
 
-def item_json(given: Any, of_text: Callable[[str], dict[str, Any]] = _as_text) -> dict[str, Any]:
+def item_json(
+    candidate: Any, of_text: Callable[[str], dict[str, Any]] = _as_text
+) -> dict[str, Any]:
     """An item, or the values of an expression, as DynamoDB JSON; it may be plain JSON.
 
     Either all of its values are typed, or none is. of_text: what becomes of a text of plain JSON.
     Raises ValueError.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(candidate, Mapping):
         raise ValueError("it must be a JSON object")
-    typed = [name for name, value in given.items() if is_typed(value)]
+    typed = [name for name, value in candidate.items() if is_typed(value)]
     if not typed:
-        return {name: _typed(value, of_text, MOST_LEVELS) for name, value in given.items()}
-    if len(typed) < len(given):
-        plain = next(name for name in given if name not in typed)
+        return {name: _typed(value, of_text, MOST_LEVELS) for name, value in candidate.items()}
+    if len(typed) < len(candidate):
+        plain = next(name for name in candidate if name not in typed)
         raise ValueError(
             f"{typed[0]!r} is DynamoDB JSON and {plain!r} is plain JSON: write all in one of them"
         )
-    return dict(given)
+    return dict(candidate)
 
 
 def size_of(item: Item) -> int:
@@ -96,39 +98,39 @@ def value_bytes(value: TypedValue) -> int:
     if type_ == "L":
         return 3 + len(content) + sum(map(value_bytes, content))
     if type_ in ("SS", "NS", "BS"):
-        return sum(value_bytes({type_[0]: one}) for one in content)
+        return sum(value_bytes({type_[0]: member}) for member in content)
     return len(content) if type_ == "B" else 1
 
 
-def same_item(one: Item, other: Item) -> bool:
+def same_item(first: Item, second: Item) -> bool:
     """Whether two items have the same attributes with the same values."""
-    return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return first.keys() == second.keys() and all(same(first[name], second[name]) for name in first)
 
 
-def same(one: TypedValue, other: TypedValue) -> bool:
+def same(first: TypedValue, second: TypedValue) -> bool:
     """Whether two typed values of any type are equal, as the service compares: numbers by value,
     sets in any order.
     """
-    if one == other:
+    if first == second:
         return True
-    ((type_, mine),) = one.items()
-    ((other_type, its),) = other.items()
+    ((type_, content),) = first.items()
+    ((other_type, its),) = second.items()
     if type_ != other_type:
         return False
     if type_ == "N":
-        return same_value(one, other)
+        return same_value(first, second)
     if type_ in ("SS", "BS"):
-        return set(mine) == set(its)
+        return set(content) == set(its)
     if type_ == "NS":
-        return set(map(Decimal, mine)) == set(map(Decimal, its))
+        return set(map(Decimal, content)) == set(map(Decimal, its))
     if type_ == "L":
-        return len(mine) == len(its) and all(map(same, mine, its))
-    return type_ == "M" and same_item(mine, its)
+        return len(content) == len(its) and all(map(same, content, its))
+    return type_ == "M" and same_item(content, its)
 
 
 def are_distinct(type_: str, content: Iterable[Any]) -> bool:
     """Whether the members of a set are."""
-    members = [Decimal(one) if type_ == "NS" else one for one in content]
+    members = [Decimal(member) if type_ == "NS" else member for member in content]
     return len(set(members)) == len(members)
 
 
@@ -156,7 +158,9 @@ def _typed(value: Any, of_text: Callable[[str], dict[str, Any]], levels: int) ->
             return {"N": str(value)}
         case Mapping():
             members = value.items()
-            return {"M": {str(name): _typed(one, of_text, levels - 1) for name, one in members}}
+            return {
+                "M": {str(name): _typed(member, of_text, levels - 1) for name, member in members}
+            }
         case Sequence():
-            return {"L": [_typed(one, of_text, levels - 1) for one in value]}
+            return {"L": [_typed(member, of_text, levels - 1) for member in value]}
     raise ValueError(f"{type(value).__name__} is no part of JSON")

@@ -1,25 +1,26 @@
-"""How fast, and how far, a run may read. Pure: the caller brings the clock, and waits.
+"""The limits on how fast and how much a run may read. Pure: the caller has the clock, and waits.
 
-A page is paid for before it is sent, with what it is expected to cost, and settled with what the
-response reports. With a rate R (read units a second), a page may be sent once what has been earned
-since the start pays for all pages before it *and itself*; so after t seconds at most R*t units have
-been spent, but for pages under way that cost more than expected: the next ones make up for those.
+A page is paid for with its expected cost before it is sent, and settled with the cost that the
+response reports. With a rate R (read units per second), a page may be sent once the units earned
+since the start pay for all pages before it *and for the page itself*. So after t seconds at most
+R*t units have been spent, except for pages in flight that cost more than expected; the next pages
+make up for those.
 
-Nothing is lost while pages wait for their turn, and what a page leaves of its reservation serves
-the next ones at once. While none waits, no more is saved up than one page, the largest so far: that
-is all the burst there is. So in any one second no more is spent than R, and one page for each
-request that was under way or waiting. Not the page that was sent last: a small one, after a large
-one that cost little, would lose most of what that one has left. But after a throttle it is the
-last, as bursts are refused.
+Nothing is lost while pages wait for their turn, and what a page leaves of its reservation is
+available to the next ones at once. While no page waits, the budget saves up one page at most, the
+largest so far: that is the only burst. So in any one second no more is spent than R, and one page
+for each request that was in flight or waiting. The limit is not the page that was sent last,
+because a small page after a large one that cost little would lose most of what the large one has
+left. But after a throttle it is the last page, because bursts are refused then.
 
-What a page will cost is reckoned from items read before. So under a limit the very first page is
-one item, with no other beside it; and of a sum of units, each page sets aside as much more as the
-worst page so far has surprised by.
+The expected cost of a page is calculated from items that were read before. So under a limit the
+very first page is one item, and no other page is in flight beside it. If the total of units is
+limited, each page also reserves the largest surprise of any page so far.
 
-Throttling lowers the rate for all workers at once: to a share of what was really read in the last
-second. From there it grows back quickly to a little less than the rate that was refused, then ever
-faster, as TCP's CUBIC does, until the next throttle, or until it no longer binds. So it is near
-what the table gives for most of the time, and finds more if there is more.
+Throttling lowers the rate for all workers at once, to a share of what was really read in the last
+second. From there the rate grows back quickly to a little less than the rate that was refused, then
+faster and faster, as in TCP CUBIC, until the next throttle, or until it no longer limits anything.
+So it is near the capacity of the table for most of the time, and finds more if there is more.
 """
 
 import math
@@ -62,7 +63,7 @@ SLOWED_PAGE_SECONDS = 0.05
 """The same after a throttle: each refuses a page or two, which is less of many small ones."""
 
 CLOCK_SECONDS = 1e-6
-"""A page that lacks no more than this is sent: clocks do not tell shorter waits."""
+"""A page that lacks no more than this is sent, because clocks do not measure shorter waits."""
 
 
 @dataclass(slots=True)
@@ -94,8 +95,11 @@ class _Window:
 
 @dataclass(slots=True)
 class _Slowed:
-    """A rate after a throttle at `began`: from `lowest`; `known` is what the table bears, nearly,
-    and infinite at the first one. pages: that were read since.
+    """The rate after a throttle at `began`: it grows from `lowest`.
+
+    Attributes:
+        known: A rate slightly below what the table can serve; infinite at the first throttle.
+        pages: The number of pages that were read since then.
     """
 
     began: float
@@ -115,7 +119,12 @@ class _Slowed:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """A page's, from `reserve` until `settle`. units: set aside for it. is_sent: not waiting."""
+    """The turn of a page, from `reserve` to `settle`.
+
+    Attributes:
+        units: The units that are reserved for it.
+        is_sent: Whether it no longer waits.
+    """
 
     units: float
     is_sent: bool = False
@@ -123,16 +132,19 @@ class Turn:
 
 @dataclass(slots=True)
 class Budget:
-    """Shared by all that reads in a run; calls must not overlap. All times in seconds of one clock.
+    """The budget that everything shares that reads in a run. Calls must not overlap.
 
-    max_rate: read units a second for the whole run, None for no limit.
-    max_units: read units that may be spent at all, None for no limit.
-    sized: whether a page has held items, so that their size is known. surprise: read units that a
-    page has cost more than expected, at most.
+    All times are seconds of one clock.
 
-    _earned: by the rate, and not spent; below 0 after pages that cost more than expected. _page:
-    units of the largest page that was sent, after a throttle of the last one; at another rate no
-    more than a page of that rate.
+    Attributes:
+        max_rate: The read units per second for the whole run; None for no limit.
+        max_units: The read units in total; None for no limit.
+        sized: Whether a page has held items, so that their size is known.
+        surprise: The largest number of read units by which a page has exceeded its expected cost.
+        _earned: The units that the rate has earned and that are not spent; negative after pages
+            that cost more than expected.
+        _page: The units of the largest page that was sent, or of the last one after a throttle. If
+            the rate changes, it is at most a page of the new rate.
     """
 
     max_rate: float | None = None
@@ -150,48 +162,53 @@ class Budget:
     _window: _Window = field(default_factory=_Window)
 
     def page_units(self, now: float) -> float:
-        """Most read units that the next page should be expected to cost; may be infinite."""
+        """Return the maximum of read units that the next page may be expected to cost. It may be
+        infinite.
+        """
         seconds = PAGE_SECONDS if self._slowed is None else SLOWED_PAGE_SECONDS
         return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * seconds))
 
     def allow_more(self, units: float) -> None:
-        """`units` more may be spent, and no more."""
+        """Allow `units` more to be spent."""
         self.max_units = self.spent + max(0.0, units)
 
     def limit_rate(self, now: float, max_rate: float) -> None:
-        """From now on another `max_rate`; what waits for its turn is paid for at that rate."""
+        """Set another `max_rate`. Pages that wait for their turn are paid for at that rate."""
         self._earn(now)
         self.max_rate = max_rate
         self._page = min(self._page, self.page_units(now))
 
     @property
     def is_blind(self) -> bool:
-        """Whether there is a limit, and no item yet to tell how large items are."""
+        """Return whether there is a limit and the size of items is still unknown."""
         return not self.sized and (self.max_units is not None or self.max_rate is not None)
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing limits it now: then no page waits, and nothing is earned or saved."""
+        """Return whether nothing is limited now. Then no page waits, and nothing is earned or
+        saved.
+        """
         return self.max_units is None and self.max_rate is None and self._slowed is None
 
     def pass_free(self, units: float) -> Turn:
-        """`reserve` and `wait` of a budget that is free."""
+        """Do the same as `reserve` and `wait` for a budget without limits."""
         self._reserved += units
         self._page = max(self._page, units)
         return Turn(units, is_sent=True)
 
     def with_surprise(self, units: float) -> float:
-        """What to reserve for a page that should cost `units`."""
+        """Return the units to reserve for a page that will probably cost `units`."""
         return units if self.max_units is None else units + self.surprise
 
     def must_wait(self, units: float) -> bool:
-        """Whether a page of `units` may fit once pages that are under way are settled."""
+        """Return whether a page of `units` may fit after pages in flight are settled."""
         return self._reserved > 0 and (units > self.left or self.is_blind)
 
     def reserve(self, now: float, units: float) -> Turn:
-        """Set `units` aside for a page, which then waits for its turn (`wait`).
+        """Reserve `units` for a page, which then waits for its turn (`wait`).
 
-        Raises BudgetSpent if that is more than is left.
+        Raises:
+            BudgetSpent: Fewer units remain.
         """
         if units > self.left:
             raise self.exhausted()
@@ -202,22 +219,24 @@ class Budget:
         return turn
 
     def exhausted(self) -> BudgetSpent:
-        """The error to raise when what is left does not pay for a page."""
+        """Return the error to raise when the remaining units do not pay for a page."""
         return BudgetSpent(
             f"Of {self.max_units:g} read units {self.spent:g} are spent, and the next page may "
             f"cost more than what is left."
         )
 
     def wait(self, now: float, turn: Turn) -> float:
-        """Seconds until a page may be sent, as far as is known; 0 if it is sent now.
+        """Return the seconds until a page may be sent, as far as they are known; 0 if it is sent
+        now.
 
-        Fewer if a page before it leaves some of what it has reserved, more if one surprises.
+        They become fewer if an earlier page leaves a part of its reservation, and more if one costs
+        more than expected.
         """
         self._earn(now)
         rate = self._rate(now)
         if not math.isinf(rate):
             place = self._waiting.index(turn)
-            missing = sum(other.units for other in self._waiting[: place + 1]) - self._earned
+            missing = sum(earlier.units for earlier in self._waiting[: place + 1]) - self._earned
             if missing > rate * CLOCK_SECONDS:
                 return missing / rate
         self._waiting.remove(turn)
@@ -227,9 +246,13 @@ class Budget:
         return 0.0
 
     def settle(self, now: float, turn: Turn, spent: float, expected: float | None = None) -> None:
-        """Book a page that cost `spent`; 0 if it failed, or does not wait for its turn any longer.
+        """Record that a page cost `spent`, which is 0 if it failed or no longer waits for its turn.
 
-        expected: what it should have cost, if that is not what was set aside.
+        Args:
+            now: The current time.
+            turn: The turn of the page.
+            spent: The read units that it cost.
+            expected: Its expected cost, if that is not the reserved number of units.
         """
         is_free = self.is_free
         self._reserved -= turn.units
@@ -242,7 +265,7 @@ class Budget:
         self._book(now, spent, turn.units if expected is None else expected)
 
     def book(self, now: float, units: float) -> None:
-        """Off the budget: what was read without a turn."""
+        """Subtract the units of a page that was read without a turn."""
         self._earn(now)
         self._save(-units)
         self._book(now, units, units)
@@ -283,8 +306,8 @@ class Budget:
 
     def _save(self, units: float) -> None:
         """No more than all that waits needs, or one page; less than none is a debt."""
-        most = max(self._page, sum(turn.units for turn in self._waiting))
-        self._earned = min(self._earned + units, max(most, self._earned))
+        maximum = max(self._page, sum(turn.units for turn in self._waiting))
+        self._earned = min(self._earned + units, max(maximum, self._earned))
 
     def _rate(self, now: float) -> float:
         limit = math.inf if self.max_rate is None else self.max_rate

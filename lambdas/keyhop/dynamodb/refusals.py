@@ -1,9 +1,9 @@
-"""What an error of the service, or of the connection to it, means.
+"""The meaning of errors of the service, and of the connection to it.
 
-It tells whether the same request may succeed later (`is_transient`, `is_conflict`), whether the
-error is the answer of a condition (`is_refused`), whether the service may have charged for the
-request (`may_have_been_served`), and what a user can do about it (`explained`). What a throttling
-error says is in throttling.py.
+Functions return whether the same request may succeed later (`is_transient`, `is_conflict`), whether
+the error is the answer of a condition (`is_refused`), whether the service may have charged for the
+request (`may_have_been_served`), and what a user can do about it (`explained`). The reasons of
+throttling errors are in throttling.py.
 """
 
 from typing import Any
@@ -57,7 +57,9 @@ _CANCELLED = "TransactionCanceledException"
 
 
 def cancellations(error: BaseException) -> list[str]:
-    """Of a cancelled transaction: a code for each of its items, "None" for those not at fault."""
+    """Return a code for each item of a cancelled transaction; "None" for the items that are not the
+    cause.
+    """
     if error_code(error) != _CANCELLED:
         return []
     assert isinstance(error, ClientError)
@@ -65,19 +67,23 @@ def cancellations(error: BaseException) -> list[str]:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether another transaction, or a write, was at work on the same item: it will end."""
+    """Return whether another transaction, or a write, was changing the same item, which will
+    end.
+    """
     codes = cancellations(error)
     may_pass = {*TRANSACTION_THROTTLED, CONFLICT, "None"}
     return error_code(error) in CONFLICTS or (CONFLICT in codes and set(codes) <= may_pass)
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether a condition has failed, of a single write or in a transaction: that is an answer."""
+    """Return whether a condition has failed, of a single write or in a transaction. That is an
+    answer.
+    """
     return error_code(error) == CONDITION_FAILED or CHECK_FAILED in cancellations(error)
 
 
 def error_code(error: BaseException) -> str:
-    """Return the service's error code; empty for an error that is no answer."""
+    """Return the service's error code; empty for an error that is not an answer."""
     response = error.response if isinstance(error, ClientError) else {}
     return str(response.get("Error", {}).get("Code", ""))
 
@@ -96,7 +102,7 @@ weeks, is in a VPC and gets its network interfaces, or is being updated (Lambda 
 def is_transient(error: BaseException) -> bool:
     """Return whether the same request may succeed later.
 
-    That is so after throttling, 5xx, a broken connection, and while Lambda prepares a function.
+    It may after throttling, 5xx or a broken connection, and while Lambda prepares a function.
     """
     if isinstance(error, ClientError):
         if error_code(error) in FUNCTION_NOT_READY:
@@ -107,14 +113,16 @@ def is_transient(error: BaseException) -> bool:
 
 
 def may_have_been_served(error: BotoCoreError) -> bool:
-    """Whether the service may have charged for a request that ended so: the answer was lost."""
+    """Return whether the service may have charged for a request whose answer was lost."""
     return isinstance(error, NO_ANSWER) and not isinstance(error, NEVER_SENT)
 
 
 def explained(
     error: Exception, endpoint: Endpoint, table: str = "", arn: str = "", service: str = "DynamoDB"
 ) -> KeyhopError:
-    """The error that a user can act on, for one that boto3 raised. arn: the table's, if known."""
+    """Return the error that a user can act on, for an error of boto3. `arn` is the table's, if it
+    is known.
+    """
     if isinstance(error, KeyhopError):
         return error
     if isinstance(error, ClientError):
@@ -147,8 +155,8 @@ def _explained_response(
     response = error.response
     code = response.get("Error", {}).get("Code", "")
     reasons: Any = response.get("CancellationReasons", ())
-    told = [reason["Message"] for reason in reasons if reason.get("Message")]
-    message = _one_line("; ".join(told) or response.get("Error", {}).get("Message", ""))
+    messages = [reason["Message"] for reason in reasons if reason.get("Message")]
+    message = _one_line("; ".join(messages) or response.get("Error", {}).get("Message", ""))
     where = f"region {endpoint.region}" if endpoint.region else "this account and region"
     if endpoint.url:
         where = f"{endpoint.shown} ({where})" if endpoint.region else endpoint.shown

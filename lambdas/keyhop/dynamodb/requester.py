@@ -33,12 +33,13 @@ class Requester:
     """A sender of the requests of one table, which all threads of a process share.
 
     Attributes:
-        client: Keyhop's client, or boto3's `client("dynamodb")`, which should not retry by itself;
-            or the client of another `service`.
-        table, arn: The table's name and ARN, for messages.
-        throttling_codes: The error codes by which the service throttles, beside the usual ones.
-        patience: Seconds for which nothing may succeed, in any thread, from the first failure on.
-        pause: Waits between attempts, and may raise what ends the waiting.
+        client: Keyhop's client, or boto3's `client("dynamodb")` without retries, or the client of
+            another `service`.
+        table, arn: The name and the ARN of the table, for messages.
+        throttling_codes: Error codes by which the service throttles, in addition to the usual ones.
+        patience: The seconds without any success, in any thread, after which the requester gives
+            up.
+        pause: Waits between attempts. It may raise an exception to end the wait.
         on_throttle: Is called at each throttle, before the wait.
     """
 
@@ -60,9 +61,15 @@ class Requester:
     def once(
         self, operation: str, least_units: float = 0.0, **parameters: Any
     ) -> tuple[dict[str, Any], float]:
-        """One request, counted, and its units; raises what boto3's client raises.
+        """Send one request, and count it; raise what the client of boto3 raises.
 
-        least_units: what the service charges at least; local databases report less.
+        Args:
+            operation: The name of the request.
+            least_units: The minimum that the service charges. Local databases report less.
+            parameters: The parameters of the request.
+
+        Returns:
+            The answer and its units.
         """
         try:
             answer = send(self.client, operation, parameters)
@@ -76,16 +83,19 @@ class Requester:
         return answer, units
 
     def call(self, operation: str, least_units: float = 0.0, **parameters: Any) -> dict[str, Any]:
-        """A request that may be repeated, and is. Raises as `patiently`."""
+        """Send a request, and repeat it if that can help. Raise the errors of `patiently`."""
         return self.patiently(lambda: self.once(operation, least_units, **parameters))[0]
 
     def patiently(
         self, attempt: Callable[[], T], pause: Callable[[float], None] | None = None
     ) -> T:
-        """Repeat a whole attempt while it is throttled, conflicts with a transaction, or fails with
-        an error that is transient.
+        """Repeat an attempt while it is throttled, conflicts with a transaction, or fails with a
+        transient error.
 
-        Raises GaveUp, what `explained` makes of a refusal, and a failed condition as it is.
+        Raises:
+            GaveUp: Nothing has succeeded for `patience` seconds.
+            ClientError: A condition failed.
+            KeyhopError: The service refused the request (see `explained`).
         """
         try:
             return repeat(
@@ -126,7 +136,7 @@ class Requester:
 
 
 def pause(stop: Event, over: Event | None, seconds: float) -> None:
-    """Wait; raises Stopped as soon as the run is to stop, or the slice is over."""
+    """Wait; raise Stopped as soon as the run will stop or the slice is over."""
     while not is_over(stop, over):
         if seconds <= 0:
             return
@@ -137,12 +147,12 @@ def pause(stop: Event, over: Event | None, seconds: float) -> None:
 
 
 def is_over(stop: Event, over: Event | None) -> bool:
-    """Whether the run is to stop, or the slice is over."""
+    """Return whether the run will stop, or the slice is over."""
     return stop.is_set() or (over is not None and over.is_set())
 
 
 def send(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """One request by Keyhop's client or by boto3's."""
+    """Send one request with Keyhop's client or boto3's."""
     if not hasattr(client, "call"):
         return dict(getattr(client, operation)(**parameters))
     answer: dict[str, Any] = client.call(operation, **parameters)
@@ -150,7 +160,7 @@ def send(client: Any, operation: str, parameters: Mapping[str, Any]) -> dict[str
 
 
 def units_of(answer: Mapping[str, Any]) -> float:
-    """Units that an answer reports, over all its tables."""
+    """Return the units that an answer reports, over all its tables."""
     capacity = answer.get("ConsumedCapacity") or {}
     if isinstance(capacity, list):  # a batch has one of each table
         return float(sum(entry.get("CapacityUnits", 0.0) for entry in capacity))

@@ -22,7 +22,7 @@ KEY_INDEX = "keyhop-keys"
 
 @dataclass(frozen=True, slots=True)
 class KeyAttribute:
-    """Of a key schema."""
+    """An attribute of a key schema."""
 
     name: str
     type: KeyType
@@ -42,17 +42,19 @@ class KeySpace:
 
     @property
     def attributes(self) -> tuple[KeyAttribute, ...]:
-        """Of the whole primary key: those of the partition key, then the sort key's."""
+        """Return the attributes of the whole primary key: those of the partition key, then the sort
+        key's.
+        """
         return self.partition if self.sort is None else (*self.partition, self.sort)
 
     @property
     def types(self) -> dict[str, KeyType]:
-        """Of these, by their names."""
+        """Return the types of these attributes by their names."""
         return {attribute.name: attribute.type for attribute in self.attributes}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the partition key's attributes."""
+        """Return the names of the partition key's attributes."""
         return tuple(attribute.name for attribute in self.partition)
 
     def partition_of(self, item: Key) -> Key:
@@ -67,7 +69,9 @@ class KeySpace:
 
 
 def keyspace_of(description: Mapping[str, Any], index: Mapping[str, Any] | None = None) -> KeySpace:
-    """From DescribeTable's `Table`: of the table, or of the index with this entry in it."""
+    """Return the key space of a table from DescribeTable's `Table`, or of the index with the given
+    entry in it.
+    """
     # AttributeDefinitions come in no promised order and hold the indexes' attributes too.
     types = {d["AttributeName"]: d["AttributeType"] for d in description["AttributeDefinitions"]}
     keys: dict[str, list[KeyAttribute]] = {"HASH": [], "RANGE": []}

@@ -17,7 +17,7 @@ CONTENT_TYPE = "application/x-amz-json-1.0"
 
 
 class Credentials(NamedTuple):
-    """As botocore freezes them."""
+    """Credentials, in the form in which botocore freezes them."""
 
     access_key: str
     secret_key: str
@@ -26,7 +26,7 @@ class Credentials(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Second:
-    """What requests of one second and of the same credentials have in common."""
+    """The values that requests of one second with the same credentials have in common."""
 
     number: int
     credentials: Credentials
@@ -71,25 +71,25 @@ class Signer:
         ).encode()
 
     def _begin(self, credentials: Any, number: int) -> _Second:
-        known = Credentials(credentials.access_key, credentials.secret_key, credentials.token)
+        plain = Credentials(credentials.access_key, credentials.secret_key, credentials.token)
         stamp = strftime("%Y%m%dT%H%M%SZ", gmtime(number))
         scope = f"{stamp[:8]}/{self._scope}"
         headers = {"content-type": CONTENT_TYPE, "host": self._host, "x-amz-date": stamp}
-        if known.token:
-            headers["x-amz-security-token"] = known.token
+        if plain.token:
+            headers["x-amz-security-token"] = plain.token
         signed = ";".join((*headers, "x-amz-target"))
         lines = "\n".join(f"{name}:{value}" for name, value in headers.items())
         # Names have no case, but some emulators and proxies know them only as botocore writes them.
         head = "\r\n".join(f"{name.title()}: {value}" for name, value in headers.items())
         return _Second(
             number,
-            known,
-            self._key(known.secret_key, stamp[:8]),
+            plain,
+            self._key(plain.secret_key, stamp[:8]),
             (f"POST\n/\n\n{lines}\nx-amz-target:", f"\n\n{signed}\n"),
             f"{ALGORITHM}\n{stamp}\n{scope}\n",
             (
                 f"POST / HTTP/1.1\r\n{head}\r\nUser-Agent: {self._user_agent}\r\nX-Amz-Target: ",
-                f"\r\nAuthorization: {ALGORITHM} Credential={known.access_key}/{scope}, "
+                f"\r\nAuthorization: {ALGORITHM} Credential={plain.access_key}/{scope}, "
                 f"SignedHeaders={signed}, Signature=",
             ),
         )

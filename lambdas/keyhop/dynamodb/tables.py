@@ -27,8 +27,11 @@ DynamoDB does that to one at a time (API Reference, UpdateTable)."""
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What has come of doing the one thing that can be done next. done: nothing is left to do.
-    says: what is under way, for a person.
+    """The result of the one thing that could be done next.
+
+    Attributes:
+        done: Whether nothing remains to be done.
+        says: A text about what is under way.
     """
 
     done: bool
@@ -37,18 +40,25 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a job reads: a table or one of its indexes, and what of its items.
+    """The table or index that a job reads, and which of its items count.
 
-    identity: the table's ARN and creation; another table under the same name has another identity.
-    item_count, size_bytes: as the service reports them, up to six hours old, 0 on a new table.
-    attributes: what pages bring of each item beside its partition key. only: attributes that a row
-    must have to count. ignores: attributes that tell an item by which alone a collection does not
-    count; it has one such item at most. suspects: the same, of a table of which it is not known
-    whether it has such items: a first look asks for them. pairs: each page shows of each
-    collection two items at least, if it has them: what is cut off before that comes again with the
-    next page. whole: pages bring items with all their attributes. strong: pages are strongly
-    consistent, at twice the price. trusted: an index that is read in place of the table, as it is
-    known to be complete; a refusal to read it ends that trust (see Disbelieved).
+    Attributes:
+        identity: The ARN and the creation time of the table. Another table with the same name has
+            another identity.
+        item_count, size_bytes: The values that the service reports. They can be six hours old, and
+            are 0 for a new table.
+        attributes: The attributes of each item that pages contain in addition to its partition key.
+        only: Attributes that a row must have to count.
+        ignores: Attributes that identify an item with which alone a collection does not count. A
+            collection has at most one such item.
+        suspects: The same as `ignores`, for a table that may or may not have such items. A first
+            look asks for them.
+        pairs: Whether each page shows at least two items of each collection that has them. A
+            collection that is cut off before that comes again with the next page.
+        whole: Whether pages contain all attributes of items.
+        strong: Whether pages are strongly consistent, at twice the price.
+        trusted: Whether this is an index that is read in place of the table because it is trusted.
+            If reading it is refused, it is no longer trusted (see Disbelieved).
     """
 
     name: str
@@ -74,12 +84,14 @@ class Source:
 
     @property
     def fewest_items(self) -> int:
-        """Of a page that begins with a collection: one more than may not count by itself."""
+        """Return the minimum Limit of a page that begins with a collection: one more than the items
+        that may not count.
+        """
         return 1 if self.ignores is None else 2
 
     @property
     def title(self) -> str:
-        """For messages: the table, and the index if there is one."""
+        """Return the table, and the index if there is one, for messages."""
         return f"{self.name}/{self.index}" if self.index else self.name
 
 
@@ -105,10 +117,10 @@ class Table:
 
     @property
     def identity(self) -> str:
-        """Tells it from other tables that had or will have its name."""
+        """Return a text that distinguishes the table from others that had or will have its name."""
         created = self.description.get("CreationDateTime")
-        own = self.description.get("TableId") or str(created and created.timestamp())
-        return f"{self.arn}#{own}"
+        suffix = self.description.get("TableId") or str(created and created.timestamp())
+        return f"{self.arn}#{suffix}"
 
     @property
     def space(self) -> KeySpace:
@@ -121,7 +133,7 @@ class Table:
 
     @property
     def stream_view(self) -> str | None:
-        """What the stream's records hold, if it is on."""
+        """Return what the stream's records contain, if the stream is on."""
         return self._stream.get("StreamViewType")
 
     @property
@@ -130,9 +142,9 @@ class Table:
         billing = self.description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
         if billing == "PAY_PER_REQUEST":
             return None
-        given = self.description.get("ProvisionedThroughput", {})
+        throughput = self.description.get("ProvisionedThroughput", {})
         names = ("ReadCapacityUnits", "WriteCapacityUnits")
-        return {name: max(1, given.get(name, 1)) for name in names}
+        return {name: max(1, throughput.get(name, 1)) for name in names}
 
     def index(self, name: str) -> Mapping[str, Any] | None:
         return next((e for e in indexes_of(self.description) if e["IndexName"] == name), None)
@@ -196,10 +208,10 @@ class Table:
             )
         if entry is None:
             names = [entry["IndexName"] for entry in indexes_of(self.description)]
-            known = f"its indexes are {', '.join(names)}.{did_you_mean(index, names)}"
+            hint = f"its indexes are {', '.join(names)}.{did_you_mean(index, names)}"
             raise IndexNotFound(
                 f"Table {self.bare_name!r} has no index {index!r}: "
-                + (known if names else "it has none.")
+                + (hint if names else "it has none.")
             )
         if entry.get("IndexStatus") == "DELETING":
             raise CannotStart(f"Index {index!r} is being deleted.")
@@ -242,11 +254,14 @@ def ask(
     parameters: Mapping[str, Any],
     patience: float = CONTROL_PATIENCE_SECONDS,
 ) -> dict[str, Any]:
-    """One request about a table as a whole, repeated while that can help. table: for messages.
+    """Send a request about a table as a whole, and repeat it if that can help.
 
-    Throttling and 5xx are borne for `patience` seconds. No answer at all is borne a few times only:
-    a wrong endpoint should be reported at once.
-    Raises what `explained` makes of a refusal; but one for the moment (NOT_NOW) as it is.
+    Throttling and 5xx are retried for `patience` seconds. A missing answer is retried only a few
+    times, because a wrong endpoint should be reported at once.
+
+    Raises:
+        ClientError: The service refuses the request for now (NOT_NOW).
+        KeyhopError: The service refuses the request (see `explained`).
     """
     began = connection.clock()
 

@@ -39,11 +39,11 @@ NO_REASON = "unknown"
 
 
 def is_throttling(response: Mapping[str, Any]) -> bool:
-    """Whether an error response (`ClientError.response`) is a throttling error, or a transaction
-    that was cancelled by one.
+    """Return whether an error response (`ClientError.response`) is a throttling error, or a
+    transaction that was cancelled by one.
 
-    Reasons count whatever the error code: the code alone is no guide (ThrottlingException carries
-    reasons too, old endpoints send codes without any).
+    Reasons count whatever the error code is: ThrottlingException has reasons too, and old endpoints
+    send codes without any.
     """
     if _reasons(response) or response.get("Error", {}).get("Code") in THROTTLING_CODES:
         return True
@@ -52,7 +52,7 @@ def is_throttling(response: Mapping[str, Any]) -> bool:
 
 
 def reason_names(response: Mapping[str, Any]) -> tuple[str, ...]:
-    """The reason strings of a throttling error, as sent; `(NO_REASON,)` if it carries none."""
+    """Return the reasons of a throttling error as sent, or `(NO_REASON,)` if it has none."""
     return tuple(entry.get("reason") or NO_REASON for entry in _reasons(response)) or (NO_REASON,)
 
 

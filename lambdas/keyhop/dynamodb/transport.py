@@ -91,19 +91,19 @@ class Client:
         if operation not in SHORT_CALLS or self._connections is None:
             return dict(getattr(self._client, operation)(**parameters))
         name = SHORT_CALLS[operation]
-        whole = self._send(name, parameters)
-        content = whole.content
+        sent = self._send(name, parameters)
+        content = sent.content
         try:
             answer = json.loads(content.decode())
             if operation == "scan":
                 return _page(answer, content)
             if operation == "describe_table":
                 answer = _with_times(answer)
-            found: dict[str, Any] = with_bytes(answer) if _BYTES.search(content) else answer
-            found["ResponseMetadata"] = _metadata(whole)
+            converted: dict[str, Any] = with_bytes(answer) if _BYTES.search(content) else answer
+            converted["ResponseMetadata"] = _metadata(sent)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise _not_whole(name) from error
-        return found
+        return converted
 
     @property
     def exceptions(self) -> Any:
@@ -141,7 +141,8 @@ class Client:
             "ResponseMetadata": _metadata(answer),
         }
         if self._made is None and is_throttling(response):
-            return ClientError(response, operation)  # at once: meanwhile others go on too fast
+            # At once, because other threads would continue too fast.
+            return ClientError(response, operation)
         error: ClientError = self.exceptions.from_code(code)(response, operation)
         return error
 
@@ -185,17 +186,17 @@ def _decoded(item: dict[str, Any]) -> Mapping[str, Any]:
     return from_json(item) if "B" in types else item
 
 
-def _with_times(found: Any) -> Any:
-    """With moments for the seconds of whatever is called so."""
-    if isinstance(found, list):
-        return [_with_times(one) for one in found]
-    if not isinstance(found, dict):
-        return found
+def _with_times(content: Any) -> Any:
+    """Replace seconds by datetimes in the fields that contain times."""
+    if isinstance(content, list):
+        return [_with_times(member) for member in content]
+    if not isinstance(content, dict):
+        return content
     return {
         name: datetime.fromtimestamp(value, UTC)
         if name.endswith("DateTime") and isinstance(value, int | float)
         else _with_times(value)
-        for name, value in found.items()
+        for name, value in content.items()
     }
 
 

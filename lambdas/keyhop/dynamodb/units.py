@@ -1,12 +1,12 @@
-"""Read units, write units, the limits of the service, and what units cost where a table is. Pure.
+"""Read units, write units, the limits of the service, and the prices of units in a region. Pure.
 
 Rules (AWS documentation, "Read/write capacity"): an eventually consistent Scan or Query request
-costs 0.5 read units (RRU) for each started 4 KB of the items that it *reads*, at least 0.5; filters
+costs 0.5 read units (RRU) for each started 4 KB of the items that it *reads*, at least 0.5. Filters
 and projections change nothing. A page ends at 1 MB.
 
 Prices are the list prices of AWS for tables of class Standard. Only regions that are known to have
-the prices of us-east-1 are named. For all others, GovCloud and China among them, dollars are those
-of us-east-1, and say so, unless the user gives prices of their own.
+the prices of us-east-1 are named. For all others, including GovCloud and China, dollars are those
+of us-east-1, which is stated, unless the user gives other prices.
 """
 
 import json
@@ -50,12 +50,12 @@ def blocks_of(byte_count: float) -> int:
 
 
 def read_dollars(read_units: float) -> float:
-    """On demand, in PRICE_REGION on PRICE_DATE."""
+    """Return the cost on demand, in PRICE_REGION on PRICE_DATE."""
     return read_units * DOLLARS_PER_READ_UNIT
 
 
 def write_dollars(write_units: float) -> float:
-    """On demand, in PRICE_REGION on PRICE_DATE."""
+    """Return the cost on demand, in PRICE_REGION on PRICE_DATE."""
     return write_units * DOLLARS_PER_WRITE_UNIT
 
 
@@ -86,12 +86,14 @@ class Prices:
 
     @classmethod
     def of(cls, region: str | None, own: str | None = None) -> Self:
-        """Those of a region, or `own`, which is JSON; raises CannotStart if it is not as LIKE."""
+        """Return the prices of a region, or `own` prices given as JSON; raise CannotStart if that
+        JSON is not like LIKE.
+        """
         if own:
             if not are_prices(own):
                 raise CannotStart(f"{VARIABLE} is {own[:100]!r}; it must be {ARE}.")
-            given = json.loads(own)
-            return cls(given["reads"] / PER, given["writes"] / PER, "at your own prices")
+            parsed = json.loads(own)
+            return cls(parsed["reads"] / PER, parsed["writes"] / PER, "at your own prices")
         if region in AS_US_EAST_1:
             return cls(whose=f"{region}, {PRICE_DATE}")
         if region is None:
@@ -107,7 +109,7 @@ class Prices:
 
     @property
     def on_demand(self) -> str:
-        """What stands beside the dollars."""
+        """Return the text that is shown beside the dollars."""
         return f"on demand, {self.whose}"
 
 
@@ -115,12 +117,12 @@ US_EAST_1 = Prices()
 
 
 def are_prices(given: str | Mapping[str, Any]) -> bool:
-    """Whether these are prices of one's own, as JSON or as what that says."""
+    """Return whether these are prices, as JSON text or as its content."""
     try:
-        found = json.loads(given) if isinstance(given, str) else given
-        return set(found) == {"reads", "writes"} and all(
+        prices = json.loads(given) if isinstance(given, str) else given
+        return set(prices) == {"reads", "writes"} and all(
             isinstance(price, int | float) and not isinstance(price, bool) and price >= 0
-            for price in found.values()
+            for price in prices.values()
         )
     except (ValueError, TypeError, AttributeError):
         return False

@@ -59,17 +59,17 @@ class Usage:
             return self - Usage()
 
     def take(self) -> "Usage":
-        """What has come together since the last `take`."""
+        """Return the usage since the last `take`."""
         with self._lock:
-            taken = self - Usage()
+            usage = self - Usage()
             for name in _NUMBERS:
-                setattr(self, name, getattr(self, name) - getattr(taken, name))
+                setattr(self, name, getattr(self, name) - getattr(usage, name))
             self.throttles.clear()
             self.counters.clear()
-        return taken
+        return usage
 
     def __sub__(self, before: "Usage") -> "Usage":
-        """What was used since `before`, an earlier state of the same usage."""
+        """Return the usage since `before`, an earlier state of the same usage."""
         numbers: dict[str, Any] = {n: getattr(self, n) - getattr(before, n) for n in _NUMBERS}
         return Usage(
             **numbers,

@@ -34,14 +34,16 @@ def is_number(text: str) -> bool:
     return number == 0 or -130 <= number.adjusted() <= 125
 
 
-def same_value(one: TypedValue, other: TypedValue) -> bool:
-    """Whether two typed values are equal; the service writes a number otherwise than it was sent.
+def same_value(first: TypedValue, second: TypedValue) -> bool:
+    """Return whether two typed values are equal. The service writes a number in another form than
+    it was sent.
 
-    Raises ArithmeticError for what is no number.
+    Raises:
+        ArithmeticError: The content of a number is not a number.
     """
-    if "N" in one and "N" in other:
-        return Decimal(one["N"]) == Decimal(other["N"])
-    return one == other
+    if "N" in first and "N" in second:
+        return Decimal(first["N"]) == Decimal(second["N"])
+    return first == second
 
 
 def has_values(item: Mapping[str, TypedValue], values: Mapping[str, TypedValue]) -> bool:
@@ -54,7 +56,7 @@ def canonical(value: TypedValue) -> tuple[str, str | bytes]:
     ((type_, content),) = value.items()
     if type_ == "N":
         number = Decimal(content)
-        # Not by the context of whoever calls: it may round.
+        # Not with the caller's context, which may round.
         return "N", "0" if not number else str(number.normalize(_EXACT))
     return type_, content if isinstance(content, str) else bytes(content)
 
@@ -68,10 +70,12 @@ def text_of(value: TypedValue) -> str:
 
 
 def distinct_bytes(value: TypedValue) -> bytes:
-    """To hash: equal values have equal bytes, unequal values never, also one after another."""
+    """Return bytes to hash: equal values have equal bytes, and unequal values have different ones,
+    also one after another.
+    """
     type_, content = canonical(value)
-    whole = content.encode() if isinstance(content, str) else content
-    return b"%b%d:%b" % (type_.encode(), len(whole), whole)
+    data = content.encode() if isinstance(content, str) else content
+    return b"%b%d:%b" % (type_.encode(), len(data), data)
 
 
 def to_json(key: Key) -> dict[str, dict[str, str]]:
@@ -90,7 +94,7 @@ def typed_json(item: Mapping[str, Any]) -> str:
 
 
 def with_bytes(value: Any) -> Any:
-    """With bytes for the base64 of {"B": text}, wherever it stands in an answer or an item."""
+    """Return a copy in which bytes replace the base64 of each {"B": text}."""
     if isinstance(value, dict):
         if len(value) == 1 and isinstance(value.get("B"), str):
             return {"B": base64.b64decode(value["B"])}

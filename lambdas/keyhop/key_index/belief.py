@@ -1,7 +1,7 @@
-"""Whether the key index may be believed, by evidence that is looked at when it is to be read.
+"""Whether the key index is trusted, by evidence that is checked when the index is to be read.
 
-`why_not` is the one decision: `auto` and `status` print its reason. What is unknown is no evidence:
-then the keys are found by hopping, which is always right.
+`why_not` is the only decision: `auto` and `status` print its reason. Where evidence is unknown, the
+index is not trusted, and the keys are found by hopping, which is always correct.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,18 +30,18 @@ MOST_LAG_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What can be seen of an index at one moment; None: it cannot be seen.
+    """The evidence about an index at one moment. None stands for what is unknown.
 
     Attributes:
-        index: Its status.
-        entry: Its record: the last audit, and whether trust was withdrawn.
-        sentinel: Where sentinels are to be, as configured (None: wherever they are).
-        is_listed: Whether the deployment still knows the table as one with a key index.
-        stream: The ARN of the table's stream, if that is on.
-        keepers: Those that follow it.
-        lag_seconds: How far they were behind lately.
-        longest_lag_seconds: How far they were behind since the last audit began.
-        failures: How many messages about records that they gave up on there are.
+        index: The status of the index.
+        entry: The entry in the registry: the last audit, and whether trust was withdrawn.
+        sentinel: The configured place of sentinels, or None if any place is accepted.
+        is_listed: Whether the deployment still lists the table as one with a key index.
+        stream: The ARN of the table's stream, if the stream is on.
+        keepers: The keepers that follow the stream.
+        lag_seconds: The recent lag of the keepers.
+        longest_lag_seconds: Their longest lag since the last audit began.
+        failures: The number of messages about records on which they gave up.
     """
 
     index: str | None
@@ -57,10 +57,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What follows from the evidence. source: the index to be read; None: it is not to be read.
+    """The decision that follows from the evidence.
 
-    why: why so; empty where there is no index. doubt: why an index that is read all the same is not
-    to be believed. token: of an index that is believed, what has to be the same at the end.
+    Attributes:
+        source: The index, if it is read; None if it is not.
+        why: The reason; empty if there is no index.
+        doubt: Why an index is not trusted that is read nevertheless.
+        token: A value that must be unchanged at the end, if the index is trusted.
     """
 
     source: Source | None
@@ -72,10 +75,17 @@ class Belief:
 def choose_source(
     table: Table, method: str, anyway: bool, evidence: Callable[[], Evidence]
 ) -> Belief:
-    """Whether the key index is read for `method`, "index" or "auto".
+    """Decide whether the key index is read.
 
-    anyway: also if it is not to be believed. Raises IndexNotFound, CannotStart if the index is
-    asked for, and is not to be read.
+    Args:
+        table: The table.
+        method: "index" or "auto".
+        anyway: Whether to read the index even if it is not trusted.
+        evidence: Collects the evidence.
+
+    Raises:
+        IndexNotFound: The method is "index", and there is no index.
+        CannotStart: The method is "index", and the index is not trusted.
     """
     if method == "index":
         check_has_one(table)
@@ -83,8 +93,8 @@ def choose_source(
         return Belief(None, "")
     elif is_anothers(table):
         return Belief(None, f"what is called {INDEX} has another shape, so it is not Keyhop's")
-    seen = evidence()
-    doubt = why_not(seen)
+    collected = evidence()
+    doubt = why_not(collected)
     if method == "auto" and doubt is not None:
         return Belief(None, doubt)
     if doubt is not None and not anyway:
@@ -92,21 +102,21 @@ def choose_source(
             f"The key index of {table.bare_name!r} is not to be believed: {doubt}. Method auto "
             f'finds the keys without it; --anyway, or "anyway": true, reads it all the same.'
         )
-    sentinel = seen.entry.place
+    sentinel = collected.entry.place
     if sentinel is None:
-        configured = seen.sentinel
+        configured = collected.sentinel
         sentinel = (
             Sentinel.of(table.space) if configured is None else Sentinel.from_json(configured)
         )
     source = replace(table.source(INDEX), only=sentinel.item_of({}))
-    if doubt is not None or seen.entry.audit is None:
+    if doubt is not None or collected.entry.audit is None:
         return Belief(source, f"asked for anyway, though {doubt}", doubt)
-    audit = seen.entry.audit
-    found = "found no drift"
+    audit = collected.entry.audit
+    result = "found no drift"
     if drift := audit["drift"]:
-        found = f"found drift ({drift:,}), of which a second look at the end found nothing left"
-    why = f"the key index is kept, and its audit of {audit['ended']} {found}"
-    return Belief(source, why, token=seen.entry.epoch)
+        result = f"found drift ({drift:,}), of which a second look at the end found nothing left"
+    why = f"the key index is kept, and its audit of {audit['ended']} {result}"
+    return Belief(source, why, token=collected.entry.epoch)
 
 
 def gather(
@@ -116,7 +126,7 @@ def gather(
     sentinel: Mapping[str, Any] | None = None,
     is_listed: bool = True,
 ) -> Evidence:
-    """Look at all that counts. watch: None where there can be no keeper."""
+    """Collect the evidence. `watch` is None where a table cannot have a keeper."""
     stream = table.stream
     keepers: tuple[Follower, ...] | None = ()
     lags: list[float | None] = []
@@ -146,16 +156,16 @@ def gather(
 
 def _greatest(lags: list[float | None]) -> float | None:
     """Return the greatest of several lags; None if one of them cannot be seen."""
-    seen = [lag for lag in lags if lag is not None]
-    return max(seen, default=0.0) if len(seen) == len(lags) else None
+    visible = [lag for lag in lags if lag is not None]
+    return max(visible, default=0.0) if len(visible) == len(lags) else None
 
 
-def why_not(seen: Evidence, now: datetime | None = None) -> str | None:
-    """Why the index is not to be read; None if it may be believed."""
-    entry, audit = seen.entry, seen.entry.audit
-    if seen.index != "ACTIVE":
-        return "there is none" if seen.index is None else f"it is {seen.index}"
-    if not seen.is_listed:
+def why_not(evidence: Evidence, now: datetime | None = None) -> str | None:
+    """Return why the index is not trusted, or None if it is."""
+    entry, audit = evidence.entry, evidence.entry.audit
+    if evidence.index != "ACTIVE":
+        return "there is none" if evidence.index is None else f"it is {evidence.index}"
+    if not evidence.is_listed:
         return "the table is not among those with keyIndex any more"
     if entry.lease is not None and entry.lease.action != "audit":
         return (
@@ -164,16 +174,20 @@ def why_not(seen: Evidence, now: datetime | None = None) -> str | None:
         )
     if audit is None:
         return "no audit of it is on record here"
-    if seen.sentinel is not None and Sentinel.from_json(seen.sentinel) != entry.place:
+    if evidence.sentinel is not None and Sentinel.from_json(evidence.sentinel) != entry.place:
         return "its sentinels have another sort key than is configured now"
     if entry.is_withdrawn:
-        said = entry.withdrawn or {"when": "an unknown time", "why": "the reason is not on record"}
+        withdrawal = entry.withdrawn or {
+            "when": "an unknown time",
+            "why": "the reason is not on record",
+        }
         return (
-            f"trust in it was withdrawn at {said['when']}, and no audit began since: {said['why']}"
+            f"trust in it was withdrawn at {withdrawal['when']}, and no audit began since: "
+            f"{withdrawal['why']}"
         )
     if audit.get("resumed"):
         return f"its last audit, begun {audit['began']}, was resumed: start one from the beginning"
-    return _why_not_audit(audit, now or datetime.now(UTC)) or _why_not_kept(seen, audit)
+    return _why_not_audit(audit, now or datetime.now(UTC)) or _why_not_kept(evidence, audit)
 
 
 def _why_not_audit(audit: Mapping[str, Any], now: datetime) -> str | None:
@@ -188,58 +202,60 @@ def _why_not_audit(audit: Mapping[str, Any], now: datetime) -> str | None:
     return None
 
 
-def _why_not_kept(seen: Evidence, audit: Mapping[str, Any]) -> str | None:
-    """Whether the keeper that followed the table at the audit has followed it ever since."""
-    if seen.stream is None:
+def _why_not_kept(evidence: Evidence, audit: Mapping[str, Any]) -> str | None:
+    """Return why the keeper of the last audit may not have followed the table ever since."""
+    if evidence.stream is None:
         return "the table's stream is off, so no keeper can follow it"
-    if seen.stream != audit.get("stream"):
+    if evidence.stream != audit.get("stream"):
         return f"the table has another stream than at its last audit, of {audit['ended']}"
-    if seen.keepers is None:
+    if evidence.keepers is None:
         return "it cannot be seen whether a keeper follows the table"
-    if not seen.keepers:
+    if not evidence.keepers:
         return "no keeper follows the table's stream"
-    for keeper in seen.keepers:
+    for keeper in evidence.keepers:
         if keeper.state != "Enabled":
             return f"the keeper's event source mapping is {keeper.state}"
         if keeper.problem:
             return f"the keeper cannot follow the stream: {keeper.problem}"
-    if kept_by(seen.keepers) != audit.get("kept_by"):
+    if kept_by(evidence.keepers) != audit.get("kept_by"):
         return f"the keeper's mapping was changed since its last audit, of {audit['ended']}"
-    if seen.lag_seconds is None:
+    if evidence.lag_seconds is None:
         return "it cannot be seen how far the keeper is behind"
-    if seen.lag_seconds > MOST_LAG_SECONDS:
-        return f"the keeper is {counted(round(seen.lag_seconds), 'second')} behind"
-    if seen.longest_lag_seconds is None:
+    if evidence.lag_seconds > MOST_LAG_SECONDS:
+        return f"the keeper is {counted(round(evidence.lag_seconds), 'second')} behind"
+    if evidence.longest_lag_seconds is None:
         return (
             f"it cannot be seen whether the keeper worked since its last audit, of {audit['ended']}"
         )
-    if seen.longest_lag_seconds > MOST_OUTAGE.total_seconds():
+    if evidence.longest_lag_seconds > MOST_OUTAGE.total_seconds():
         return (
-            f"the keeper was {seen.longest_lag_seconds / 3600:.0f} hours behind since its last "
+            f"the keeper was {evidence.longest_lag_seconds / 3600:.0f} hours behind since its last "
             f"audit, of {audit['ended']}, and a stream keeps records for 24 hours"
         )
-    if seen.failures is None:
+    if evidence.failures is None:
         return "it cannot be seen whether records wait in the keeper's failure queue"
-    if seen.failures:
+    if evidence.failures:
         return (
-            f"{counted(seen.failures, 'message')} "
-            f"{'waits' if seen.failures == 1 else 'wait'} in the keeper's failure queue"
+            f"{counted(evidence.failures, 'message')} "
+            f"{'waits' if evidence.failures == 1 else 'wait'} in the keeper's failure queue"
         )
     return None
 
 
 def kept_by(keepers: tuple[Follower, ...]) -> dict[str, str]:
-    """The keepers' mappings as an audit notes them: when each was changed last.
+    """Return the mappings of the keepers as an audit records them: when each was last changed.
 
-    One that was disabled for a while has lost what the stream forgot meanwhile.
+    A mapping that was disabled for a while has lost the records that expired in that time.
     """
     return {keeper.uuid: keeper.modified for keeper in keepers}
 
 
 class Keeper(Protocol):
-    """Who keeps the index of a table true, as far as it is ours to say.
+    """The function that maintains an index, with the changes that an action of the life cycle may
+    make.
 
-    watch: sees who follows a stream; None where there can be nobody.
+    Attributes:
+        watch: Finds the functions that follow a stream; None where there can be none.
     """
 
     @property
@@ -247,26 +263,26 @@ class Keeper(Protocol):
 
     @property
     def turns_stream_on(self) -> bool:
-        """Whether a table without a stream gets one, which goes with the index."""
+        """Return whether a table without a stream gets one, which is turned off with the index."""
 
     def attach(self, table: Table, sentinel: Sentinel) -> bool:
-        """Make sure that the table is followed; False: not yet, so this is called again."""
+        """Attach the keeper to the table; return False if it must be called again."""
 
     def check_may_detach(self, table: Table) -> None:
-        """Raises CannotStart if somebody follows the table whom it is not ours to stop."""
+        """Raise CannotStart if a function follows the table that must not be stopped here."""
 
     def detach(self, table: Table) -> bool:
-        """Make sure that it is not followed; False: not yet, so this is called again."""
+        """Detach the keeper from the table; return False if it must be called again."""
 
     def mappings(self, table: Table) -> int:
-        """How many mappings of the keeper there are: with none, nobody follows the table."""
+        """Return the number of event source mappings of the keeper."""
 
     def shares_stream(self, table: Table) -> bool:
-        """Whether somebody else reads the table's stream."""
+        """Return whether another function reads the stream of the table."""
 
 
 def kept_now(keeper: Keeper, table: Table) -> dict[str, str]:
-    """The keepers' mappings, as they are now; none if they cannot be seen."""
+    """Return the mappings of the keepers now (see `kept_by`); none if they are unknown."""
     watch, stream = keeper.watch, table.stream
     if watch is None or stream is None:
         return {}
@@ -275,7 +291,7 @@ def kept_now(keeper: Keeper, table: Table) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MappedKeeper:
-    """The keeper function of a deployment, by its event source mappings (Keeper)."""
+    """The keeper function of a deployment, with its event source mappings."""
 
     turns_stream_on: ClassVar[bool] = True
     mappings_of: Mappings
@@ -288,7 +304,7 @@ class MappedKeeper:
         return self.mappings_of.attach(table.stream, place)
 
     def check_may_detach(self, table: Table) -> None:
-        """Keeper.check_may_detach: its mappings are ours."""
+        """Keeper.check_may_detach: the mappings are ours."""
 
     def detach(self, table: Table) -> bool:
         return self.mappings_of.detach(_stream_of(table))
@@ -301,15 +317,19 @@ class MappedKeeper:
 
 
 def _stream_of(table: Table) -> str:
-    """The table's stream, or an ARN like it: mappings to streams of yesterday go as well."""
+    """Return the ARN of the table's stream, or one like it, which matches mappings to deleted
+    streams.
+    """
     return table.stream or f"{table.arn}/stream/none"
 
 
 @dataclass(frozen=True, slots=True)
 class OthersKeeper:
-    """A keeper of some deployment, which the command only looks at (Keeper).
+    """A keeper of a deployment, which the command does not change.
 
-    believes_none: the user knows of none, where it cannot be seen whether one follows the table.
+    Attributes:
+        watch: Finds the functions that follow a stream.
+        believes_none: Whether the user states that there is no keeper, where that is unknown.
     """
 
     turns_stream_on: ClassVar[bool] = False

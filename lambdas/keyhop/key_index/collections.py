@@ -27,11 +27,15 @@ asks for a single item first, one unit more than it saves at worst."""
 
 
 class Collections(ItemCalls):
-    """The item collections of one table; for any number of threads at once.
+    """The item collections of one table, for any number of threads.
 
-    usage: counts also `writes`, `put`, `deleted`, and `occupied`: places that a user's item holds.
-    item_bytes: mean size of the table's items, as far as it is known. fence: lets writes pass
-    (IndexBusy); None for the keeper, which needs no lease. The others are those of ItemCalls.
+    The other arguments are those of ItemCalls.
+
+    Args:
+        usage: Also counts `writes`, `put`, `deleted`, and `occupied`: places that hold an item of a
+            user.
+        item_bytes: The mean size of the items of the table, if it is known.
+        fence: Lets writes pass, or raises IndexBusy; None for the keeper, which needs no lease.
     """
 
     def __init__(
@@ -66,25 +70,29 @@ class Collections(ItemCalls):
         }
 
     def read(self, partition: Key) -> Place:
-        """What is where the collection's sentinel goes."""
+        """Return what the place of the collection's sentinel holds."""
         place = self._place(self._get(partition))
         self.usage.count(occupied=place is Place.OCCUPIED)
         return place
 
     def read_many(self, partitions: Iterable[Key]) -> list[Key]:
         """Return those of distinct partition keys whose collection has its sentinel."""
-        wanted = list(partitions)
-        found: list[Key] = []
-        for at in range(0, len(wanted), MOST_KEYS_AT_ONCE):
-            keys = [self.sentinel.key_of(key) for key in wanted[at : at + MOST_KEYS_AT_ONCE]]
+        remaining_keys = list(partitions)
+        sentinels: list[Key] = []
+        for at in range(0, len(remaining_keys), MOST_KEYS_AT_ONCE):
+            keys = [
+                self.sentinel.key_of(key) for key in remaining_keys[at : at + MOST_KEYS_AT_ONCE]
+            ]
             items = self._read_batch(keys, self._projection())
             name = self.sentinel.partition.name
-            found += [{name: item[name]} for item in items if self.sentinel.is_one(item)]
-        return found
+            sentinels += [{name: item[name]} for item in items if self.sentinel.is_one(item)]
+        return sentinels
 
     def look(self, partition: Key) -> Seen:
-        """The collection's first two items; or, where items are large, the first one if that is an
-        item of a user: then it is not told whether the sentinel comes after it.
+        """Read the first two items of a collection.
+
+        Where items are large, this reads the first item only if that is an item of a user. Then it
+        is unknown whether the sentinel comes after it.
         """
         if self._items_are_large and self._first(partition, 1) == [False]:
             return Seen(items=True, sentinel=None)
@@ -120,7 +128,7 @@ class Collections(ItemCalls):
             self.usage.count(deleted=1)
 
     def _first(self, partition: Key, items: int) -> list[bool]:
-        """Of the first items of a collection, whether each is the sentinel."""
+        """Return, for each of the first items of a collection, whether it is the sentinel."""
         answer = self._read(
             "query",
             **self._projection(),
@@ -160,7 +168,7 @@ class Collections(ItemCalls):
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """What calls on collections have come to, as plain JSON; it holds no keys."""
+    """Return the usage as plain JSON. It contains no keys."""
     counters = usage.counters
     return {
         "reads": usage.requests - counters["writes"],

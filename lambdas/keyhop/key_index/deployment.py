@@ -21,9 +21,13 @@ from keyhop.streams.event_source import Watch
 class KeyIndexes:
     """The key indexes of a deployment.
 
-    places: for each of its tables with keyIndex, as the context names it, the sentinels' sort key,
-    None for the least one. watch: sees the keeper; None where it is not looked at. settle_seconds:
-    longer than the keeper, or a walker, can be at work after it was told to end.
+    Attributes:
+        deployment: The runs and tables of the deployment.
+        places: The sort key of the sentinels by table, for the tables with keyIndex; None for the
+            least possible sort key. Tables have the names of the context.
+        watch: Finds the keeper; None if it is not looked for.
+        settle_seconds: A time after which a keeper or a walker that was stopped has certainly
+            ended.
     """
 
     deployment: DeploymentSettings
@@ -32,7 +36,7 @@ class KeyIndexes:
     settle_seconds: float = FENCE_SECONDS
 
     def checked(self, table: str) -> str:
-        """The table as requests name it; raises InvalidInput for one without keyIndex."""
+        """Return the table as requests name it; raise InvalidInput for a table without keyIndex."""
         try:
             return allowed(table, list(self.places))
         except InvalidInput as error:
@@ -44,17 +48,19 @@ class KeyIndexes:
             ) from error
 
     def registry(self, table: Table | Source) -> Registry:
-        """Where what is known about a table's key index is written down."""
+        """Return the registry of a table's key index."""
         runs = self.deployment.runs
         return bucket_registry(runs.s3, runs.bucket, table)
 
     def sentinel(self, table: Table) -> Sentinel:
-        """The sentinels of a table; raises CannotStart if it can have none."""
+        """Return the sentinel of a table; raise CannotStart if the table can have none."""
         return Sentinel.of(table.space, self._place(table))
 
     def _listed(self, table: Table) -> str | None:
-        """What `places` calls a table, however it was asked for: by its ARN, or by its name, which
-        is of the deployment's own account and region; None if it is not among them.
+        """Return the name of a table in `places`, or None if it is not among them.
+
+        The table may be given by its ARN, or by its name if it is in the account and region of the
+        deployment.
         """
         by_name = () if table.arn in self.deployment.tables else (table.bare_name,)
         return next((name for name in (table.arn, *by_name) if name in self.places), None)
@@ -64,16 +70,17 @@ class KeyIndexes:
         return None if name is None else self.places[name]
 
     def kept_sentinel(self, table: Table) -> Sentinel:
-        """Where the table's sentinels are; without a record, as `sentinel` says.
+        """Return the sentinel of a table as recorded, or as `sentinel` returns it if nothing is
+        recorded.
 
-        What is configured says only where a new index has them: a keeper, or a walk, that followed
-        it would put a second sentinel into each collection of an index that is there already.
-        Raises what reading the record can raise, rather than guess.
+        The configuration only says where a new index has its sentinels. A keeper or a walk that
+        followed it would put a second sentinel into each collection of an existing index. So errors
+        of reading the registry are raised.
         """
         return self.registry(table).known().place or self.sentinel(table)
 
     def believe(self, table: Table, method: str, anyway: bool) -> Belief:
-        """Whether the keys are read from the index; see keys/task.py."""
+        """Decide whether the keys are read from the index (keys/task.Believe)."""
         is_listed = self._listed(table) is not None
         sentinel = self.sentinel(table).to_json() if is_listed else None
 
@@ -83,15 +90,17 @@ class KeyIndexes:
         return choose_source(table, method, anyway, evidence)
 
     def sentinels_of(self, table: Table) -> Sentinels | None:
-        """What tells the sentinels of a table; see keys/task.py."""
+        """Return the sentinels of a table (key_index/index.SentinelsOf)."""
         return sentinels_of(table, self._entry(table), self._place(table))
 
     def _entry(self, table: Table) -> Entry:
-        """Without any keyIndex a deployment has no registry, and no right to look for one."""
+        """Return the entry of a table. A deployment without any keyIndex has no registry, and no
+        permission to read one.
+        """
         return self.registry(table).entry() if self.places else Entry(table.identity)
 
     def task(self, connection: Connection, options: TaskOptions) -> WalkTask:
-        """The task of a run that walks over one of the tables."""
+        """Return the task of a run that walks over one of the tables."""
         return WalkTask(connection, options, self._checked_sentinel, self._fence)
 
     def _fence(self, source: Source, holder: str) -> Fence:

@@ -35,7 +35,12 @@ VIEWS = (LEAST_VIEW, "NEW_AND_OLD_IMAGES")
 
 
 def table_with_index(connection: Connection, name: str) -> Table:
-    """The table; raises TableNotFound and others, and CannotStart if another index is so called."""
+    """Return the table.
+
+    Raises:
+        TableNotFound: There is no such table.
+        CannotStart: Another index has the name of the key index.
+    """
     table = look_up(connection, name)
     _check_shape(table)
     return table
@@ -54,7 +59,7 @@ def is_ready(table: Table) -> bool:
 
 
 def shape_of(table: Table) -> dict[str, Any]:
-    """What a removed index must have left as it was."""
+    """Return the properties of a table that the removal of an index must restore."""
     return {"indexes": sorted(table.global_indexes), "stream_view": table.stream_view}
 
 
@@ -69,7 +74,9 @@ class Entered:
 
     @property
     def write_units(self) -> float:
-        """Of putting or deleting a sentinel: one for the table, one for each of its indexes."""
+        """Return the write units of putting or deleting a sentinel: one for the table, and one for
+        each of its indexes that the sentinel enters.
+        """
         return SENTINEL_WRITE_UNITS + len(self.indexes)
 
 
@@ -95,15 +102,15 @@ def check_region(table: Table, region: str | None, is_known: bool) -> None:
     region: the one that is to, if it was said. is_known: an index was built from here.
     """
     replicas = [replica.get("RegionName", "?") for replica in table.description.get("Replicas", ())]
-    own = table.arn.split(":")[3] if table.arn.count(":") > 3 else ""
-    if not replicas or is_known or (region is not None and region == own):
+    table_region = table.arn.split(":")[3] if table.arn.count(":") > 3 else ""
+    if not replicas or is_known or (region is not None and region == table_region):
         return
     which = "none was named" if region is None else f"{region} was named"
     raise CannotStart(
         f"Table {table.bare_name!r} is a global table, with replicas in {', '.join(replicas)}: one "
         f"region puts and deletes its sentinels, which the others get by replication. This is "
-        f"{own}, and {which}: start BuildKeyIndex in one region only, and name that as the field "
-        f"region of its input."
+        f"{table_region}, and {which}: start BuildKeyIndex in one region only, and name that as "
+        f"the field region of its input."
     )
 
 
@@ -119,7 +126,7 @@ def check_can_have_one(table: Table) -> None:
 
 
 def check_has_one(table: Table) -> None:
-    """Raises IndexNotFound or CannotStart if there is no key index to read."""
+    """Raise IndexNotFound or CannotStart if there is no key index to read."""
     name = table.bare_name
     _check_shape(table)
     if table.index(INDEX) is None:
@@ -135,8 +142,13 @@ def check_has_one(table: Table) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """What tells a table's sentinels: place and whole marker, so that an item of a user that has
-    only one of them counts. are_known: by its record or its index; else some may be left over.
+    """The sentinels of a table.
+
+    Attributes:
+        item: The place and the marker of a sentinel. An item of a user that has only one of them is
+            not a sentinel.
+        are_known: Whether a record or an index shows that there are sentinels. Otherwise some may
+            remain from an earlier index.
     """
 
     item: Key
@@ -150,9 +162,12 @@ SentinelsOf = Callable[[Table], Sentinels | None]
 def sentinels_of(
     table: Table, entry: Entry | None = None, place: str | None = None
 ) -> Sentinels | None:
-    """A table's sentinels, by its entry, or else at the usual place; None if it can have none.
+    """Return the sentinels of a table, or None if it can have none.
 
-    place: the sort key they have in the latter case, None for the least one.
+    Args:
+        table: The table.
+        entry: The entry of the table in the registry, which says where the sentinels are.
+        place: The sort key of the sentinels if the entry does not say it; None for the least one.
     """
     if entry is not None and entry.place is not None:
         return Sentinels(entry.place.item_of({}), are_known=True)
@@ -165,13 +180,13 @@ def sentinels_of(
     return Sentinels(item, are_known=table.index(INDEX) is not None)
 
 
-def check_stream_view(table: Table, wanted: str | None) -> None:
+def check_stream_view(table: Table, view: str | None) -> None:
     """Raises CannotStart if the stream is on and its records hold something else than is wanted."""
-    if wanted is not None and table.stream_view not in (None, wanted):
+    if view is not None and table.stream_view not in (None, view):
         raise CannotStart(
             f"The stream of table {table.bare_name!r} is on, with {table.stream_view}, which "
             f"DynamoDB changes of no stream. Let its readers come to its end, turn it off, and "
-            f"start BuildKeyIndex again, which turns it on with {wanted} and audits: what was "
+            f"start BuildKeyIndex again, which turns it on with {view} and audits: what was "
             f"written meanwhile no keeper has seen."
         )
 
@@ -226,17 +241,18 @@ def step_towards_removed(
 def step_towards_capacity(
     connection: Connection, name: str, units: Mapping[str, int]
 ) -> tuple[Table, StepResult]:
-    """Give the index another capacity, then wait until it has it.
+    """Change the capacity of the index, then wait until the index has it.
 
-    What the service refuses is no reason to wait: it lets capacity be lowered four times a day,
-    and once an hour besides (AWS documentation), and calls that a LimitExceededException.
+    If the service refuses the change, this does not wait: capacity can be lowered four times a day,
+    and once in each further hour (AWS documentation). The service reports that as a
+    LimitExceededException.
     """
     table = table_with_index(connection, name)
     index = table.index(INDEX)
     if table.status != "ACTIVE":
         return table, StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
-    given = {} if index is None else index.get("ProvisionedThroughput", {})
-    if table.throughput is None or all(given.get(kind) == units[kind] for kind in units):
+    throughput = {} if index is None else index.get("ProvisionedThroughput", {})
+    if table.throughput is None or all(throughput.get(kind) == units[kind] for kind in units):
         return table, StepResult(True, "the index has its capacity")
     change = {"Update": {"IndexName": INDEX, "ProvisionedThroughput": dict(units)}}
     try:
@@ -300,10 +316,12 @@ ELSEWHERE = "choose another place for sentinels (--sentinel, or sentinelSortKey 
 
 
 def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
-    """Look at some items of a table that has no key index yet; raises CannotStart.
+    """Check some items of a table that has no key index yet.
 
-    An item with a sentinel's key is in its way. An attribute of the marker's name would be in the
-    index; and where it is no number, DynamoDB would refuse the user's writes once there is one.
+    Raises:
+        CannotStart: An item has the key of a sentinel, or an attribute with the name of the marker.
+            Such an item would be in the index, and where the attribute is not a number, DynamoDB
+            would reject the user's writes once there is an index.
     """
     for item in _sample(connection, table, sentinel):
         if sentinel.is_at_place(item) and not sentinel.is_one(item):
@@ -319,14 +337,14 @@ def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
 
 
 def check_place(
-    connection: Connection, table: Table, sentinel: Sentinel, known: Sentinel | None
+    connection: Connection, table: Table, sentinel: Sentinel, recorded: Sentinel | None
 ) -> None:
     """Raises CannotStart if the key index was built with another sort key for its sentinels.
 
     known: the sentinels of the record; without one, some rows of the index are looked at.
     """
-    if known is not None:
-        is_another = known != sentinel
+    if recorded is not None:
+        is_another = recorded != sentinel
     elif is_ready(table):
         rows = _sample(connection, table.name, sentinel, IndexName=INDEX)
         is_another = bool(rows) and not any(sentinel.is_at_place(row) for row in rows)
@@ -341,10 +359,18 @@ def check_place(
 
 
 def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -> None:
-    """After the walk before a build; raises CannotStart for what stands in the index's way.
+    """Check the result of the walk before a build.
 
-    Of each collection that walk has seen the sentinel's place, and its first items besides; what
-    comes later in it, it has not. named_in: where up to 1,000 of them are named, if that lasts.
+    The walk has read the place of the sentinel and the first items of each collection, but not the
+    remaining items.
+
+    Args:
+        usage: The usage of the walk.
+        sentinel: The sentinel.
+        named_in: A file that names up to 1,000 of the items, if it is kept.
+
+    Raises:
+        CannotStart: Items of users would be in the way of the index.
     """
     names = "" if named_in is None else f" Up to 1,000 of them are named in {named_in}."
     occupied, marked = int(usage.counters["occupied"]), int(usage.counters["marked"])
@@ -364,7 +390,7 @@ def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -
 
 
 def check_all_were_free(report: Mapping[str, Any]) -> None:
-    """After a walk: raises CannotStart if a collection could not get its sentinel."""
+    """Raise CannotStart if a collection could not get its sentinel in a walk."""
     if report["occupied"]:
         raise CannotStart(
             f"{counted(report['occupied'], 'collection has', 'collections have')} an item of yours "

@@ -16,27 +16,39 @@ from keyhop.key_index.protocol import Call, Place, after_look, after_put, after_
 from keyhop.streams.partition_worker import BatchResult, Change, OnFailure, Record, work_batch
 
 MOST_ROUNDS = 50
-"""Of one reconciliation; more only if others write to the collection all the time."""
+"""The maximum number of rounds of one reconciliation. More are needed only if others write to the
+collection all the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """What was done. acted: the first write, None if all was right. occupied: by a user's item."""
+    """The result of a reconciliation.
+
+    Attributes:
+        acted: The first write, or None if nothing was wrong.
+        occupied: Whether an item of a user occupies the place of the sentinel.
+    """
 
     acted: Call | None = None
     occupied: bool = False
 
 
 def wrong(collections: Collections, partition: Key, first: Call = Call.LOOK) -> str | None:
-    """What strongly consistent reads say: "missing", "surplus", "occupied", or None: all is right.
+    """Return what is wrong with a collection, by strongly consistent reads.
 
-    first: READ if the collection is known to hold items.
+    Args:
+        collections: The item collections of the table.
+        partition: The partition key.
+        first: READ if the collection is known to hold items.
+
+    Returns:
+        "missing", "surplus" or "occupied", or None if nothing is wrong.
     """
     if first is Call.LOOK:
-        seen = collections.look(partition)
-        if not seen.items:
-            return "surplus" if seen.sentinel else None
-        if seen.sentinel:
+        look = collections.look(partition)
+        if not look.items:
+            return "surplus" if look.sentinel else None
+        if look.sentinel:
             return None
     place = collections.read(partition)
     if place is Place.FREE and first is Call.READ:
@@ -54,12 +66,20 @@ def reconcile(
     wrote: Callable[[], None] = lambda: None,
     withdraw: Callable[[], None] = lambda: None,
 ) -> Reconciled:
-    """Go on from the call `first` until the protocol says that it is done.
+    """Make the calls of the protocol, beginning with `first`, until it is done.
 
-    items: whether the collection is known to hold items of users. looks_again: look once more after
-    each write, because no record of it will be worked by a keeper. wrote: called once, after the
-    first write. withdraw: called if an item of a user occupies the sentinel's place. Raises what
-    calls can raise, and GaveUp if others write to the collection all the time.
+    Args:
+        collections: The item collections of the table.
+        partition: The partition key.
+        first: The first call.
+        items: Whether the collection is known to hold items of users.
+        looks_again: Whether to look once more after each write, because no keeper will process a
+            record of it.
+        wrote: Is called once, after the first write.
+        withdraw: Is called if an item of a user occupies the place of the sentinel.
+
+    Raises:
+        GaveUp: Others write to the collection all the time.
     """
     call: Call | None = first
     acted: Call | None = None
@@ -69,9 +89,9 @@ def reconcile(
         if call is Call.READ:
             call = after_read(collections.read(partition), items)
         elif call is Call.LOOK:
-            seen = collections.look(partition)
-            items = seen.items
-            call = after_look(seen)
+            look = collections.look(partition)
+            items = look.items
+            call = after_look(look)
         elif call is Call.WITHDRAW:
             withdraw()
             return Reconciled(acted, occupied=True)
@@ -115,9 +135,8 @@ def keep(
     def select(changes: list[Change]) -> list[Change]:
         """Return the changes without the inserts whose collection has its sentinel.
 
-        This is the protocol's READ, for many collections at once.
-
-        Those not found go on with a look, as after a READ of their own.
+        This is the READ of the protocol, for many collections in one request. The other inserts
+        continue with a look, as after a READ.
         """
         inserts = [change.partition for change in changes if change.only_inserts]
         if len(inserts) < 2:
@@ -129,12 +148,12 @@ def keep(
         except Exception as error:  # one key that cannot be read must not hold up the others
             logger.warning("inserts are read one by one: %s", type(error).__name__)
             return changes
-        left = []
+        remaining = []
         for change in changes:
             if change.only_inserts and canonical(change.partition[name]) in right:
                 continue
             change.only_inserts = False
-            left.append(change)
-        return left
+            remaining.append(change)
+        return remaining
 
     return work_batch(records, name, sentinel.is_at_place, select, work, on_failure)

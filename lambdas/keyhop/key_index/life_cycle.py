@@ -81,11 +81,15 @@ REPORT = "audit.json"
 class LifeCycle:
     """One action on the key index of one table.
 
-    holder: who holds the lease while the action lasts: what the walks are started by. is_alive:
-    whether another holder is. journal_of: from a run to its files. settle_seconds: longer than a
-    keeper, or a walker of a holder that has ended, can still be at work. drift: told of what an
-    audit finds, also if the build that it ends is refused. scaling: sees that of tables with
-    provisioned capacity.
+    Attributes:
+        holder: The holder of the lease during the action, which also starts the walks.
+        is_alive: Returns whether another holder is alive.
+        journal_of: Returns the files of a run.
+        settle_seconds: A time after which a keeper, or a walker of an earlier holder, has certainly
+            ended.
+        drift: Is called with the findings of an audit, even if the build that ends with it is
+            refused.
+        scaling: Changes the auto scaling of tables with provisioned capacity.
     """
 
     order: Order
@@ -119,7 +123,7 @@ class LifeCycle:
         lease = self.entry.lease
         is_first = lease is None or lease.holder != self.holder
         if is_first and step != "prepare":
-            raise IndexBusy(LOST)  # what was done under it may be undone by now
+            raise IndexBusy(LOST)  # the work under the lease may have been undone
         try:
             self.entry = self.registry.take(self.holder, action, self.is_alive)
         except IndexBusy as busy:
@@ -133,7 +137,7 @@ class LifeCycle:
             wait = {"next": "wait", "seconds": self.settle_seconds, "says": says}
             return {**wait, "heir": lease.since}
         self._note(lease=replace(lease, inherited=False))
-        # What was seen before the lease was taken says nothing.
+        # Evidence from before the lease was taken proves nothing.
         self.table = table_with_index(self.connection, self.order.table)
         try:
             following = self._steps[action, step](state)
@@ -169,7 +173,14 @@ class LifeCycle:
         return self.entry.place or self.sentinel_of(self.table)
 
     def expected(self) -> dict[str, Any] | None:
-        """What it will cost, by a sample; None if nothing is to be done. Raises CannotStart."""
+        """Estimate the cost of the action from a sample.
+
+        Returns:
+            The estimate, or None if there is nothing to do.
+
+        Raises:
+            CannotStart: The action is not possible.
+        """
         self.entry = self.registry.entry()
         if self.order.action == "build":
             self._check_can_build()
@@ -213,7 +224,7 @@ class LifeCycle:
         return {**self._build(), "checked": True}
 
     def _build(self) -> dict[str, Any]:
-        """What is to be done before sentinels are put, one thing at a time."""
+        """Do the next thing that is necessary before sentinels are put."""
         turns_on = self.keeper.turns_stream_on and self.table.stream is None
         capacity = None
         if self.table.index(INDEX) is None:
@@ -281,14 +292,14 @@ class LifeCycle:
                 f"BuildKeyIndex, which turns it on again."
             )
         self._check_place()
-        # Before the walk: a deploy meanwhile may change where new indexes have their sentinels.
+        # Before the walk: a deploy during it may change the place of sentinels of new indexes.
         self._note(sentinel=self.sentinel.to_json())
         if not self.keeper.attach(table, self.sentinel):
             return self._wait(
                 StepResult(False, "attaching the keeper to the table's present stream")
             )
-        kept = kept_now(self.keeper, table)
-        return {"next": "walk", "audit": self._job("audit"), "kept": kept}
+        mappings = kept_now(self.keeper, table)
+        return {"next": "walk", "audit": self._job("audit"), "kept": mappings}
 
     def _prepare_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table, entry = self.order, self.table, self.entry
@@ -335,9 +346,9 @@ class LifeCycle:
             self.connection, self.table, self.sentinel, report["drift"], noted_examples(journal)
         )
         # Who followed the table before the walk, and ever since.
-        kept = kept_now(self.keeper, self.table)
-        report["keeper"] = bool(kept) and kept == state["kept"]
-        report["kept_by"] = kept
+        mappings = kept_now(self.keeper, self.table)
+        report["keeper"] = bool(mappings) and mappings == state["kept"]
+        report["kept_by"] = mappings
         report["stream"] = self.table.stream
         journal.keep(REPORT, report)
         self._note(audit={**without_examples(report), **self._evidence_of_audit(journal)})
@@ -357,8 +368,9 @@ class LifeCycle:
     def _evidence_of_audit(self, journal: Journal) -> dict[str, Any]:
         """Return when the audit began and how many withdrawals it came after.
 
-        The lease tells both: whatever happened after it was taken may have escaped the walk. A walk
-        that began before the lease was resumed, and nobody knows what happened in between.
+        Both are taken from the lease, because the walk may have missed whatever happened after the
+        lease was taken. A walk that began before the lease was resumed, and nothing is known about
+        the time in between.
         """
         lease, plan = self.entry.lease, journal.plan()
         assert lease is not None
@@ -396,15 +408,15 @@ class LifeCycle:
         table, step = step_towards_removed(self.connection, order.table, with_stream=is_ours)
         if not step.done:
             return {**self._wait(step), "rounds": state["rounds"]}
-        before, elsewhere = self.entry.before, self.entry.elsewhere
+        before, other_rows = self.entry.before, self.entry.elsewhere
         result = {
             "table": order.table,
             "index": None,
             "sentinels": 0,
-            "elsewhere": elsewhere,
+            "elsewhere": other_rows,
             "stream": table.stream,
             "mappings": self.keeper.mappings(table),
-            "as_before": not elsewhere and (before is None or shape_of(table) == before),
+            "as_before": not other_rows and (before is None or shape_of(table) == before),
             "refused": refused,
         }
         nothing = Entry(self.entry.identity)
@@ -437,8 +449,8 @@ class LifeCycle:
         return PageReader(self.connection, source, Budget(request.max_read_rate))
 
 
-def _is_before(one: str, other: str) -> bool:
-    return datetime.fromisoformat(one) < datetime.fromisoformat(other)
+def _is_before(earlier: str, later: str) -> bool:
+    return datetime.fromisoformat(earlier) < datetime.fromisoformat(later)
 
 
 def all_steps(
@@ -446,10 +458,15 @@ def all_steps(
     walk: Callable[[LifeCycle, Mapping[str, Any]], str],
     wait: Callable[[str], None],
 ) -> dict[str, Any]:
-    """The steps of an action, one after the other as a state machine has them; the last state.
+    """Run the steps of an action in this process, in the order of the state machine.
 
-    life_cycle_of: the table's, as it is now. walk: does the job that it is given, and returns its
-    run. wait: is told for what.
+    Args:
+        life_cycle_of: Returns the life cycle of the table as it is now.
+        walk: Does a job, and returns the name of its run.
+        wait: Waits, and shows for what.
+
+    Returns:
+        The last state.
     """
     step = "prepare"
     state: dict[str, Any] = {}
@@ -471,10 +488,18 @@ def all_steps(
 def check_cost(
     life_cycle: LifeCycle, given: Mapping[str, Any], state: Mapping[str, Any], limit: float
 ) -> None:
-    """Raises TooExpensive if the upper end of the estimate is over maxCost; reads a sample.
+    """Check the upper end of the estimate against the limit; this reads a sample.
 
-    given: the input. state: that of the step; one that was taken before, and is repeated, has said
-    what follows. limit: dollars, where the input does not say. DynamoDB's part alone is reckoned.
+    Only the cost of DynamoDB counts.
+
+    Args:
+        life_cycle: The action.
+        given: The input.
+        state: The state of the step. A step that is repeated has a `next` in its state.
+        limit: The limit in dollars that applies if the input has none.
+
+    Raises:
+        TooExpensive: The estimate exceeds the limit.
     """
     order = life_cycle.order
     is_skipped = order.scheduled and life_cycle.table.index(INDEX) is None
@@ -484,5 +509,11 @@ def check_cost(
         return
     high = expected["dollars_high"]
     dollars = Interval(expected["dollars"], 0.0, math.inf if high is None else high)
-    own = order.max_cost
-    check_within(lambda some: some, dollars, limit if own is None else own, given, own is not None)
+    input_limit = order.max_cost
+    check_within(
+        lambda some: some,
+        dollars,
+        limit if input_limit is None else input_limit,
+        given,
+        input_limit is not None,
+    )

@@ -1,38 +1,39 @@
-"""The keeper's protocol: an item collection has a sentinel exactly where it has an item. Pure.
+"""The protocol of the keeper: an item collection has a sentinel exactly if it has an item. Pure.
 
 A keeper gets records of a stream, at least once each, in any order, while users write and other
-keepers work on the same collection; it can be killed between any two calls, and then its record
-comes again. It believes no record: a record only says where to look.
+keepers process the same collection. It can be killed between any two calls, and then it gets its
+record again. It does not trust the content of a record: a record only says where to look.
 
-    look at the collection's first two items, strongly consistent; if what is seen is not right, put
-    the sentinel if it is absent, or delete it if nothing else is there
+    look at the first two items of the collection, strongly consistent. If something is wrong, put
+    the sentinel if it is absent, or delete it if there is no other item
 
-Every write that changes something leaves a record, a user's as well as a keeper's own. So somebody
-looks after each write, and in particular after the last one of all, whoever made it and whether or
-not he was killed right afterwards. Nobody acts upon that look, or it was not the last write: so
-what it has seen was right. Therefore the sentinel's own inserts must not be filtered out of the
-stream. A keeper that looked again itself, after it has acted, could be killed before it does; its
-record then comes again, finds the sentinel that it has put, and believes that all is well.
+Every write that changes something leaves a record, whether a user or a keeper made it. So a keeper
+looks after each write, and in particular after the last one, whoever made it and even if its writer
+was killed right afterwards. After the look that follows the last write, no keeper writes: so that
+look has seen a correct collection. For this reason the inserts of sentinels must not be filtered
+out of the stream. A keeper that looked again itself after its write could be killed before that
+look; its record would come again, and find the sentinel that the keeper had put, although the
+collection may be empty by then.
 
-For an insert a strong read of the sentinel alone is enough if it is there: it was put by somebody
-whose own record is still to be looked after, or after which somebody has looked; and whoever
-deletes it leaves a record too. So an insert into an old collection costs one small read.
+For an insert, a strongly consistent read of the sentinel alone is enough if the sentinel exists:
+either the record of its put has still to be processed, or a keeper has looked after it; and a
+delete leaves a record too. So an insert into an old collection costs one small read.
 
-A user's sort key may sort before the sentinel's. If two do, a look does not tell whether the
-sentinel is there; then it is read. Between the two reads anything may happen, but only by writes,
-after each of which somebody looks.
+A user's sort key may sort before the sort key of the sentinel. If two of them do, a look does not
+show whether the sentinel exists, and the sentinel is read. Between the two reads anything may
+happen, but only by writes, and a keeper looks after each write.
 
-An item of a user in the sentinel's place ends it: nothing can be put, so the index lacks the
-collection, and the keeper withdraws the trust in the index. A keeper that is killed before that
-gets its record again. The item may also come by a write that changes an item: a put over the
-sentinel, or an update that takes its marker away. So the stream's filter lets those records pass
-that change an item in this place, and no others of that kind. The item's removal leaves a record.
- Keepers do not remember such places to spare that read, whose cost is the item's size: the
-removal may be worked by another keeper, and then an insert that was believed to be into an occupied
-collection is the first one into an empty one.
+If an item of a user occupies the place of the sentinel, nothing can be put, and the index lacks the
+collection. Then the keeper withdraws the trust in the index. A keeper that is killed before that
+gets its record again. Such an item may also appear by a write that modifies an item: a put over the
+sentinel, or an update that removes its marker. So the filter of the stream passes the records of
+modifications in this place, and of no others. The removal of the item leaves a record. Keepers do
+not remember such places to save that read, whose cost is the size of the item: another keeper may
+process the removal, and then an insert into a collection that is thought to be occupied is the
+first insert into an empty one.
 
-A walk over all collections (build, audit) has no record that comes again: whoever walks looks again
-after each of its writes, until what is seen is right. With a keeper at work that is once too often,
+A walk over all collections (build, audit) has no record that comes again. It looks again after each
+of its writes, until nothing is wrong. If a keeper runs as well, one of the two looks is superfluous
 and harmless.
 """
 
@@ -45,7 +46,7 @@ GRACE_SECONDS = 10.0
 
 
 class Call(Enum):
-    """What to ask of the table next."""
+    """A request that comes next."""
 
     READ = "get the sentinel, strongly consistent"
     LOOK = "query the first two items of the collection, strongly consistent"
@@ -55,7 +56,7 @@ class Call(Enum):
 
 
 class Place(Enum):
-    """What a read of the sentinel's place has found."""
+    """The content of the place of a sentinel."""
 
     FREE = "nothing"
     SENTINEL = "the sentinel"
@@ -64,7 +65,9 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look has found: items of users, and the sentinel (None: it cannot be told)."""
+    """The result of a look: whether there are items of users, and whether the sentinel exists
+    (None: unknown).
+    """
 
     items: bool
     sentinel: bool | None
@@ -77,7 +80,11 @@ class Seen:
 
 
 def first_call(only_inserts: bool) -> Call:
-    """For the records of one partition key; only_inserts: of users' items, and nothing else."""
+    """Return the first call for the records of one partition key.
+
+    Args:
+        only_inserts: Whether all of the records are inserts of users' items.
+    """
     return Call.READ if only_inserts else Call.LOOK
 
 
@@ -95,12 +102,12 @@ def after_put(place: Place) -> Call | None:
     return Call.WITHDRAW if place is Place.OCCUPIED else None
 
 
-def after_look(seen: Seen) -> Call | None:
+def after_look(look: Seen) -> Call | None:
     """The collection was looked at; None: done. A put or a delete ends a reconciliation."""
-    if seen.items and seen.sentinel is None:
+    if look.items and look.sentinel is None:
         return Call.READ
-    if seen.items and not seen.sentinel:
+    if look.items and not look.sentinel:
         return Call.PUT
-    if seen.sentinel and not seen.items:
+    if look.sentinel and not look.items:
         return Call.DELETE
     return None

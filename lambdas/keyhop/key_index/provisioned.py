@@ -45,8 +45,11 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What Application Auto Scaling may do with one kind of capacity. most: units. policies: the
-    configurations of its target tracking.
+    """The limits of Application Auto Scaling for one kind of capacity.
+
+    Attributes:
+        most: The maximum capacity in units.
+        policies: The configurations of target tracking.
     """
 
     most: int
@@ -60,17 +63,23 @@ Targets = Mapping[str, Target]
 def capacity_for(
     own: Units, sentinel_units: float, max_write_rate: float, targets: Targets | None
 ) -> Capacity:
-    """What the index of a table with `own` units gets; targets: the table's, None if not seen.
+    """Return the capacity of the index of a table.
 
-    sentinel_units: what a sentinel costs, of which one unit is the index's (if its keys have 1 KB
-    at most). More than the table can take, or be scaled to, would not be used.
+    More than the table can have, or can be scaled to, would not be used.
+
+    Args:
+        own: The capacity of the table.
+        sentinel_units: The write units of a sentinel, of which the index takes one if its keys have
+            at most 1 KB.
+        max_write_rate: The maximum write rate of the build.
+        targets: The auto scaling of the table; None if it is unknown.
     """
-    kept = {name: min(KEPT_UNITS, units) for name, units in own.items()}
+    kept_units = {name: min(KEPT_UNITS, units) for name, units in own.items()}
     scaled = (targets or {}).get(WRITE)
-    most = max(own[WRITE], scaled.most if scaled else 0)
+    maximum = max(own[WRITE], scaled.most if scaled else 0)
     sentinels = math.ceil(max_write_rate / sentinel_units)
-    building = {**kept, WRITE: max(kept[WRITE], min(sentinels, most))}
-    return Capacity(building, kept, is_scaled(targets))
+    building = {**kept_units, WRITE: max(kept_units[WRITE], min(sentinels, maximum))}
+    return Capacity(building, kept_units, is_scaled(targets))
 
 
 def capacity_plan(capacity: Capacity | None, seconds: float) -> dict[str, Any] | None:
@@ -106,11 +115,11 @@ class Scaling:
         """The key index's; none on demand, None if they cannot be seen."""
         return {} if table.throughput is None else self._targets(_resource_of_index(table))
 
-    def follow(self, table: Table, least: Units) -> str | None:
-        """Let the index scale from `least` as the table does.
+    def follow(self, table: Table, minimum: Units) -> str | None:
+        """Let the index scale from `least` in the same way as the table.
 
         Returns:
-            A sentence that says what was refused; None if nothing was refused.
+            A sentence that says what was refused, or None.
         """
         if table.throughput is None or self.client_of is None:
             return None
@@ -121,7 +130,7 @@ class Scaling:
             for kind, target in targets.items():
                 which = {**_which(resource), "ScalableDimension": f"dynamodb:index:{kind}"}
                 client.register_scalable_target(
-                    **which, MinCapacity=least[kind], MaxCapacity=max(least[kind], target.most)
+                    **which, MinCapacity=minimum[kind], MaxCapacity=max(minimum[kind], target.most)
                 )
                 for number, policy in enumerate(target.policies):
                     client.put_scaling_policy(
@@ -138,7 +147,7 @@ class Scaling:
         """Remove the auto scaling of the index, which the service keeps when an index is deleted.
 
         Returns:
-            A sentence that says what was refused; None if nothing was refused.
+            A sentence that says what was refused, or None.
         """
         if table.throughput is None or self.client_of is None:
             return None
@@ -194,7 +203,7 @@ class Scaling:
 
 
 def is_scaled(targets: Targets | None) -> bool | None:
-    """Tell whether a policy scales something; None if that cannot be seen.
+    """Return whether a policy scales something; None if that is unknown.
 
     A registered target without a policy never scales.
     """
@@ -202,7 +211,7 @@ def is_scaled(targets: Targets | None) -> bool | None:
 
 
 def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capacity | None:
-    """What the key index of a table gets; None on demand."""
+    """Return the capacity for the key index of a table; None for a table on demand."""
     if table.throughput is None:
         return None
     units, targets = entered_by(table).write_units, scaling.of_table(table)
@@ -212,21 +221,23 @@ def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capaci
 def settle(
     connection: Connection, table: Table, units: Units, scaling: Scaling
 ) -> tuple[Table, StepResult, str | None]:
-    """Lower the index to `units` after a build, and let it scale from there as its table does.
+    """Lower the index to `units` after a build, and let it scale from there like its table.
 
     Returns:
-        The table, the step, and a text that says what was refused, if anything was.
+        The table, the result of the step, and a text that says what was refused, if anything was.
     """
     table, step = step_towards_capacity(connection, table.name, units)
     if not step.done:
         return table, step, None
-    kept = None if _has(table, units) else f"{step.says[:1].upper()}{step.says[1:]}"
-    refusals = [text for text in (kept, scaling.follow(table, units)) if text]
+    refusal = None if _has(table, units) else f"{step.says[:1].upper()}{step.says[1:]}"
+    refusals = [text for text in (refusal, scaling.follow(table, units)) if text]
     return table, step, " ".join(refusals) or None
 
 
 def scale_again(table: Table, max_write_rate: float, scaling: Scaling) -> str | None:
-    """Repeat what was refused to an earlier build; return what is refused now, if anything is."""
+    """Repeat the changes that were refused during an earlier build; return what is refused now, if
+    anything.
+    """
     capacity = capacity_of(table, max_write_rate, scaling)
     return scaling.follow(table, capacity.kept) if capacity else None
 

@@ -1,25 +1,24 @@
-"""The registry of a table's key index: what is noted about it outside the table, and its lease.
+"""The registry of a table's key index: its state, stored outside the table, and its lease.
 
     entry.json    what the table was like before, where its sentinels are, the last audit, and the
-                  lease: who builds, audits or removes the index now
+    lease, which says who is building, auditing or removing the index
 
-It is one object, and each change of it is conditional on the version that was read. So what a
-holder of the lease notes is noted only while the lease is held, and a reader sees all of it at one
-moment.
+It is one object, and each change of it is conditional on the version that was read. So the holder
+of the lease can change it only while it holds the lease, and a reader sees a consistent state.
 
-A deployment keeps it in its bucket, below key-index/<table>-<hash>/, where the command finds it
-with --stack. Without a deployment it is below the user's state folder (`$XDG_STATE_HOME/keyhop`,
-else ~/.local/state/keyhop). It holds no keys of the table: examples of drift are in reports, which
+A deployment stores it in its bucket, below key-index/<table>-<hash>/, where the command finds it
+with --stack. Without a deployment it is below the user's state folder (`$XDG_STATE_HOME/keyhop`, or
+~/.local/state/keyhop). It contains no keys of the table: examples of drift are in reports, which
 expire.
 
-By the lease, builds, audits and removals exclude each other. Its holder is an execution, which is
-alive while Step Functions says so, or a command, which writes the entry every few seconds
-(`Heartbeat`) and counts as dead when it has stopped doing so, by the clock of the store alone.
+Because of the lease, builds, audits and removals exclude each other. The holder is an execution,
+which is alive while Step Functions says so, or a command, which writes the entry every few seconds
+(`Heartbeat`). A command is dead when it has stopped doing so, by the clock of the store alone.
 
-A dead holder's requests may still arrive: its walkers are functions that run on for a while, and
-its process may have been suspended. So a walker writes only within `fence_seconds / 4` of having
-seen that the lease is still its own (`Fence`), and the next holder waits for `fence_seconds`
-before its first step. The time between the two is what a request can take.
+Requests of a dead holder may still arrive: its walkers are functions that continue for a while, and
+its process may have been suspended. So a walker writes only within `fence_seconds / 4` after it has
+seen that it still has the lease (`Fence`), and the next holder waits for `fence_seconds` before its
+first step. The difference is the time that a request can take.
 """
 
 import getpass
@@ -50,10 +49,10 @@ from keyhop.storage.store import Store
 ENTRY = "entry.json"
 VERSION = 1
 """The version of the format of entry.json."""
-"""Of the layout before, beside an audit that says too little to be believed now."""
 
 MOST_SWAPS = 20
-"""Of one change: more only if somebody else changes the entry all the time."""
+"""The maximum number of attempts of one change. More are needed only if others change the entry all
+the time."""
 
 LOST = "The lease on the key index is somebody else's: it seemed to have ended; start again."
 OCCUPIED = "an item of yours is in the place of a sentinel, so its collection is not in the index"
@@ -66,11 +65,15 @@ Action = Literal["build", "audit", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Lease(Record):
-    """Who is at work on the index. holder: an execution's ARN, or the name of a command's process.
+    """The lease on the index.
 
-    inherited: from a holder that had ended, whose last requests may still be on their way.
-    withdrawals: the entry's count of withdrawals when the lease was taken. An audit under this
-    lease proves nothing about what made somebody withdraw trust after that moment.
+    Attributes:
+        holder: The ARN of an execution, or the name of the process of a command.
+        action: The action that the holder does.
+        since: When the holder took the lease.
+        inherited: Whether the holder before it had died. Its last requests may still arrive.
+        withdrawals: The number of withdrawals in the entry when the lease was taken. An audit under
+            this lease proves nothing about the reasons of later withdrawals.
     """
 
     holder: str
@@ -82,16 +85,27 @@ class Lease(Record):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Record):
-    """What is known; all empty if nothing is.
+    """The state of the key index of a table. An entry with default values means that nothing is
+    known.
 
-    before: what the table was like. sentinel: where its sentinels are. turns_stream_on: Keyhop
-    turned its stream on, or is about to; stream: then, once it is known, that stream's ARN.
-    emptied: all sentinels are deleted; elsewhere: rows that the index still had then, which are at
-    other sort keys. units: the capacity that the index is to have when the build ends that gave
-    it more. refused: what the service refused when that was done. audit: the last one that counts.
-    ended: holder and last state of the action that ended last, for a step that is repeated after
-    it. begun: how many builds and removals have begun. withdrawals: how many times somebody
-    withdrew the trust in the index, and withdrawn: when and why that was done last.
+    Attributes:
+        identity: Distinguishes the table from another table with the same name.
+        changes: The number of changes of the entry.
+        begun: The number of builds and removals that have begun.
+        withdrawals: The number of times that trust in the index was withdrawn.
+        withdrawn: When and why trust was last withdrawn.
+        before: What the table was like before the index was built.
+        sentinel: The place of the sentinels.
+        turns_stream_on: Whether Keyhop has turned on the stream of the table, or is about to do so.
+        stream: The ARN of that stream, once it is known.
+        emptied: Whether all sentinels have been deleted.
+        elsewhere: The number of rows that the index still had then, which are at other sort keys.
+        units: The capacity that the index will get when the build that raised it ends.
+        refused: What the service refused at that change.
+        audit: The last audit that counts.
+        lease: The lease.
+        ended: The holder and the last state of the action that ended last, for a step that is
+            repeated after its end.
     """
 
     identity: str
@@ -118,42 +132,57 @@ class Entry(Record):
 
     @property
     def is_withdrawn(self) -> bool:
-        """Tell whether trust was withdrawn after the last audit had begun, or there is no audit."""
+        """Return whether trust was withdrawn after the last audit began, or there is no audit."""
         return self.audit is None or self.audit.get("withdrawals", -1) != self.withdrawals
 
     @property
     def epoch(self) -> int:
-        """A number that grows with each build, removal and withdrawal."""
+        """Return a number that grows with each build, removal and withdrawal."""
         return self.begun + self.withdrawals
 
     def our_stream(self, present: str | None) -> str | None:
-        """The stream that Keyhop turned on; one of a later time is somebody else's."""
+        """Return the stream that Keyhop has turned on. A stream that was turned on later belongs to
+        somebody else.
+        """
         # Of a build that was stopped before it could note which, it is the present one.
         return present if self.turns_stream_on and self.stream is None else self.stream
 
 
 IsAlive = Callable[[Lease, float], bool]
-"""Whether a lease's holder is still at work; with the lease come the seconds since it was written.
-What cannot be told is taken for alive."""
+"""Returns whether the holder of a lease is alive, from the lease and the seconds since the entry
+was written. A holder counts as alive if that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What is known of one table; identity: tells it from another table of the same name."""
+    """The registry of one table.
+
+    Attributes:
+        store: The place of the entry.
+        identity: Distinguishes the table from another table with the same name.
+        now: Returns the current time.
+    """
 
     store: Store
     identity: str
     now: Callable[[], str] = now
 
     def entry(self) -> Entry:
-        """What is known. What cannot be read says nothing: then the index is not believed."""
+        """Return the entry. If it cannot be read, return an empty one, so that the index is not
+        trusted.
+        """
         try:
             return self._look()[0]
         except (OSError, KeyhopError):
             return Entry(self.identity)
 
     def known(self) -> Entry:
-        """What is known, for who acts upon it: raises what reading can raise, and BrokenPromise."""
+        """Return the entry for a caller that acts on it.
+
+        Raises:
+            BrokenPromise: The entry is damaged, or has another version of the format.
+            KeyhopError: The entry cannot be read.
+        """
         version = self.store.look(ENTRY)
         if version is None:
             return Entry(self.identity)
@@ -166,9 +195,10 @@ class Registry:
         return entry
 
     def take(self, holder: str, action: Action, is_alive: IsAlive) -> Entry:
-        """Take the lease, or find that `holder` has it.
+        """Take the lease, or find that `holder` already has it.
 
-        Raises IndexBusy if another holder has it and is still at work.
+        Raises:
+            IndexBusy: Another holder has the lease and is alive.
         """
         for _ in range(MOST_SWAPS):
             entry, tag, age = self._look()
@@ -180,16 +210,20 @@ class Registry:
                     f"The key index is in use: {lease.action} by {lease.holder}, since "
                     f"{lease.since}; wait for it, or stop it."
                 )
-            mine = Lease(holder, action, self.now(), lease is not None, entry.withdrawals)
-            begun = entry.begun + (action != "audit")
-            if taken := self._swapped(replace(entry, lease=mine, ended=None, begun=begun), tag):
-                return taken
+            lease_taken = Lease(holder, action, self.now(), lease is not None, entry.withdrawals)
+            builds = entry.begun + (action != "audit")
+            if changed := self._swapped(
+                replace(entry, lease=lease_taken, ended=None, begun=builds), tag
+            ):
+                return changed
         raise IndexBusy(CONTENDED)
 
     def change(self, holder: str, **fields: Any) -> Entry:
-        """Note something under the lease; without fields, only that the holder is alive.
+        """Change the entry under the lease. Without fields, this only shows that the holder is
+        alive.
 
-        Raises IndexBusy if `holder` has it no more.
+        Raises:
+            IndexBusy: `holder` has lost the lease.
         """
         for _ in range(MOST_SWAPS):
             entry, tag, _age = self._look()
@@ -225,13 +259,15 @@ class Registry:
         raise IndexBusy(CONTENDED)
 
     def check_lease(self, holder: str) -> None:
-        """Raises IndexBusy if `holder` has the lease no more."""
+        """Raise IndexBusy if `holder` has lost the lease."""
         lease = self._look()[0].lease
         if lease is None or lease.holder != holder:
             raise IndexBusy(LOST)
 
     def check_writable(self) -> None:
-        """Raises CannotStart if nothing can be noted: better before a long walk than after it."""
+        """Raise CannotStart if the entry cannot be written, so that this is found before a long
+        walk.
+        """
         if isinstance(self.store, Directory):
             self.store.make()
             if not os.access(self.store.path, os.W_OK):
@@ -240,7 +276,9 @@ class Registry:
                 )
 
     def _look(self) -> tuple[Entry, str | None, float]:
-        """The entry, its version's tag (None: there is none), and its age in seconds."""
+        """Return the entry, the tag of its version (None: there is no entry), and its age in
+        seconds.
+        """
         version = self.store.look(ENTRY)
         if version is None:
             return Entry(self.identity), None, 0.0
@@ -267,11 +305,11 @@ class Registry:
             return None
 
     def _swapped(self, entry: Entry, tag: str | None) -> Entry | None:
-        """The entry as it was written down; None if it is another one than was seen."""
+        """Write the entry; return None if another version than the one read is stored now."""
         numbered = replace(entry, changes=entry.changes + 1)
-        told = {"version": VERSION, **numbered.to_json()}
-        content = (json.dumps(told, ensure_ascii=False) + "\n").encode()
-        # An answer that was lost looks like a lost race, but what stands there is this.
+        state = {"version": VERSION, **numbered.to_json()}
+        content = (json.dumps(state, ensure_ascii=False) + "\n").encode()
+        # A lost answer looks like a lost race, but then the stored entry is this one.
         is_written = self.store.swap(ENTRY, content, tag) or self.store.read(ENTRY) == content
         return numbered if is_written else None
 
@@ -285,19 +323,21 @@ def _json(content: bytes) -> dict[str, Any]:
 
 
 def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
-    """A report that holds no keys."""
+    """Return the report without its examples, which contain keys."""
     return {name: value for name, value in report.items() if name != "examples"}
 
 
 def folder_of(table: Table | Source) -> str:
-    """The name of a registry's folder; it tells apart tables of one name in two accounts."""
+    """Return the name of the folder of a registry. It distinguishes tables with the same name in
+    two accounts.
+    """
     bare_name = table.name.rpartition("/")[2]  # a table may be named by its ARN
     name = re.sub(r"[^A-Za-z0-9_-]", "_", bare_name)  # and no name leads anywhere else
     return f"{name}-{hashlib.sha256(table.identity.encode()).hexdigest()[:12]}"
 
 
 def bucket_registry(s3: Any, bucket: str, table: Table | Source) -> Registry:
-    """The registry of a table in the bucket of a deployment."""
+    """Return the registry of a table in the bucket of a deployment."""
     from keyhop.storage.s3 import Bucket  # not on a laptop: boto3's transfers take long to import
 
     return Registry(Bucket(s3, bucket, f"key-index/{folder_of(table)}/"), table.identity)
@@ -305,33 +345,40 @@ def bucket_registry(s3: Any, bucket: str, table: Table | Source) -> Registry:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """A key index that is built, or half of it is. table: its name. record: where its entry is."""
+    """A key index that exists, or is half built.
+
+    Attributes:
+        table: The name of the table.
+        record: The place of its entry.
+    """
 
     table: str
     record: str
 
 
 def built_indexes(s3: Any, bucket: str) -> list[BuiltIndex]:
-    """The key indexes that stand, by the registry of a deployment; none if the bucket is gone."""
+    """Return the key indexes that exist according to the registry of a deployment; none if the
+    bucket does not exist.
+    """
     from keyhop.storage.s3 import Bucket
 
     store = Bucket(s3, bucket, "")
     try:
         names = set(store.sizes("key-index"))
-    except CannotStart:  # there is no such bucket
+    except CannotStart:  # the bucket does not exist
         return []
-    found = []
+    indexes = []
     for folder in sorted({name.rpartition("/")[0] for name in names}):
         name = f"{folder}/{ENTRY}"
         state = _json(store.read(name) or b"null")
         if state.get("sentinel"):
             table = str(state.get("identity")).partition("#")[0].rpartition("/")[2]
-            found.append(BuiltIndex(table, store.url(name)))
-    return found
+            indexes.append(BuiltIndex(table, store.url(name)))
+    return indexes
 
 
 def local_registry(table: Table | Source) -> Registry:
-    """The registry of a table on this machine, for this user."""
+    """Return the registry of a table on this machine, for this user."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     path = Path(base) / "keyhop" / "key-index" / folder_of(table)
     return Registry(Directory(path), table.identity)
@@ -380,10 +427,10 @@ class Holders:
         if not lease.holder.startswith("arn:"):
             return age < COMMAND_IS_DEAD_SECONDS and not _has_ended_here(lease.holder)
         try:
-            told = self.states().describe_execution(executionArn=lease.holder)
+            execution = self.states().describe_execution(executionArn=lease.holder)
         except (BotoCoreError, ClientError) as error:
             return error_code(error) != "ExecutionDoesNotExist"
-        return told["status"] in _AT_WORK
+        return execution["status"] in _AT_WORK
 
 
 @dataclass(slots=True)
@@ -411,9 +458,10 @@ class Fence:
 
 @dataclass(slots=True)
 class Heartbeat:
-    """Keeps a command's lease alive, from a thread of its own.
+    """Keeps the lease of a command alive, in a thread.
 
-    lost: set when the lease is not the command's any more, or cannot be kept alive.
+    Attributes:
+        lost: Set when the command has lost the lease, or cannot keep it alive.
     """
 
     registry: Registry

@@ -1,4 +1,6 @@
-"""What an action of the life cycle learns: from the files of its walks, and by looks of its own."""
+"""The results of an action of the life cycle: from the files of its walks, and from reads of its
+own.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +37,7 @@ EXAMPLES = 10
 
 
 def manifest_of(journal: Journal) -> Mapping[str, Any]:
-    """Of a walk's run; raises CannotStart if it is not finished."""
+    """Return the manifest of a walk's run; raise CannotStart if the run is not finished."""
     manifest = journal.manifest()
     if manifest is None:
         raise CannotStart("The run of the walk is not finished: start again.")
@@ -58,28 +60,35 @@ def report_of(walk: Walk, journal: Journal) -> dict[str, Any]:
 def action_estimate(
     reader: PageReader, table: Table, order: Order, scaling: Scaling
 ) -> dict[str, Any]:
-    """What an action would cost, by a sample; reader: of the table, as a walk reads it.
+    """Estimate the cost of an action from a sample.
 
-    What an audit will put right nobody knows before: its writes are not in it.
+    The writes of an audit are not included, because nobody knows in advance what it will repair.
+
+    Args:
+        reader: Reads the table as a walk does.
+        table: The table.
+        order: The action.
+        scaling: Shows the auto scaling of the table.
     """
-    found = estimate(reader, "skip", "it walks by hops", Wishes())
-    keys, walk = found.findings.keys, found.costs["skip"].units
+    estimated = estimate(reader, "skip", "it walks by hops", Wishes())
+    keys, walk = estimated.findings.keys, estimated.costs["skip"].units
     has_index = table.index(INDEX) is not None
     entered = entered_by(table)
     cost = action_cost(order.action, keys, walk, entered, has_index, reader.connection.prices)
-    told = {"table": order.table, "keys": found.to_json()["keys"], **cost}
+    outcome = {"table": order.table, "keys": estimated.to_json()["keys"], **cost}
     if order.action == "build":
         seconds = round(cost["write_units"] / (order.max_write_rate or math.inf), 1)
         capacity = capacity_of(table, order.max_write_rate, scaling)
-        told |= {"secondsOfWriting": seconds, "capacity": capacity_plan(capacity, seconds)}
-    return {**told, "spent": {"read_units": found.spent_units}}
+        outcome |= {"secondsOfWriting": seconds, "capacity": capacity_plan(capacity, seconds)}
+    return {**outcome, "spent": {"read_units": estimated.spent_units}}
 
 
 def remaining(
     connection: Connection, table: Table, sentinel: Sentinel, drift: int, named: Examples
 ) -> int:
-    """Of what an audit found wrong, how much still is, by strongly consistent reads; all of it
-    if more was wrong than is looked at again, or not all of it is known by name.
+    """Return how much of the drift that an audit found remains, by strongly consistent reads.
+
+    If there was more drift than is read again, or not all of it is known by name, all of it counts.
     """
     name = sentinel.partition.name
     keys = {}
@@ -126,25 +135,27 @@ def walk_report(
     examples: Mapping[str, list[Any]],
     prices: Prices,
 ) -> dict[str, Any]:
-    """A walk's report; repaired: what of the drift was put right."""
-    found = usage.counters
-    missing, surplus, occupied = (int(found[name]) for name in DRIFT)
+    """Return the report of a walk. In it, `repaired` is the part of the drift that was
+    corrected.
+    """
+    counters = usage.counters
+    missing, surplus, occupied = (int(counters[name]) for name in DRIFT)
     drift = missing + surplus + occupied if walk.kind == "audit" else occupied
     repairs = walk.kind == "audit" and walk.repair
     writes = usage.write_units
     return {
         "kind": walk.kind,
-        "collections": int(found["collections"]),
+        "collections": int(counters["collections"]),
         "drift": drift,
         "missing": missing,
         "surplus": surplus,
         "occupied": occupied,
-        "late": int(found["late"]),
+        "late": int(counters["late"]),
         "repaired": missing + surplus if repairs else 0,
-        "put": int(found["put"]),
-        "deleted": int(found["deleted"]),
+        "put": int(counters["put"]),
+        "deleted": int(counters["deleted"]),
         "requests": usage.requests,
-        "strong_reads": int(found["strong_reads"]),
+        "strong_reads": int(counters["strong_reads"]),
         "read_units": round(usage.read_units, 3),
         "write_units": round(writes, 3),
         "dollars": round(prices.dollars(usage.read_units, writes), 9),
@@ -173,11 +184,12 @@ def action_cost(
     has_index: bool,
     prices: Prices,
 ) -> dict[str, Any]:
-    """What an action over `keys` collections costs, if one skip-scan of the table takes `walk`.
+    """Return the cost of an action over `keys` collections, if one skip-scan of the table costs
+    `walk`.
 
-    A build walks to look, where there is no index yet, then to put sentinels, and a third time for
-    its audit, which reads the sentinel and one more item of each collection, at 0.5 read units
-    while they have 4 KB together; larger ones cost more. A removal reads the rows of the index.
+    A build walks to look, if there is no index yet, then to put sentinels, and a third time for its
+    audit. The audit reads the sentinel and one more item of each collection, at 0.5 read units if
+    both have at most 4 KB together. A removal reads the rows of the index.
     """
 
     def units(keys: float, walk: float) -> tuple[float, float]:
@@ -203,15 +215,17 @@ def action_cost(
 
 
 def estimate_facts(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What an action would cost, above the question whether to do it."""
+    """Yield the lines about the cost of an action that are shown above the question whether to do
+    it.
+    """
     keys, high = estimate["keys"], estimate["dollars_high"]
     yield "keys", f"about {keys['estimate']:,} ({keys['low']:,} to {keys['high'] or '?'})"
     each = f"{estimate['write_units_per_key']:g} WRU for each sentinel"
     written = f"about {estimate['write_units']:,.0f} WRU, {each}"
     yield "writes", written if estimate["write_units"] else f"{each} that is put right"
     yield "reads", f"about {estimate['read_units']:,.0f} RRU"
-    most = "with no upper limit that is known" if high is None else f"at most ${high:,.4f}"
-    yield "cost", f"about ${estimate['dollars']:,.4f}, {most} ({estimate['price']})"
+    maximum = "with no upper limit that is known" if high is None else f"at most ${high:,.4f}"
+    yield "cost", f"about ${estimate['dollars']:,.4f}, {maximum} ({estimate['price']})"
     if estimate.get("capacity"):
         yield "capacity", capacity_text(estimate["capacity"]).strip()
     if estimate["hot"]:
@@ -219,9 +233,9 @@ def estimate_facts(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def estimate_text(table: str, estimate: Mapping[str, Any]) -> str:
-    """What a build would cost, for a person."""
+    """Return the cost of a build as text."""
     keys = estimate["keys"]
-    told = (
+    text = (
         f"{table}: about {counted(keys['estimate'], 'key')} "
         f"({keys['low']:,} to {keys['high'] or '?'}); a build would write "
         f"{estimate['write_units']:,.0f} WRU and read {estimate['read_units']:,.0f} RRU, its audit "
@@ -230,19 +244,19 @@ def estimate_text(table: str, estimate: Mapping[str, Any]) -> str:
         f"{estimate['spent']['read_units']:g} RRU."
     )
     if estimate["capacity"]:
-        told += capacity_text(estimate["capacity"])
+        text += capacity_text(estimate["capacity"])
     if estimate["enters"]:
-        told += (
+        text += (
             f" A sentinel costs {estimate['write_units_per_key']:g} WRU, as it enters the table's "
             f"own indexes too: {', '.join(estimate['enters'])}."
         )
     if estimate["hot"]:
-        told += f" {hot_text(estimate['hot'])}"
-    return told
+        text += f" {hot_text(estimate['hot'])}"
+    return text
 
 
 def hot_text(hot: Sequence[str]) -> str:
-    """What to know of indexes where all sentinels have one partition key."""
+    """Return a warning about indexes in which all sentinels have the same partition key."""
     return (
         f"In {', '.join(hot)} all sentinels have one partition key, which takes "
         f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no "
@@ -254,20 +268,20 @@ def hot_text(hot: Sequence[str]) -> str:
 
 def capacity_text(plan: Mapping[str, Any]) -> str:
     """The capacity of a plan, for a person."""
-    building, kept = plan["building"], plan["kept"]
-    units = f"{kept['write']:,} and {kept['read']:,}"
-    told = (
+    building, steady = plan["building"], plan["kept"]
+    units = f"{steady['write']:,} and {steady['read']:,}"
+    text = (
         f" The table has provisioned capacity, so the index gets its own: {building['write']:,} "
         f"WCU and {building['read']:,} RCU while it is built "
         f"(${plan['dollars_while_building']:,.4f} for the writing), then {units}: "
         f"${plan['dollars_a_month']:,.2f} a month ({plan['price']})."
     )
     if plan["scaled"]:
-        return f"{told} From there it scales as the table does, up to the table's most."
-    seen = "no auto scaling" if plan["scaled"] is False else "no auto scaling that can be seen"
+        return f"{text} From there it scales as the table does, up to the table's most."
+    missing = "no auto scaling" if plan["scaled"] is False else "no auto scaling that can be seen"
     return (
-        f"{told} The table has {seen}: raise the index's if collections come and go faster than "
-        f"{kept['write']:,} a second, or if it is to be read faster."
+        f"{text} The table has {missing}: raise the index's if collections come and go faster than "
+        f"{steady['write']:,} a second, or if it is to be read faster."
     )
 
 
@@ -310,23 +324,23 @@ def _headline(table: str, report: Mapping[str, Any]) -> str:
     )
 
 
-def status_report(table: Table, seen: Evidence, place: str) -> tuple[dict[str, Any], str]:
+def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[str, Any], str]:
     """The state of a table's key index, and the same for a person.
 
     place: where its record and its lease are.
     """
-    why, audit, lease = why_not(seen), seen.entry.audit, seen.entry.lease
+    why, audit, lease = why_not(evidence), evidence.entry.audit, evidence.entry.lease
     index = table.index(INDEX)
     rows = 0 if index is None else int(index.get("ItemCount", 0))
-    keepers = None if seen.keepers is None else [keeper.function for keeper in seen.keepers]
+    keepers = None if evidence.keepers is None else [keeper.function for keeper in evidence.keepers]
     report = {
         "table": table.bare_name,
         "index": status_of(table),
         "rows_reported": rows,
         "stream": table.stream,
         "keepers": keepers,
-        "lag_seconds": seen.lag_seconds,
-        "failures": seen.failures,
+        "lag_seconds": evidence.lag_seconds,
+        "failures": evidence.failures,
         "record": place,
         "lease": None if lease is None else lease.to_json(),
         "audit": audit,
@@ -341,16 +355,16 @@ def status_report(table: Table, seen: Evidence, place: str) -> tuple[dict[str, A
             f"{audit['ended']}: {counted(audit['collections'], 'collection')}, missing "
             f"{audit['missing']:,}, surplus {audit['surplus']:,}, occupied {audit['occupied']:,}"
         )
-    held = "free"
+    lease_text = "free"
     if lease is not None:
-        held = f"{lease.action}, by {lease.holder} since {lease.since}"
+        lease_text = f"{lease.action}, by {lease.holder} since {lease.since}"
     lines = (
         table.bare_name,
         f"  index     {INDEX}: {status_of(table) or 'there is none'}{some}",
         f"  stream    {f'on, {table.stream_view}' if table.stream else 'off'}",
         f"  keeper    {follows}",
         f"  audit     {last}",
-        f"  lease     {held}",
+        f"  lease     {lease_text}",
         f"  record    {place}",
         f"  auto      {'reads it' if why is None else f'does not read it: {why}'}",
     )
@@ -358,8 +372,8 @@ def status_report(table: Table, seen: Evidence, place: str) -> tuple[dict[str, A
 
 
 def _rows_text(rows: int, audit: Mapping[str, Any] | None) -> str:
-    """How many sentinels an index has, by who counted last: DescribeTable's count is up to six
-    hours old, and 0 of a new index.
+    """Return how many sentinels an index has, by the latest count. The count of DescribeTable may
+    be six hours old, and is 0 for a new index.
     """
     if audit is not None and not audit.get("remaining", audit["drift"]):
         return f", {counted(audit['collections'], 'sentinel')} at the last audit"

@@ -19,7 +19,7 @@ MOST_RATE = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person asks for: what all three take, and what is so where it is not asked for."""
+    """The input of an action, with the defaults of all three actions."""
 
     action: ClassVar[Action]
     plan_only = False
@@ -66,7 +66,9 @@ class Order:
 
     @staticmethod
     def parse(action: Action, given: object) -> "Order":
-        """From an execution's input; raises InvalidInput, which names all that is wrong."""
+        """Parse the input of an execution; raise InvalidInput, which names everything that is
+        wrong.
+        """
         return read(ORDERS[action], given, LIKE)
 
     def walk(self, kind: Kind, grace_seconds: float | None = None) -> Walk:
@@ -75,8 +77,10 @@ class Order:
         return Walk(kind, self.repair, grace, self.max_write_rate)
 
     def run_input(self, walk: Walk, started_by: str) -> dict[str, Any]:
-        """The input of WalkKeyIndexes for a walk. started_by: who holds the lease meanwhile."""
-        given = {
+        """Return the input of WalkKeyIndexes for a walk. `started_by` is the holder of the
+        lease.
+        """
+        fields = {
             "table": self.table,
             "walk": asdict(walk),
             "lease": started_by,
@@ -84,7 +88,7 @@ class Order:
             "maxConcurrency": self.max_concurrency,
             STARTED_BY: started_by,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 _VIEW = Check(lambda value: value is None or value in VIEWS, {"enum": [None, *VIEWS]})
@@ -181,14 +185,14 @@ class WalkInput:
 
 def parse_walk(given: object) -> Request:
     """The request in an execution's input of WalkKeyIndexes; raises InvalidInput."""
-    wanted = read(WalkInput, given, LIKE)
-    walk = Walk(**wanted.walk)
+    parsed = read(WalkInput, given, LIKE)
+    walk = Walk(**parsed.walk)
     return Request(
-        table=wanted.table,
+        table=parsed.table,
         task="key_index",
-        options={"walk": asdict(walk), "lease": wanted.lease},
+        options={"walk": asdict(walk), "lease": parsed.lease},
         wanted={"no-repair": not walk.repair or None},
-        max_read_rate=wanted.max_read_rate,
-        max_concurrency=wanted.max_concurrency,
+        max_read_rate=parsed.max_read_rate,
+        max_concurrency=parsed.max_concurrency,
         is_part=True,
     )

@@ -51,9 +51,15 @@ class Sentinel:
 
     @classmethod
     def of(cls, space: KeySpace, place: str | None = None) -> "Sentinel":
-        """For a table's key space; place: another sort key than the usual, as text (B: base64).
+        """Return the sentinel for the key space of a table.
 
-        Raises CannotStart for a table without a sort key, and for a place that is no sort key.
+        Args:
+            space: The key space.
+            place: The sort key of the sentinels as text (base64 for type B); None for the usual
+                one.
+
+        Raises:
+            CannotStart: The table has no sort key, or the place is not a sort key.
         """
         (partition,) = space.partition
         if space.sort is None:
@@ -91,7 +97,7 @@ class Sentinel:
         return same_value(item.get(MARKER, {}), MARK) and self.is_at_place(item)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON: `{"partition": {name, type}, "place": {sort key: typed value}}`."""
+        """Return plain JSON: `{"partition": {name, type}, "place": {sort key: typed value}}`."""
         partition = {"name": self.partition.name, "type": self.partition.type}
         return {"partition": partition, "place": to_json({self.sort.name: self.place})}
 
@@ -128,5 +134,7 @@ def _value_of(sort: KeyAttribute, text: str) -> TypedValue:
 
 
 def _in_one_form(place: TypedValue) -> TypedValue:
-    """A number has many; what is on record is compared with what is given later."""
+    """Return a canonical form of a sort key, because a number has many forms and the recorded place
+    is compared with the configured one.
+    """
     return {"N": canonical(place)[1]} if "N" in place else place

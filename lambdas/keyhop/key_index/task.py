@@ -1,14 +1,14 @@
 """The task `key_index`: a walk over all collections, to build the index, audit it or remove it.
 
-    build    a skip-scan: where a collection does not begin with its sentinel, put one
-    audit    a skip-scan: count what is wrong, and put it right if asked to
+    build    a skip-scan: put a sentinel where a collection does not begin with one
+    audit    a skip-scan: count what is wrong, and correct it if asked to
     remove   walks the index instead: delete each sentinel; without an index, a skip-scan
-    check    a skip-scan before there is an index: what of the users' items stands in its way?
+    check    a skip-scan before there is an index: find items of users that would be in the way
 
-An audit's pages hold at least two items: so of each collection they show both whether a sentinel is
-there and whether anything else is, unless the page ended after the collection's first item; then
-the next page begins with that collection once more. What looks wrong is settled by strongly
-consistent reads before it counts.
+The pages of an audit hold at least two items. So they show for each collection whether it has a
+sentinel and whether it has other items, unless the page ended after the first item of the
+collection; then the next page begins with that collection again. What looks wrong is checked by
+strongly consistent reads before it counts.
 """
 
 import math
@@ -39,7 +39,8 @@ Kind = Literal["build", "audit", "remove", "check"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 MOST_GRACES = 50
-"""Pages that are waited for, by one process: if more are wrong, no keeper is at work."""
+"""The maximum number of pages for which one process waits. If more are wrong, no keeper is
+running."""
 
 LONGEST_GRACE_SECONDS = 60.0
 """Half of the longest slice: a page that waits must be settled in one."""
@@ -50,7 +51,12 @@ MOST_NAMED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What to do. repair: of an audit. max_write_rate: write units a second of all workers."""
+    """The kind of a walk and its limits.
+
+    Attributes:
+        repair: Whether an audit corrects what is wrong.
+        max_write_rate: The maximum of write units per second of all workers.
+    """
 
     kind: Kind
     repair: bool = True
@@ -76,8 +82,12 @@ class WalkTask(Task):
         sentinel_of: Callable[[Table], Sentinel] | None = None,
         fence_of: Callable[[Source, str], Fence] | None = None,
     ) -> None:
-        """sentinel_of: for a new run; the sentinels of a run that was begun are in its options.
-        fence_of: from what is read, and the holder of the lease, to what lets writes pass.
+        """Make the task.
+
+        Args:
+            sentinel_of: Returns the sentinel of a table, for a new run. The options of a run that
+                has begun contain its sentinel.
+            fence_of: Returns what lets writes pass, from the table and the holder of the lease.
         """
         super().__init__()
         self.walk = Walk(**options["walk"])
@@ -92,7 +102,7 @@ class WalkTask(Task):
         self._lock = Lock()
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan: a removal walks over the index, as long as there is one."""
+        """Task.plan: a removal walks over the index while it exists."""
         if self._sentinel_of is not None:
             self.sentinel = self._sentinel_of(table)
         options = {**self._options, "sentinel": self.sentinel.to_json()}
@@ -103,7 +113,9 @@ class WalkTask(Task):
         return TaskPlan(source, "skip", f"to {self.walk.kind} the key index", options)
 
     def view(self, source: Source) -> Source:
-        """Task.view: of the table, what tells a sentinel; of the index, sentinels only."""
+        """Task.view: read enough of a table to recognize sentinels, or only the sentinels of an
+        index.
+        """
         if source.index is not None:
             return replace(source, only=self.sentinel.item_of({}))
         attributes = (self.sentinel.sort.name, MARKER)
@@ -127,17 +139,17 @@ class WalkTask(Task):
         )
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Task.visit; returns the page with the keys that hold items.
+        """Task.visit: return the page with the keys that hold items.
 
-        A visit that ends before all of the page is settled is repeated. What it has found counts
-        then, as it will be found again; but what is put right is not, so that counts at once.
+        A visit that ends before the whole page is settled is repeated. Its findings count only
+        then, because they will be found again. Corrections count at once, because they will not.
         """
         self._collections.over = over
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         put_right: Counter[str] = Counter()
         try:
-            visited = self._visited(page, found, put_right)
-            self._reader.usage.count(**found)
+            visited = self._visited(page, counts, put_right)
+            self._reader.usage.count(**counts)
             return visited
         finally:
             self._reader.usage.count(**put_right)
@@ -146,114 +158,126 @@ class WalkTask(Task):
     def limit_writes(self, max_rate: float) -> None:
         self._collections.limit_writes(max_rate)
 
-    def _visited(self, page: Page, found: Counter[str], put_right: Counter[str]) -> Page:
-        seen = [
+    def _visited(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> Page:
+        collections = [
             _Collection(key, run, mark)
             for key, run, mark in zip(page.keys, page.runs, self._marks(page), strict=True)
         ]
         if self.walk.kind == "remove":
             # Rows that are deleted will not be found again; collections of the table will.
-            self._remove(seen, put_right if self._reader.source.index else found)
+            self._remove(collections, put_right if self._reader.source.index else counts)
             return page
         if self.walk.kind == "build":
-            self._build(seen, found)
+            self._build(collections, counts)
         elif self.walk.kind == "check":
-            self._check(page, found)
+            self._check(page, counts)
         else:
-            self._audit(seen, found, put_right)
-        kept = [one for one in seen if not one.is_empty]
-        found["collections"] += len(kept)
-        return replace(page, keys=[one.key for one in kept], runs=[one.run for one in kept])
+            self._audit(collections, counts, put_right)
+        remaining = [collection for collection in collections if not collection.is_empty]
+        counts["collections"] += len(remaining)
+        return replace(
+            page,
+            keys=[collection.key for collection in remaining],
+            runs=[collection.run for collection in remaining],
+        )
 
-    def _remove(self, seen: list["_Collection"], counted: Counter[str]) -> None:
-        """From rows of the index; or, where that is gone already, from the table itself."""
-        for one in seen:
-            if one.mark or self._collections.read(one.key) is Place.SENTINEL:
-                self._collections.delete(one.key)
+    def _remove(self, collections: list["_Collection"], counted: Counter[str]) -> None:
+        """Delete the sentinels of the rows of an index, or of the table if the index is already
+        gone.
+        """
+        for collection in collections:
+            if collection.mark or self._collections.read(collection.key) is Place.SENTINEL:
+                self._collections.delete(collection.key)
                 self._book()
             counted["collections"] += 1
 
-    def _check(self, page: Page, found: Counter[str]) -> None:
+    def _check(self, page: Page, counts: Counter[str]) -> None:
         """Count collections whose sentinel's place is occupied, and those that show an item with
         the marker elsewhere. The place is read where the page ends before it.
         """
         for number, (key, items) in enumerate(zip(page.keys, self._runs(page), strict=True)):
-            there = [item for item in items if self.sentinel.is_at_place(item)]
-            occupied = any(not self.sentinel.is_one(item) for item in there)
+            occupying = [item for item in items if self.sentinel.is_at_place(item)]
+            occupied = any(not self.sentinel.is_one(item) for item in occupying)
             is_cut_off = page.next is not None and number == len(page.keys) - 1
             if is_cut_off and all(self.sentinel.is_after(item) for item in items):
                 occupied = self._collections.read(key) is Place.OCCUPIED
             if occupied:
-                self._count("occupied", key, found)
-            if any(MARKER in item and item not in there for item in items):
-                self._count("marked", key, found)
+                self._count("occupied", key, counts)
+            if any(MARKER in item and item not in occupying for item in items):
+                self._count("marked", key, counts)
 
-    def _build(self, seen: list["_Collection"], found: Counter[str]) -> None:
+    def _build(self, collections: list["_Collection"], counts: Counter[str]) -> None:
         """Put a sentinel where none was seen, and look again."""
-        for one in seen:
-            if not one.mark:
-                done = reconcile(self._collections, one.key, Call.PUT, items=True, looks_again=True)
+        for collection in collections:
+            if not collection.mark:
+                result = reconcile(
+                    self._collections, collection.key, Call.PUT, items=True, looks_again=True
+                )
                 self._book()
-                if done.occupied:
-                    self._count("occupied", one.key, found)
+                if result.occupied:
+                    self._count("occupied", collection.key, counts)
 
     def _audit(
-        self, seen: list["_Collection"], found: Counter[str], put_right: Counter[str]
+        self, collections: list["_Collection"], counts: Counter[str], put_right: Counter[str]
     ) -> None:
         """Settle what looks wrong; all of a page wait together for a keeper that is behind."""
         wrong = {
             number: kind
-            for number, one in enumerate(seen)
-            if not (one.mark and one.run > 1)
-            and (kind := wrong_in(self._collections, one.key, _first_call(one)))
+            for number, collection in enumerate(collections)
+            if not (collection.mark and collection.run > 1)
+            and (kind := wrong_in(self._collections, collection.key, _first_call(collection)))
         }
         if wrong and self._may_wait():
             self._collections.pause(self.walk.grace_seconds)
-            again = {number: wrong_in(self._collections, seen[number].key) for number in wrong}
-            found["late"] += sum(kind is None for kind in again.values())
-            wrong = {number: kind for number, kind in again.items() if kind is not None}
+            second_looks = {
+                number: wrong_in(self._collections, collections[number].key) for number in wrong
+            }
+            counts["late"] += sum(kind is None for kind in second_looks.values())
+            wrong = {number: kind for number, kind in second_looks.items() if kind is not None}
         for number, kind in wrong.items():
-            one = seen[number]
+            collection = collections[number]
             if kind == "occupied":
-                self._count(kind, one.key, found)
+                self._count(kind, collection.key, counts)
                 continue
-            one.is_empty = kind == "surplus"
+            collection.is_empty = kind == "surplus"
             if self.walk.repair:
-                self._repair(kind, one.key, found, put_right)
+                self._repair(kind, collection.key, counts, put_right)
             else:
-                self._count(kind, one.key, found)
+                self._count(kind, collection.key, counts)
 
-    def _repair(self, kind: str, key: Key, found: Counter[str], put_right: Counter[str]) -> None:
-        done = reconcile(
+    def _repair(self, kind: str, key: Key, counts: Counter[str], put_right: Counter[str]) -> None:
+        result = reconcile(
             self._collections,
             key,
             Call.LOOK,
             looks_again=True,
             wrote=lambda: self._count(kind, key, put_right),
         )
-        if done.acted is None or done.occupied:
-            self._count(kind, key, found)
+        if result.acted is None or result.occupied:
+            self._count(kind, key, counts)
 
     def _may_wait(self) -> bool:
         with self._lock:
             self._graces += 1
             return self.walk.grace_seconds > 0 and self._graces <= MOST_GRACES
 
-    def _count(self, kind: str, key: Key, found: Counter[str]) -> None:
-        found[kind] += 1
+    def _count(self, kind: str, key: Key, counts: Counter[str]) -> None:
+        counts[kind] += 1
         with self._lock:
             named = self.examples.setdefault(kind, [])
             if len(named) < MOST_NAMED and to_json(key) not in named:
                 named.append(to_json(key))
 
     def _marks(self, page: Page) -> tuple[bool, ...]:
-        """Of each key, whether its sentinel is in the page; in the index there is nothing else."""
+        """Return, for each key, whether its sentinel is in the page. A page of the index has
+        nothing else.
+        """
         if not page.items:
             return (True,) * len(page.keys)
         return tuple(any(map(self.sentinel.is_one, items)) for items in self._runs(page))
 
     def _runs(self, page: Page) -> Iterator[Sequence[Key]]:
-        """Of each key, its items in the page."""
+        """Yield, for each key, its items in the page."""
         for run, end in zip(page.runs, accumulate(page.runs), strict=True):
             yield page.items[end - run : end]
 
@@ -274,9 +298,11 @@ def _finite(rate: float | None) -> float | None:
     return None if rate is None or math.isinf(rate) else rate
 
 
-def _first_call(one: "_Collection") -> Call:
-    """A page that shows more than one item of a collection tells that it holds some of users."""
-    return Call.READ if one.run > 1 else Call.LOOK
+def _first_call(collection: "_Collection") -> Call:
+    """Return the first call for a collection. A page that shows more than one of its items shows
+    that it holds items of users.
+    """
+    return Call.READ if collection.run > 1 else Call.LOOK
 
 
 @dataclass(slots=True)

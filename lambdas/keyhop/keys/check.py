@@ -48,8 +48,8 @@ class Check(Record):
     def stored(cls, journal: Journal, plan: RunPlan, share: float, execution: str) -> "Check":
         """Load the check; begin a new one if the share differs or the last one is complete."""
         fresh = Verdict.of_none(plan, share)
-        found = journal.load(VERDICT)
-        check = cls(execution, fresh) if found is None else cls.from_json(found)
+        stored_check = journal.load(VERDICT)
+        check = cls(execution, fresh) if stored_check is None else cls.from_json(stored_check)
         is_another = check.verdict.drawn != fresh.drawn
         is_over = check.verdict.is_whole and check.execution != execution
         if is_another or is_over:

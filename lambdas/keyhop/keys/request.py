@@ -131,10 +131,10 @@ def parse(given: object, called: Callable[[str], str] = _called_in_an_input) -> 
     """
     fields = asdict(read(KeysInput, given, LIKE))
     del fields["scheduled"]  # the state machine's own
-    asked = keys_request(**fields, given=without_origin(given))
-    if problems := contradictions(asked, called):
+    request = keys_request(**fields, given=without_origin(given))
+    if problems := contradictions(request, called):
         raise wrong_input(problems)
-    return asked
+    return request
 
 
 def keys_request(
@@ -146,22 +146,24 @@ def keys_request(
     **more: Any,
 ) -> Request:
     """A job for the task `keys`. first: see KeysTask. more: the other fields of Request."""
-    own: dict[str, Any] = {"anyway": True} if anyway else {}
+    options: dict[str, Any] = {"anyway": True} if anyway else {}
     if first:
-        own["first"] = [*first]
+        options["first"] = [*first]
     named = {"logical": logical or None, "separator": separator, "metadata": metadata}
-    wanted = {name: value for name, value in named.items() if value is not None}
+    fields = {name: value for name, value in named.items() if value is not None}
     fold = {"separator": separator or DEFAULT_SEPARATOR, "metadata": metadata}
     if logical:
-        own["fold"] = fold
-    return Request(task="keys", options=own, wanted=wanted, **more)
+        options["fold"] = fold
+    return Request(task="keys", options=options, wanted=fields, **more)
 
 
 def contradictions(asked: Request, called: Callable[[str], str]) -> list[str]:
-    """What does not go together in a request.
+    """Return which fields of a request contradict each other.
 
-    called: how a field of KeysInput is called where it was asked for, and what to do there for
-    "status" or an "audit" of a key index.
+    Args:
+        asked: The request.
+        called: Returns the caller's name for a field of KeysInput, and for "status" and "audit" how
+            to start that action on a key index.
     """
     index, logical, separator, metadata = map(called, ("index", "logical", "separator", "metadata"))
     plan, verify, resume = map(called, ("plan_only", "verify_share", "resume"))

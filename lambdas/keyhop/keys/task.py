@@ -29,29 +29,37 @@ if TYPE_CHECKING:
     from keyhop.key_index.belief import Belief
 
 Believe = Callable[[Table, str, bool], "Belief | None"]
-"""Decides whether the key index of a table is read: from the table, the method ("auto" or "index"),
-and whether the index is to be read even if it is not believed. None: no key index is known."""
+"""Decides whether the key index of a table is read, from the table, the method ("auto" or "index"),
+and whether the index is read even if it is not trusted. None: no key index is known."""
 
 
 FoldOf = Callable[[Connection, KeySpace, TaskOptions, str], Fold]
-"""From the key space, what the plan says of folding, and when the run began, to what folds keys.
-Reads the metadata, if the fold goes by that; with an empty moment it only checks whether it can."""
+"""Returns the function that folds keys, from the key space, the options of the fold, and the start
+of the run. It reads the shard metadata if the fold needs it. If the start is empty, it only checks
+whether it could."""
 
 
 def no_index(table: Table, method: str, anyway: bool) -> None:
-    """Where nobody knows of key indexes."""
+    """Refuse the method "index", where no key indexes are known."""
     if method == "index":
         raise CannotStart("Method index needs a key index, and none is set up here for this table.")
 
 
 @dataclass(slots=True)
 class KeysTask(Task):
-    """Lists keys. options: `fold`, what is told of logical keys; `place`, which rows count, or
-    `ignores`, which items do not count by themselves; `anyway`, whether an index is read though it
-    is not to be believed; then `doubt` says why, and else `belief` is what has to be the same at
-    the end; `first`, which attributes of a collection's first item are noted beside its key.
+    """Lists keys.
 
-    folds: whether the keys are folded when all are read; otherwise whoever takes them does it.
+    Its options are:
+        fold: The options of logical keys.
+        place: The attributes of rows that count.
+        ignores: The attributes of items that do not count alone.
+        anyway: Whether an index is read even if it is not trusted. Then `doubt` is the reason;
+            otherwise `belief` is the token that must be unchanged at the end.
+        first: The attributes of the first item of a collection that are stored beside its key.
+
+    Attributes:
+        folds: Whether the keys are folded when all of them have been read. Otherwise the caller
+            folds them.
     """
 
     connection: Connection
@@ -116,8 +124,8 @@ class KeysTask(Task):
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
-        noted = partial(with_first, self._first) if self._first else None
-        return TablePages.of(plan, reader, self.visit, ledger, noted)
+        add_first = partial(with_first, self._first) if self._first else None
+        return TablePages.of(plan, reader, self.visit, ledger, add_first)
 
     def settings(self) -> Mapping[str, Any]:
         fold = self._fold or {"separator": None, "metadata": None}
@@ -126,10 +134,10 @@ class KeysTask(Task):
     def finish(self, ended: Ended) -> Summary | None:
         """Task.finish: logical keys are folded."""
         plan, usage = ended.plan, ended.totals.usage
-        elsewhere = usage.counters["rows_elsewhere"]
-        if plan.method == "index" and elsewhere and elsewhere == usage.items:
+        other_rows = usage.counters["rows_elsewhere"]
+        if plan.method == "index" and other_rows and other_rows == usage.items:
             raise BrokenPromise(
-                f"The key index has {counted(elsewhere, 'row')}, but none with the "
+                f"The key index has {counted(other_rows, 'row')}, but none with the "
                 f"sentinels' sort key: it "
                 f"was built with another one (--sentinel, sentinelSortKey)."
             )
@@ -145,7 +153,7 @@ class KeysTask(Task):
         )
 
     def _check_belief(self, name: str, token: int) -> None:
-        """Raises Disbelieved if what was believed of the index is so no more, or was not always."""
+        """Raise Disbelieved if the index is no longer trusted, or was not always trusted."""
         belief = self.believe(look_up(self.connection, name), "auto", False)
         if belief is None or belief.source is None:
             why = "there is none" if belief is None or not belief.why else belief.why
@@ -170,12 +178,15 @@ def with_first(names: Sequence[str], page: Page, keys: Sequence[Key]) -> list[Ke
     ends = accumulate(page.runs)
     firsts = [page.items[end - run] for run, end in zip(page.runs, ends, strict=True)]
     reported = firsts[len(firsts) - len(keys) :]
-    told = ({name: item[name] for name in names if name in item} for item in reported)
-    return [{**key, FIRST: {"S": typed_json(one)}} for key, one in zip(keys, told, strict=True)]
+    attributes = ({name: item[name] for name in names if name in item} for item in reported)
+    return [
+        {**key, FIRST: {"S": typed_json(first)}}
+        for key, first in zip(keys, attributes, strict=True)
+    ]
 
 
 def without_sentinels(source: Source, sentinels: Sentinels) -> Source:
-    """The table, read so that those do not count by themselves."""
+    """Return a source in which sentinels do not count alone."""
     if sentinels.are_known:
         return replace(source, ignores=sentinels.item)
     return replace(source, suspects=sentinels.item)

@@ -66,16 +66,16 @@ class Verdict(Record):
     @classmethod
     def of_none(cls, plan: RunPlan, share: float) -> "Verdict":
         """Return the verdict before a check."""
-        drawn = max(1, round(share * plan.segments))
-        return cls(drawn, drawn / plan.segments)
+        count = max(1, round(share * plan.segments))
+        return cls(count, count / plan.segments)
 
     def add(self, kind: str, keys: Iterable[str]) -> None:
         """Count keys of a kind, and keep a few as examples."""
-        found = sorted(keys)
-        setattr(self, kind, getattr(self, kind) + len(found))
-        if found:
+        sorted_keys = sorted(keys)
+        setattr(self, kind, getattr(self, kind) + len(sorted_keys))
+        if sorted_keys:
             named = self.examples.setdefault(kind, [])
-            named.extend(json.loads(key) for key in found[: EXAMPLES - len(named)])
+            named.extend(json.loads(key) for key in sorted_keys[: EXAMPLES - len(named)])
 
     @property
     def is_whole(self) -> bool:
@@ -112,19 +112,19 @@ def verify(
     reported = _Reported(journal, plan, look.options["drawn"])
 
     def pages(hop: bool) -> TablePages:
-        most = _most_items(reader, plan.segments)
-        return TablePages(reader, hop, plan.segments, reported.drawn, most_items=most)
+        maximum = _most_items(reader, plan.segments)
+        return TablePages(reader, hop, plan.segments, reported.drawn, most_items=maximum)
 
-    found, has_moved = work_within(
+    totals, has_moved = work_within(
         within, look, lambda: _Differing(pages(hop=False), reported), threads, over_at
     )
-    if not found.finished:
+    if not totals.finished:
         return has_moved
-    differing = [segment for segment, keys in enumerate(found.segments) if keys]
+    differing = [segment for segment, keys in enumerate(totals.segments) if keys]
     verdict.segments = max(verdict.segments, verdict.drawn - len(differing))
-    left = verdict.drawn - verdict.segments
-    for segment in differing[len(differing) - left :]:
-        keys = set(_keys_in(within, look, found.parts, segment))
+    unchecked = verdict.drawn - verdict.segments
+    for segment in differing[len(differing) - unchecked :]:
+        keys = set(_keys_in(within, look, totals.parts, segment))
         try:
             _settle(verdict, segment, keys, reported, pages, plan.method == "skip", over_at)
         except Stopped:
@@ -160,12 +160,12 @@ def _settle(
 ) -> None:
     """Look again at the keys of a segment on which the run and the table seemed to differ."""
     absent = keys - set(reported.keys(segment))
-    again = _read_through(pages(False), segment, over_at)
-    found = _read_through(pages(True), segment, over_at) if hop else set()
-    missing = (absent & again) - found
+    second_read = _read_through(pages(False), segment, over_at)
+    hopped_to = _read_through(pages(True), segment, over_at) if hop else set()
+    missing = (absent & second_read) - hopped_to
     verdict.add("missing", missing)
     verdict.add("appeared", absent - missing)
-    verdict.add("surplus", keys - absent - again)
+    verdict.add("surplus", keys - absent - second_read)
     verdict.segments += 1
 
 
@@ -192,9 +192,9 @@ class _Reported:
         totals = Totals.of(plan, journal.commits_of(sorted(groups)))
         self.count = sum(totals.segments[segment] for segment in drawn)
         self._parts: dict[int, list[Part]] = defaultdict(list)
-        wanted = set(drawn)
+        segments = set(drawn)
         for part in totals.parts:
-            for segment in wanted & {block.segment for block in part.blocks}:
+            for segment in segments & {block.segment for block in part.blocks}:
                 self._parts[segment].append(part)
 
     def keys(self, number: int) -> dict[str, Key]:

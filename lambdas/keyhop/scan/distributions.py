@@ -6,7 +6,7 @@ Z = 1.959964
 """Of the normal distribution: 95 % lie within so many standard deviations."""
 
 TAIL = 0.025
-"""That is left out on each side."""
+"""The share of a distribution that is left out on each side."""
 
 
 def proportion_limits(count: float, n: float) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def t_quantile(freedom: float) -> float:
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:
-    """Where the beta distribution has accumulated that probability, by bisection."""
+    """Return the quantile of the beta distribution for a probability, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

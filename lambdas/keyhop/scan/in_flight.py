@@ -1,14 +1,15 @@
-"""How many pages to read at once: found by what more of them bring. Pure: the caller has the clock.
+"""The number of pages to read at once, found by measuring what more of them gain. Pure: the caller
+has the clock.
 
-A lane reads one page after the other. With n lanes, of which each page takes d seconds, n / d pages
-a second come. As long as nothing but distance is the limit, d stays what it is, and more lanes
-bring more pages; where the CPU, or what the table serves, is the limit, d grows with the lanes and
-nothing is gained. So the number is changed by a step, and what that has brought is compared with
-what it would have brought if d had stayed (TCP Vegas; the gradient of Netflix's
-concurrency-limits). Both ways: lanes that bring nothing are given up.
+A lane reads one page after the other. With n lanes, and d seconds per page, n / d pages per second
+arrive. While only the distance is the limit, d stays constant, and more lanes bring more pages.
+Where the CPU or the capacity of the table is the limit, d grows with the lanes, and nothing is
+gained. So the number is changed by a step, and the result is compared with what it would have been
+if d had stayed constant (TCP Vegas; the gradient of Netflix's concurrency-limits). This works in
+both directions: lanes that gain nothing are given up.
 
-An allowed rate, and a table that throttles (rate_limit.py), is no matter of trying: pages wait for
-their turn then, and as many lanes suffice as have a request under way, and a few that wait.
+A rate limit, and a table that throttles (rate_limit.py), need no trials: pages wait for their turn
+then, and the number of lanes that suffices is that of the requests in flight, and a few that wait.
 """
 
 import math
@@ -17,45 +18,45 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 FIRST = 8
-"""Lanes to begin with: what is left to read may be a few pages."""
+"""The number of lanes at the beginning, because only a few pages may remain to be read."""
 
 MOST = 256
 """Lanes of one process: a thread and a connection each."""
 
 LEAP, STEP = 2.0, 1.25
-"""By how much the lanes are changed: as long as that pays, and once it has not."""
+"""The factors by which the lanes are changed: while that pays, and after it has not."""
 
 GAIN = 0.3
-"""Of what more lanes would bring if d stayed, they must bring so much. Where requests queue at
-random, 0.3 is nine tenths of what there is to have; 1.0 would stop at eight."""
+"""The share that more lanes must gain, of what they would gain if d stayed constant. Where requests
+queue at random, 0.3 reaches nine tenths of the possible throughput; 1.0 would stop at eight."""
 
 LOSS = 0.15
-"""Of what fewer lanes would lose if d stayed, they may lose so much."""
+"""The share that fewer lanes may lose, of what they would lose if d stayed constant."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.15, 2.0
-"""Of a window; a longer one is judged with fewer pages."""
+"""The length of a window. A window that gets longer is judged with fewer pages."""
 
 PAGES_EACH, FEWEST_PAGES, FEWEST_OF_STEP = 2, 20, 100
-"""Pages in a window, for each lane and in all: the time of a few pages is chance."""
+"""The minimum of pages in a window, for each lane and in total: the time of a few is random."""
 
 REST_SECONDS = 3.0
-"""Between two trials of other numbers, if pages take as long as they did."""
+"""The time between two trials of other numbers, if pages take as long as before."""
 
 BUSY = 0.9
-"""CPU seconds of the process in a second. Python runs one thread at a time: no more lanes then."""
+"""CPU seconds per second from which on lanes do not grow, as Python runs one thread at a time."""
 
 CHANGED = 1.25
-"""By so much longer, or shorter, something has changed."""
+"""The factor of a page's time that shows a change."""
 
 WAITING = 0.25
-"""Lanes that wait for their turn, on average, from where on the rate is the limit."""
+"""The share of lanes that wait for their turn, on average, if the rate is the limit."""
 
 SPARE = 0.25
-"""Lanes beside those with a request under way, as a share of these: answers come by chance."""
+"""Spare lanes, as a share of those with a request in flight, because answers are irregular."""
 
 
 class Throughput(NamedTuple):
-    """What so many lanes brought: pages a second, of `seconds` each."""
+    """The throughput of a number of lanes, whose pages take `seconds` each."""
 
     lanes: int
     seconds: float
@@ -70,7 +71,7 @@ class Throughput(NamedTuple):
 
 @dataclass(slots=True)
 class _Window:
-    """What has been seen since a moment; pages that had begun before it do not count."""
+    """The measurements since a moment. Pages that began before it do not count."""
 
     since: float = math.inf
     pages: int = 0
@@ -82,13 +83,16 @@ class _Window:
 
 @dataclass(slots=True)
 class InFlight:
-    """The lanes of one process; calls must not overlap, but for those of `waited`, `throttled`.
+    """The lanes of one process. Calls must not overlap, except those of `waited` and `throttled`.
 
-    cpu: seconds that the process has used so far. limit: never more, as each takes much memory.
-    most: an upper bound, as long as the lanes work. wanted: lanes to have, as
-    far as has been found out.
-    _before: what was measured before the step that is on trial. _rested: the pace at the beginning
-    of a rest. _no_more: more lanes have brought too little since the rest.
+    Attributes:
+        cpu: Returns the CPU seconds that the process has used so far.
+        limit: The maximum number of lanes, because each takes much memory.
+        most: The current maximum.
+        wanted: The best number of lanes that has been found so far.
+        _before: The measurement before the step that is being tried.
+        _rested: The throughput at the beginning of a rest.
+        _no_more: Whether more lanes have gained too little since the rest.
     """
 
     cpu: Callable[[], float] = lambda: 0.0
@@ -103,31 +107,35 @@ class InFlight:
     _no_more: bool = False
 
     def begin(self, now: float, most: int) -> int:
-        """All lanes begin anew, `most` at most; returns how many to have."""
+        """Begin again with all lanes, at most `most`; return the number of lanes."""
         self.most = min(most, self.limit)
         self._window = _Window(now, cpu=self.cpu())
         return self.lanes
 
     @property
     def lanes(self) -> int:
-        """To have now: what is left to read can be too little for those that are wanted."""
+        """Return the number of lanes now. Too little may remain to be read for the wanted
+        number.
+        """
         return min(self.wanted, self.most)
 
     def page(self, began: float, ended: float) -> None:
-        """A lane has read a page."""
+        """Record that a lane has read a page."""
         if began >= self._window.since:
             self._window.pages += 1
             self._window.seconds += ended - began
 
     def waited(self, began: float, ended: float) -> None:
-        """A page has waited for its turn."""
+        """Record that a page has waited for its turn."""
         self._window.waited += max(0.0, ended - max(began, self._window.since))
 
     def throttled(self) -> None:
         self._window.throttles += 1
 
     def look(self, now: float) -> int:
-        """Lanes to have from now on. To be called a few times a second while all lanes work."""
+        """Return the number of lanes from now on. Call this a few times per second while all lanes
+        are busy.
+        """
         window = self._window
         elapsed = now - window.since
         if elapsed < SHORTEST_SECONDS or window.pages < self._enough(elapsed):

@@ -1,29 +1,29 @@
 """The ledger: how many items the next page of a skip-scan may read.
 
-After any page one can hop over the rest of its last item collection, so the only question is how
-large to make a page. Small pages waste requests, and read units where many small collections share
-a 4 KB block; large pages read on through collections whose key is known already.
+After any page, the walk can hop over the rest of the last item collection. So the only question is
+how large to make a page. Small pages waste requests, and read units where many small collections
+share a 4 KB block. Large pages continue to read collections whose key is already known.
 
-The answer is learnt from the pages themselves. Two things make it safe:
+The ledger learns the answer from the pages. Two things make it safe:
 
 1. **A bank.** Every page is compared with the published way, which reads one item and pays at least
-   one block for each key: what a page saves goes into the bank, what it wastes comes out. A page is
-   larger than one block only if the bank could bear that all of the excess is wasted; in deficit,
-   the published way (Limit=1) goes on. Pages under way hold back, besides, what the worst page of
-   late cost more than expected. So a run costs at most 1.02 times the published way (`INCOME`), a
-   little for each segment (`END_OF_SEGMENT`) and a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where
-   the size of items surprises).
+one block for each key. The savings of a page go into the bank, and its waste is taken out. A page
+is larger than one block only if the bank could bear that all of the excess is wasted. In deficit,
+the ledger uses the published way (Limit=1). Pages in flight also reserve what the worst page
+recently cost more than expected. So a run costs at most 1.02 times the published way (`INCOME`), a
+little for each segment (`END_OF_SEGMENT`) and a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where
+the size of items surprises).
 2. **A judgement in hindsight.** The items of a page show what pages of half its size would have
-   found and paid. A size that loses to its half is left, and tried again after a pause that doubles
-   each time. As partition keys are hashed, collections come in random order: what was best so far
-   is the best guess for what follows. Of many pages under way, so many may have a size as were
-   judged of it, and one: so a guess that was wrong is one page's, and not that of all.
+found and paid. A size that loses to its half is abandoned, and tried again after a pause that
+doubles each time. As partition keys are hashed, collections come in random order, so the best size
+so far is the best guess for the next pages. Of many pages in flight, as many may have a size as
+pages of it were judged, and one more. So a wrong guess costs one page, and not all of them.
 
-Sizes are *levels*: a page of level n reads what is expected to fit into 2^n blocks, less a
-*margin*, as items are rarely all of the same size and a page one byte too large costs a block more.
-The margin widens when that happens, and narrows while pages pay off. Where all collections have one
-length, pages end on the first item of one. Costs are in blocks (units.py). The constants were
-chosen with testing/simulator.py over random tables; none of them is critical.
+Sizes are *levels*: a page of level n reads what will probably fit into 2^n blocks, less a *margin*,
+because items are rarely all of the same size and a page that is one byte too large costs another
+block. The margin widens when that happens, and narrows while pages pay off. Where all collections
+have one length, pages end on the first item of one. Costs are in blocks (units.py). The constants
+were chosen with testing/simulator.py over random tables; none of them is critical.
 """
 
 import math
@@ -45,13 +45,14 @@ FIRST_DEPOSIT = 3.0
 more later bring it only if what there was is not lost."""
 
 END_OF_SEGMENT = 2.0
-"""Blocks of loss that a page is forgiven if the segment ended in it: that is no page's fault."""
+"""The blocks of loss that a page is forgiven if the segment ended in it."""
 
 DEEPEST_BANK, LANES_OF_A_BANK = 128.0, 8
 """For so many pages under way; for more, as much more: else most of them would be small."""
 
 TOLERANCE = 0.5
-"""How many blocks a size may lose to its half before it is left; gains beyond it are forgotten."""
+"""The blocks that a size may lose to its half before it is abandoned. Gains beyond that are
+forgotten."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 16, 256
 """Pages to wait until a size that lost is tried again."""
@@ -63,7 +64,7 @@ page in a hundred is a block too large, which the bank's income covers. Of n pag
 moves it by an nth part's root: they were sized before the others told, and would swing it."""
 
 MEMORY = 0.95
-"""Weight that the item size learnt so far keeps when a page tells something new."""
+"""The weight that the learnt item size keeps when a page adds information."""
 
 FIRST_SURPRISE = 8.0
 """Blocks by which a page may surprise before any was seen: pages begin a few at a time."""
@@ -82,8 +83,11 @@ TRUST_IN_TABLE_MEAN = 32.0
 class Bet:
     """A page that the ledger allows.
 
-    limit: items to read. level: its size. stake: blocks held back from the bank meanwhile: what it
-    reads beyond one block, and the worst surprise of late.
+    Attributes:
+        limit: The number of items to read.
+        level: The size of the page.
+        stake: The blocks that the bank reserves until the page is judged: what it reads beyond one
+            block, and the largest recent surprise.
     """
 
     limit: int
@@ -93,12 +97,12 @@ class Bet:
 
 @dataclass(slots=True)
 class ItemSize:
-    """The mean size in bytes of the items that pages read, learnt from what the pages cost.
+    """The mean size in bytes of the items that pages read, learnt from the costs of the pages.
 
-    A page of m items that cost q blocks held more than q-1 and up to q blocks of data: a bracket
-    for the size. As long as the brackets of all pages have a common part, the size lies in it. Once
-    they do not, sizes vary, and the mean is an average over pages, each taken as it was expected
-    within its bracket.
+    A page of m items that cost q blocks held more than q-1 and up to q blocks of data, which is a
+    bracket for the size. While the brackets of all pages have a common part, the size is in it.
+    Otherwise sizes vary, and the mean is an average over pages, each of which counts with its
+    expected size within its bracket.
     """
 
     mean: float
@@ -109,7 +113,7 @@ class ItemSize:
     varies: bool = False
 
     def learn(self, items: int, blocks: int) -> None:
-        """From a page of `items` items that cost `blocks` blocks."""
+        """Learn from a page of `items` items that cost `blocks` blocks."""
         if items == 0:
             return
         low, high = (blocks - 1) * BLOCK_BYTES / items, blocks * BLOCK_BYTES / items
@@ -120,10 +124,10 @@ class ItemSize:
             self.mean = middle if self.guessed else min(max(self.mean, self.low), self.high)
             return
         if blocks == 1 and self.mean <= high:
-            return  # says nothing new, so it must not add to the weight of what is believed
-        known = self.mean * self.weight * MEMORY
+            return  # adds no information, so it must not add weight
+        previous = self.mean * self.weight * MEMORY
         self.weight = self.weight * MEMORY + items
-        self.mean = (known + items * min(max(self.mean, low), high)) / self.weight
+        self.mean = (previous + items * min(max(self.mean, low), high)) / self.weight
 
     def blocks(self, items: int) -> int:
         """Blocks that a page of `items` items is expected to cost."""
@@ -159,13 +163,15 @@ class Ledger:
 
     @classmethod
     def for_table(cls, mean_item_bytes: float | None) -> "Ledger":
-        """For one page at a time (see `serve`); the mean as the table description has it."""
+        """Return a ledger for one page at a time (see `serve`). The mean size is that of the table
+        description.
+        """
         if mean_item_bytes:
             return cls(ItemSize(mean_item_bytes, TRUST_IN_TABLE_MEAN))
         return cls(ItemSize(float(BLOCK_BYTES), 0.25, guessed=True))
 
     def serve(self, lanes: int) -> None:
-        """So many pages can be under way at once; each that never could before makes a deposit."""
+        """Allow this number of pages in flight at once. Each additional one makes a deposit."""
         if self.bank + self.staked >= FIRST_DEPOSIT * self.lanes:
             self.bank += FIRST_DEPOSIT * max(0, lanes - self.lanes)
         self.lanes = max(lanes, self.lanes)
@@ -178,14 +184,14 @@ class Ledger:
             self.under_way[0] += 1
             return Bet(limit=1, level=0, stake=0.0)
         level = self.level
-        most = math.inf if most_items is None else most_items
+        maximum = math.inf if most_items is None else most_items
         while level and (
             self.under_way[level] > self.proven[level]
             or self._excess(level) > self.bank
-            or self._limit(level) > most
+            or self._limit(level) > maximum
         ):
             level -= 1
-        limit = int(min(most, self._limit(level)))
+        limit = int(min(maximum, self._limit(level)))
         # The surprise may overdraw the bank: so one page can surprise, not all that are under way.
         stake = self._excess(level) + (self.surprise if limit > 1 else 0.0)
         self.bank -= stake
@@ -212,8 +218,8 @@ class Ledger:
             return
         surprise = float(blocks - self.size.blocks(items))
         self.size.learn(items, blocks)
-        kept = SURPRISE_KEPT if self.size.varies else SURPRISE_KEPT_BY_EVEN_SIZES
-        self.surprise = max(surprise, kept * self.surprise)
+        decay = SURPRISE_KEPT if self.size.varies else SURPRISE_KEPT_BY_EVEN_SIZES
+        self.surprise = max(surprise, decay * self.surprise)
         self._learn_length(runs)
         if bet.limit > 1:
             gain = len(runs) * _published_cost(items, blocks) - blocks
@@ -232,12 +238,12 @@ class Ledger:
 
     def _learn_length(self, runs: Sequence[int]) -> None:
         """Whether the collections seen whole have one length; the last one may be cut."""
-        whole = runs[:-1]
-        if whole:
-            constant = len(set(whole)) == 1 and runs[-1] <= whole[0]
-            again = len(whole) > 1 or whole[0] == self.last_length
-            self.length = whole[0] if constant and again else None
-            self.last_length = whole[-1]
+        complete = runs[:-1]
+        if complete:
+            constant = len(set(complete)) == 1 and runs[-1] <= complete[0]
+            is_repeated = len(complete) > 1 or complete[0] == self.last_length
+            self.length = complete[0] if constant and is_repeated else None
+            self.last_length = complete[-1]
         elif self.length is not None and runs[0] > self.length:
             self.length = None
 
@@ -250,7 +256,7 @@ class Ledger:
             self.margin = max(0.0, self.margin - share * MARGIN_NARROWS * min(1.0, max(0.1, gain)))
 
     def _least_level(self, level: int, items: int) -> int:
-        """The smallest size, of `level` at most, that would have found them all."""
+        """Return the smallest size, up to `level`, that would have found all of the keys."""
         while level and self._limit(level - 1) >= items:
             level -= 1
         return level
@@ -299,7 +305,7 @@ class Ledger:
         return self.size.blocks(self._limit(level)) - self.size.blocks(self._limit(0))
 
     def to_json(self) -> dict[str, Any]:
-        """What a later slice needs to go on; the rest is learnt again."""
+        """Return the state that a later slice needs to continue. The rest is learnt again."""
         state = {"mean": self.size.mean, "weight": self.size.weight}
         state |= {name: getattr(self, name) for name in _STATE}
         return {name: round(value, 3) for name, value in state.items()}
@@ -327,18 +333,23 @@ def _published_cost(items: int, blocks: int) -> float:
 
 
 def replay(runs: Sequence[int], limit: int) -> tuple[int, int]:
-    """Pages of `limit` items, each followed by a hop, over the items that a larger page saw.
+    """Replay pages of `limit` items, each followed by a hop, over the items that a larger page saw.
 
-    runs: lengths of the runs of equal partition key in the larger page.
-    Returns how many pages lie wholly inside what was seen, and how many keys they find.
+    Args:
+        runs: The lengths of the runs of equal partition keys in the larger page.
+        limit: The number of items of a page.
+
+    Returns:
+        The number of pages that are wholly inside the larger page, and the number of keys that they
+        find.
     """
     total = sum(runs)
     pages = keys = position = 0
     while keys < len(runs) and position + limit <= total:
         pages += 1
-        left = limit
-        while left > 0 and keys < len(runs):
-            left -= runs[keys]
+        remaining = limit
+        while remaining > 0 and keys < len(runs):
+            remaining -= runs[keys]
             position += runs[keys]
             keys += 1
     return pages, keys

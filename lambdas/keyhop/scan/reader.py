@@ -1,5 +1,5 @@
-"""One Scan page: reserved in the budget, sent, retried while that can help, counted, and reduced to
-what the walk needs. The only place that reads tables through.
+"""The reader of Scan pages. It reserves a page in the budget, sends it, retries it, counts it, and
+reduces it to what the walk needs. Only this module reads whole tables.
 """
 
 import time
@@ -30,9 +30,11 @@ FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
 @dataclass(eq=False)
 class PageReader:
-    """Reads Scan pages of one source; shared by all threads of a process.
+    """Reads Scan pages of one source, for all threads of a process.
 
-    source: what it suspects of items is known of them as soon as a page shows one.
+    Attributes:
+        source: What is read. As soon as a page shows an item that it suspects, such items are
+            known.
     """
 
     connection: Connection
@@ -90,9 +92,9 @@ class PageReader:
             items = [item for item in rows if has_values(item, self.source.only)]
             self.usage.count(rows_elsewhere=len(rows) - len(items))
         keys, runs = collapse(items, self.source.space.names)
-        shown = items if self.source.attributes or self.source.whole else ()
+        page_items = items if self.source.attributes or self.source.whole else ()
         next_ = response.get("LastEvaluatedKey")
-        page = Page(keys, runs, next_, spent, shown, scan=parameters)
+        page = Page(keys, runs, next_, spent, page_items, scan=parameters)
         suspects = self.source.suspects
         if suspects is not None and any(has_values(item, suspects) for item in items):
             self.source = replace(self.source, ignores=suspects, suspects=None)
@@ -109,8 +111,10 @@ class PageReader:
     ) -> tuple[dict[str, Any], float]:
         """Send a Scan or Query that is paid for as a page; return its answer and its read units.
 
-        Raises what `read` raises, and Disbelieved if a trusted index refuses the request: it was
-        deleted meanwhile, or it may not be read.
+        Raises:
+            Disbelieved: A trusted index refuses the request, because it was deleted since then or
+                may not be read.
+            KeyhopError: Any error of `read`.
         """
         try:
             answer, spent = self._requester.patiently(
@@ -126,30 +130,32 @@ class PageReader:
 
     def beside(self, source: Source) -> "PageReader":
         """A reader of another source, within the same budget, usage, and requests under way."""
-        other = replace(self, source=source)
-        other._gate, other.in_flight = self._gate, self.in_flight
-        return other
+        reader = replace(self, source=source)
+        reader._gate, reader.in_flight = self._gate, self.in_flight
+        return reader
 
     def end_first_look(self) -> None:
-        """From now on, ask for no attribute of items that the first pages had none of: that costs
-        a third more CPU an item.
+        """Stop asking for attributes of items that none of the first pages contained, because that
+        costs a third more CPU time per item.
         """
         self.source = replace(self.source, suspects=None)
         self._parameters = _fixed_parameters(self.source)
 
     def affordable(self, limit: int | None, size: ItemSize) -> tuple[int | None, float]:
-        """At most `limit` items that the budget has room for, and their expected read units.
+        """Return up to `limit` items that the budget allows, and their expected read units.
 
-        None for `limit` asks for a whole page of 1 MB, and stays None if there is room for one: a
-        Limit could only make such a page shorter.
+        A `limit` of None asks for a whole page of 1 MB, and is returned as None if the budget
+        allows one: a Limit could only make such a page shorter.
         """
-        most = self.most_items(size)
-        if most is not None and (limit is None or limit > most):
-            limit = most
+        maximum = self.most_items(size)
+        if maximum is not None and (limit is None or limit > maximum):
+            limit = maximum
         return limit, FULL_PAGE_UNITS if limit is None else UNITS_PER_BLOCK * size.blocks(limit)
 
     def most_items(self, size: ItemSize) -> int | None:
-        """How many items the budget has room for in the next page; None for a page of 1 MB."""
+        """Return the maximum number of items of the next page that the budget allows; None for a
+        page of 1 MB.
+        """
         room = self._gate.room()
         if room is None:
             return 1
@@ -176,13 +182,13 @@ class PageReader:
     def _attempt(
         self, operation: str, parameters: Mapping[str, Any], units: float, over: Event | None
     ) -> tuple[dict[str, Any], float]:
-        asked = self._clock()
+        sent_at = self._clock()
         turn = self._gate.enter(units, lambda: pause(self.stop, over, 0.0))
         spent = 0.0
         sized = False
         try:
             began = self._clock()
-            self.in_flight.waited(asked, began)
+            self.in_flight.waited(sent_at, began)
             response, spent = self._requester.once(operation, UNITS_PER_BLOCK, **parameters)
             with self._lock:
                 self._seconds_answered += self._clock() - began
@@ -204,9 +210,9 @@ def _fixed_parameters(source: Source) -> dict[str, Any]:
     if source.whole:
         parameters["Select"] = "ALL_ATTRIBUTES"
     else:
-        told = (*(source.only or ()), *(source.ignores or source.suspects or ()))
-        wanted = [*source.space.names, *source.attributes, *told]
-        names = {f"#k{i}": name for i, name in enumerate(wanted)}
+        marks = (*(source.only or ()), *(source.ignores or source.suspects or ()))
+        projected = [*source.space.names, *source.attributes, *marks]
+        names = {f"#k{i}": name for i, name in enumerate(projected)}
         parameters["Select"] = "SPECIFIC_ATTRIBUTES"
         parameters["ProjectionExpression"] = ", ".join(names)
         parameters["ExpressionAttributeNames"] = names

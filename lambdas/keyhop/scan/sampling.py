@@ -1,9 +1,9 @@
 """A first look at a table: a few pages from its beginning, then a few random segments.
 
-A small table is read whole by the first pages, one after the other, as the published way would. Of
-a larger one, random segments tell how many keys there are: first a few pages of segments of very
-different sizes, for the order of magnitude; for a plan, then as many segments with a few keys each
-as the allowance pays for. ItemCount is never relied on to skip work: it can be six hours old.
+The first pages read a small table completely, one after the other, as the published way would. For
+a larger table, random segments show how many keys there are: first a few pages of segments of very
+different sizes, for the order of magnitude, and for a plan as many segments with a few keys each as
+the allowance pays for. ItemCount is never used to skip work, because it can be six hours old.
 """
 
 import math
@@ -89,16 +89,16 @@ class Survey:
         """
         source = self._reader.source
         keys: list[Key] = []
-        items = found = left_out = 0
+        items = key_count = left_out = 0
         position: Position | None = BEGINNING
         probe = 1 if cautious or source.mean_item_bytes is None else None
         for number in range(SERIAL_REQUESTS):
-            done = number >= pages and not is_nearly_done(source.item_count, items, found)
-            if position is None or done:
+            is_done = number >= pages and not is_nearly_done(source.item_count, items, key_count)
+            if position is None or is_done:
                 break
             bet = self._ledger.bet(self._reader.most_items(self._ledger.size))
-            wanted = max(self._reader.source.fewest_items, probe or bet.limit)
-            limit, expected = self._reader.affordable(wanted, self._ledger.size)
+            item_limit = max(self._reader.source.fewest_items, probe or bet.limit)
+            limit, expected = self._reader.affordable(item_limit, self._ledger.size)
             try:
                 page = self._read(0, 1, position, limit, expected)
             except BudgetSpent:
@@ -112,7 +112,7 @@ class Survey:
             self._reader.usage.count(no_progress=step.no_progress)
             left_out += step.left_out
             keys.extend(step.keys)
-            found = len(step.keys)
+            key_count = len(step.keys)
             items += sum(page.runs_of_all)
             position = step.position
         return Opening(keys, position, left_out=left_out)
@@ -161,8 +161,8 @@ class Survey:
                     running.add(pool.submit(self._sample, segment, segments, None))
                 if not running:
                     return samples
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
                     sample = future.result()
                     if sample is not None and sample.whole:
                         samples.append(sample)
@@ -193,7 +193,7 @@ class Survey:
             units += page.units
             pages += 1
             if page.runs:
-                # Beside one that does not count by itself, one item is the first of its collection.
+                # One item in addition to those that do not count: the first of its collection.
                 alone = sum(page.runs_of_all) <= fewest
                 first_blocks += page.blocks if alone else 1.0
             position = step.position

@@ -10,7 +10,7 @@ SERIAL_REQUESTS = 100
 """A run of fewer requests than this is read as one segment."""
 
 FEW_PAGES = 12
-"""What is left of a small table is read serially if it can be no more pages than this."""
+"""The rest of a small table is read serially if it can be at most this number of pages."""
 
 
 def segment_at(place: int, segments: int) -> int:
@@ -49,5 +49,5 @@ def group_order(group: int, groups: int, segments: int, begun: int = 0) -> Itera
 
 def is_nearly_done(item_count: int, items_read: int, keys_per_page: float) -> bool:
     """Whether the rest of a table surely fits into a few pages, by its reported item count."""
-    left = item_count - items_read
-    return item_count > 0 and 0 <= left <= max(SERIAL_REQUESTS, FEW_PAGES * keys_per_page)
+    remaining = item_count - items_read
+    return item_count > 0 and 0 <= remaining <= max(SERIAL_REQUESTS, FEW_PAGES * keys_per_page)

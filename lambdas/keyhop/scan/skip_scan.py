@@ -1,17 +1,17 @@
 """The walk through one segment: from a page to the next one. Pure.
 
 A hop is a Scan that starts at {last partition key, greatest sort key}; it lands on the next item
-collection. Whether to hop, to read on, or to stop is decided here, and only here:
+collection. Only this module decides whether to hop, to read on, or to stop:
 
-- only an absent LastEvaluatedKey ends a segment: an empty or short page is not the end;
-- a partition key is hopped over only if it was reported: the key to hop from is taken out of the
-  LastEvaluatedKey, and if that one was not among the page's items, the walk goes on from it as it
-  is;
-- so a collection of which a page shows nothing but an item that does not count by itself is not
-  reported, and the walk looks one item further: then it is, or it holds nothing else;
-- a hop that lands on the key it came from (an item sorts after the greatest sort key: the service
-  does not allow that, an emulator may) is counted, and that collection is read through;
-- a page that leads to itself is counted, and borne a number of times, but not for ever.
+- Only an absent LastEvaluatedKey ends a segment. An empty or short page is not the end.
+- Only a reported partition key is hopped over. The key to hop from is taken from the
+LastEvaluatedKey. If that key was not among the items of the page, the walk continues from it
+without a hop.
+- So a collection of which a page only shows an item that does not count is not reported, and the
+walk reads one more item. Then the collection is reported, or it holds nothing else.
+- A hop that lands on the key it came from is counted, and that collection is read through. (An item
+then sorts after the greatest sort key. The service does not allow that, but an emulator may.)
+- A page that leads to itself is counted, and accepted for a limited number of times.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,15 +27,18 @@ from keyhop.errors import BrokenPromise
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one Scan request brought.
+    """The result of one Scan request.
 
-    keys: partition keys of its items, neighbours made one. runs: how many items each of them had.
-    next: the LastEvaluatedKey, None if the segment ends here. units: read units charged.
-    items: themselves, in the order of the keys, if the source asks for more of them than the key.
-    ignored: keys of collections, not among `keys`, of which it shows nothing that counts.
-    runs_read: the runs with those of `ignored`, where they are others than `runs`. counts: what
-    whoever has visited it has counted, for a commit (Step.counts). scan: the parameters of the
-    Scan; empty if it was not one.
+    Attributes:
+        keys: The partition keys of its items, without repetitions of neighbours.
+        runs: The number of items of each key.
+        next: The LastEvaluatedKey; None at the end of the segment.
+        units: The read units charged.
+        items: The items in the order of the keys, if the source asks for more than the keys.
+        ignored: Keys of collections, not among `keys`, of which the page shows nothing that counts.
+        runs_read: The runs including those of `ignored`, if they differ from `runs`.
+        counts: The counts of a task that has visited the page, for a commit (PageResult.counts).
+        scan: The parameters of the Scan; empty if it was not one.
     """
 
     keys: Sequence[Key]
@@ -50,7 +53,7 @@ class Page:
 
     @property
     def runs_of_all(self) -> Sequence[int]:
-        """What its read units were paid for."""
+        """Return the runs that the read units were paid for."""
         return self.runs_read or self.runs
 
     @property
@@ -58,8 +61,10 @@ class Page:
         return round(self.units / UNITS_PER_BLOCK)
 
     def without_a_first_item(self, space: KeySpace) -> "Page":
-        """Without its last key, if only one item of it was seen and more may follow: the next page
-        then begins with that collection. A page of one key is left as it is.
+        """Return the page without its last key, if only one item of that key was seen and more may
+        follow.
+
+        Then the next page begins with that collection. A page of one key is returned unchanged.
         """
         if self.next is None or len(self.keys) < 2 or self.runs[-1] > 1:
             return self
@@ -74,12 +79,15 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the walk through a segment stands.
+    """The progress of the walk through a segment.
 
-    start: ExclusiveStartKey of the next page. last: the key reported last.
-    hopped: `start` is a hop from `last`. unhoppable: a hop from `last` came back to it.
-    stuck: how many pages in a row have led to `start`. undecided: nothing that counts was seen yet
-    of the collection in which `start` is.
+    Attributes:
+        start: The ExclusiveStartKey of the next page.
+        last: The key that was reported last.
+        hopped: Whether `start` is a hop from `last`.
+        unhoppable: Whether a hop from `last` came back to it.
+        stuck: The number of consecutive pages that have led to `start`.
+        undecided: Whether nothing that counts was seen yet of the collection in which `start` is.
     """
 
     start: Key | None = None
@@ -108,12 +116,15 @@ MOST_STUCK = 100
 
 @dataclass(frozen=True, slots=True)
 class PageResult:
-    """What a page led to.
+    """The result of a page for the walk.
 
-    keys: not reported before. position: where to go on; None at the end of the segment.
-    no_progress: the page was a hop that came back to its own key, or did not move at all.
-    left_out: how many collections turned out to hold nothing that counts. counts: of the keys, what
-    a commit is to count with them.
+    Attributes:
+        keys: The keys that were not reported before.
+        position: The position to continue at; None at the end of the segment.
+        no_progress: Whether the page was a hop that came back to its own key, or did not move at
+            all.
+        left_out: The number of collections that turned out to hold nothing that counts.
+        counts: The counts for a commit.
     """
 
     keys: Sequence[Key]
@@ -124,9 +135,10 @@ class PageResult:
 
 
 def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> PageResult:
-    """From `position` over `page` to the next position; without `hop` every item is read.
+    """Advance from `position` over `page` to the next position. Without `hop` every item is read.
 
-    Raises BrokenPromise if MOST_STUCK pages in a row led to themselves.
+    Raises:
+        BrokenPromise: MOST_STUCK consecutive pages led to themselves.
     """
     continues = bool(page.keys) and page.keys[0] == position.last
     keys = page.keys[1:] if continues else page.keys
@@ -144,8 +156,8 @@ def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> PageR
         )
         following = Position(page.next, last, unhoppable=unhoppable, undecided=undecided)
     if following.start != position.start:
-        held = reached if following.undecided else None
-        left_out = _left_out(space, position, page, held)
+        undecided_key = reached if following.undecided else None
+        left_out = _left_out(space, position, page, undecided_key)
         return PageResult(keys, following, no_progress=came_back, left_out=left_out)
     if position.stuck >= MOST_STUCK:
         raise BrokenPromise(
@@ -156,25 +168,29 @@ def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> PageR
 
 
 def _waits(space: KeySpace, position: Position, page: Page, reached: Key) -> bool:
-    """Whether an empty page has left the collection as undecided as it was."""
+    """Return whether an empty page has left the collection undecided."""
     if not position.undecided or page.runs_of_all:
         return False
     assert position.start is not None
     return reached == space.partition_of(position.start)
 
 
-def _left_out(space: KeySpace, position: Position, page: Page, held: Key | None) -> int:
-    """How many collections a page has shown to hold nothing that counts; held: undecided yet."""
-    over = [key for key in page.ignored if key not in (position.last, held)]
+def _left_out(space: KeySpace, position: Position, page: Page, undecided_key: Key | None) -> int:
+    """Return how many collections the page has shown to hold nothing that counts. `held` is still
+    undecided.
+    """
+    over = [key for key in page.ignored if key not in (position.last, undecided_key)]
     if not position.undecided:
         return len(over)
     assert position.start is not None
     before = space.partition_of(position.start)
-    return len(over) + (before != held and tuple(page.keys[:1]) != (before,))
+    return len(over) + (before != undecided_key and tuple(page.keys[:1]) != (before,))
 
 
 def without_ignored(page: Page, rows: Sequence[Key], ignores: Key) -> Page:
-    """The page with the keys that count; rows: its items, with the attributes of `ignores`."""
+    """Return the page with only the keys that count. `rows` are its items with the attributes of
+    `ignores`.
+    """
     ends = accumulate(page.runs)
     counts = [
         run > 1 or not has_values(rows[end - 1], ignores)
@@ -186,15 +202,17 @@ def without_ignored(page: Page, rows: Sequence[Key], ignores: Key) -> Page:
         page,
         keys=list(compress(page.keys, counts)),
         runs=list(compress(page.runs, counts)),
-        ignored=[key for key, one in zip(page.keys, counts, strict=True) if not one],
+        ignored=[key for key, is_counted in zip(page.keys, counts, strict=True) if not is_counted],
         runs_read=page.runs,
     )
 
 
 def collapse(items: Iterable[Key], names: Sequence[str]) -> tuple[list[Key], list[int]]:
-    """Distinct neighbouring partition keys of a page's items, and how many items each has.
+    """Return the distinct neighbouring partition keys of items, and the number of items of each.
 
-    items: as the service sent them, each holding at least the attributes `names`.
+    Args:
+        items: The items in the order of the service, with at least the attributes `names`.
+        names: The names of the partition key attributes.
     """
     keys: list[Key] = []
     runs: list[int] = []

@@ -10,7 +10,7 @@ from keyhop.dynamodb.units import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
 from keyhop.scan.page_size import Ledger
 
 UNKNOWN_KEYS = 10_000.0
-"""How many keys to lay a run out for if nothing at all is known."""
+"""The number of keys for which a run is planned if nothing is known."""
 
 KEYS_PER_SAMPLE = 8
 """Keys that a sampled segment should hold: enough not to be empty, few enough to sample many."""
@@ -48,10 +48,12 @@ class SeenCollection:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSample:
-    """One segment of `segments`, read in pages of about 4 KB, hopping.
+    """One segment of `segments`, read in pages of about 4 KB with hops.
 
-    whole: to its end; otherwise it holds more than was seen. units: what it cost. first_blocks:
-    what the first items of its pages would have cost alone, as far as that is known.
+    Attributes:
+        whole: Whether it was read to its end; otherwise it holds more than was seen.
+        units: Its cost in read units.
+        first_blocks: The cost of the first items of its pages alone, as far as that is known.
     """
 
     segments: int
@@ -68,7 +70,7 @@ class SegmentSample:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a skip-scan costs: means for each distinct key."""
+    """The cost of a skip-scan: means for each distinct key."""
 
     units_per_key: float
     requests_per_key: float
@@ -76,10 +78,12 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What sampling found out about a table.
+    """The findings of a sample about a table.
 
-    keys: distinct partition keys. item_bytes: of an item, on average. latency: seconds that a
-    request took.
+    Attributes:
+        keys: The number of distinct partition keys.
+        item_bytes: The mean size of an item.
+        latency: The seconds that a request took.
     """
 
     keys: Interval
@@ -91,16 +95,16 @@ class Findings:
 
 
 def rough_keys(looks: Sequence[SegmentSample], item_count: int) -> float:
-    """How many keys there are, roughly: the likeliest number, by a few segments of various sizes.
+    """Return the likeliest number of keys, from a few segments of various sizes.
 
     The keys of a segment are a Poisson count, because they are hashed. A segment that was not read
-    to its end has at least as many as were seen; if none was, the answer is ten for each of the
-    smallest segments. Without any look it is the item count.
+    to its end has at least as many keys as were seen. If none was read to its end, the answer is
+    ten keys for each of the smallest segments. Without any look it is the item count.
     """
     if not looks:
         return item_count or UNKNOWN_KEYS
-    most = math.log10(10 * max(look.segments for look in looks))
-    candidates = [10 ** (most * step / 200) for step in range(201)]
+    upper_exponent = math.log10(10 * max(look.segments for look in looks))
+    candidates = [10 ** (upper_exponent * step / 200) for step in range(201)]
     return max(candidates, key=lambda keys: sum(_log_likelihood(look, keys) for look in looks))
 
 
@@ -115,20 +119,22 @@ def _log_likelihood(look: SegmentSample, keys: float) -> float:
     return math.log(max(1e-300, 1 - below))
 
 
-def rough_interval(looks: Sequence[SegmentSample], rough: float, found: int) -> Interval:
+def rough_interval(looks: Sequence[SegmentSample], rough: float, keys_found: int) -> Interval:
     """`rough` keys, with the interval that as many keys as the looks have seen allow it.
 
     found: keys that are there for certain.
     """
-    seen = max(1, sum(look.keys for look in looks))
-    scaled = count_interval([seen]).scaled(rough / seen)
-    return Interval(max(found, scaled.mean), max(found, scaled.low), max(found, scaled.high))
+    keys_seen = max(1, sum(look.keys for look in looks))
+    scaled = count_interval([keys_seen]).scaled(rough / keys_seen)
+    return Interval(
+        max(keys_found, scaled.mean), max(keys_found, scaled.low), max(keys_found, scaled.high)
+    )
 
 
 def findings_of(
     samples: Sequence[SegmentSample], item_bytes: float, latency: float, chance: random.Random
 ) -> Findings | None:
-    """What samples of segments of one size say about the whole; None if there are none."""
+    """Return what samples of segments of one size show about the table; None if there are none."""
     if not samples:
         return None
     segments = samples[0].segments
@@ -147,9 +153,12 @@ def findings_of_parts(
     latency: float,
     chance: random.Random,
 ) -> Findings | None:
-    """What segments of any sizes say, read to their end or not, where `keys` are thought to be.
+    """Return what segments of any size show about the table, where `keys` is the estimated number
+    of keys.
 
-    None if not one was read to its end: too little to call a sample.
+    Returns:
+        The findings; None if no segment was read to its end, because that is too little for a
+        sample.
     """
     if not any(look.whole for look in looks):
         return None
@@ -164,12 +173,12 @@ def _findings(
     chance: random.Random,
     exact: bool,
 ) -> Findings:
-    seen = [collection for sample in samples for collection in sample.collections]
+    collections = [collection for sample in samples for collection in sample.collections]
     pages = sum(sample.pages for sample in samples)
     first_blocks = sum(sample.first_blocks for sample in samples) / max(1, pages)
     return Findings(
         keys=keys,
-        skip=forecast(seen, item_bytes, chance),
+        skip=forecast(collections, item_bytes, chance),
         published_units_per_key=UNITS_PER_BLOCK * max(1.0, first_blocks),
         item_bytes=item_bytes,
         latency=latency,
@@ -206,10 +215,10 @@ def _dispersion(counts: Sequence[int]) -> float:
 def forecast(
     sample: Sequence[SeenCollection], item_bytes: float, chance: random.Random
 ) -> Forecast:
-    """What a skip-scan of many such collections, of items of `item_bytes` bytes, costs.
+    """Return the cost of a skip-scan of many such collections, with items of `item_bytes` bytes.
 
-    They are drawn again and again into a make-believe table, and the ledger itself works through
-    it.
+    The collections are drawn again and again into a simulated table, and the ledger itself works
+    through it.
     """
     if not sample:
         return Forecast(UNITS_PER_BLOCK, 1.0)
@@ -219,14 +228,14 @@ def forecast(
     requests = blocks = key = 0
     while key < len(lengths):
         bet = ledger.bet()
-        left = limit = min(bet.limit, most_items)
+        remaining = limit = min(bet.limit, most_items)
         runs: list[int] = []
-        while left and key < len(lengths):
-            run = min(left, lengths[key])
+        while remaining and key < len(lengths):
+            run = min(remaining, lengths[key])
             runs.append(run)
-            left -= run
+            remaining -= run
             key += 1
-        cost = blocks_of((limit - left) * item_bytes)
+        cost = blocks_of((limit - remaining) * item_bytes)
         ledger.settle(bet, runs, cost)
         requests += 1
         blocks += cost

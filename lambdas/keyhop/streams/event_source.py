@@ -78,11 +78,11 @@ class Mappings:
         """Make the function follow the stream, and no older stream of its table.
 
         Args:
-            stream: the ARN of the stream.
-            also: a filter pattern beside those of the settings, for a new mapping.
+            stream: The ARN of the stream.
+            also: A filter pattern in addition to those of the settings, for a new mapping.
 
         Returns:
-            Whether the mapping is enabled; until then this has to be called again.
+            Whether the mapping is enabled. Until then, this must be called again.
         """
         found = self.of_table(stream)
         current = [mapping for mapping in found if mapping["EventSourceArn"] == stream]
@@ -187,7 +187,7 @@ class Follower:
 
     @classmethod
     def of(cls, mapping: Mapping[str, Any]) -> "Follower":
-        """From Lambda's description of a mapping."""
+        """Convert Lambda's description of a mapping."""
         result = str(mapping.get("LastProcessingResult") or "")
         return cls(
             mapping["UUID"],
@@ -200,7 +200,9 @@ class Follower:
 
 
 def _moment(modified: datetime | int | None) -> str:
-    """The same text wherever it is asked for: boto3 tells times in the machine's own zone."""
+    """Return the same text on all machines, because boto3 returns times in the zone of the
+    machine.
+    """
     if isinstance(modified, datetime):
         return modified.astimezone(UTC).isoformat()
     return str(modified or "")
@@ -208,10 +210,11 @@ def _moment(modified: datetime | int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What can be seen of keepers; None: it cannot be seen from here.
+    """Finds the keepers of tables. None stands for what is unknown.
 
-    client_of: makes a client of an AWS service. keeper: the function's name; empty: any that is
-    called like one.
+    Attributes:
+        client_of: Makes a client of an AWS service.
+        keeper: The name of the function; empty for any function with the name of a keeper.
     """
 
     client_of: Callable[[str], Any]
@@ -219,7 +222,9 @@ class Watch:
 
     @classmethod
     def from_here(cls, endpoint: Endpoint, keeper: str = "") -> "Watch | None":
-        """For a command; None for a local database, which has keepers only on a laptop cloud."""
+        """Return a watch for a command; None for a local database, which has keepers only on a
+        laptop cloud.
+        """
         elsewhere = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
         if endpoint.is_loopback and not elsewhere:
             return None
@@ -288,7 +293,7 @@ class Watch:
     def _metric(
         self, namespace: str, name: str, of: str, since: datetime, period: timedelta
     ) -> list[dict[str, Any]] | None:
-        """Return a metric's datapoints until now; None if CloudWatch does not tell them."""
+        """Return a metric's datapoints until now; None if CloudWatch does not answer."""
         dimension = "FunctionName" if namespace == "AWS/Lambda" else "TableName"
         try:
             answer = self.client_of("cloudwatch").get_metric_statistics(
@@ -305,7 +310,7 @@ class Watch:
         return list(answer["Datapoints"])
 
     def failures(self, queue: str) -> int | None:
-        """How many messages lie in a failure queue."""
+        """Return the number of messages in a failure queue."""
         try:
             client = self.client_of("sqs")
             url = client.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
