@@ -82,8 +82,8 @@ def is_redriven(state: Mapping[str, Any], execution: ExecutionContext) -> bool:
     A redrive begins at the state that failed and does not run earlier states again. So the number
     of redrives that was recorded right after the failure is smaller than the present one.
     """
-    noted = state.get("failedAfter")
-    return noted is not None and (noted["redrives"] or 0) < execution.redrives
+    failed_after = state.get("failedAfter")
+    return failed_after is not None and (failed_after["redrives"] or 0) < execution.redrives
 
 
 def _failed(
@@ -121,8 +121,10 @@ def _failed(
 
 def _outcomes(counts: Mapping[str, int]) -> str:
     """Format the number of keys of each outcome, with the largest number first."""
-    told = sorted(counts.items(), key=lambda entry: -entry[1])
-    return f" ({', '.join(f'{count:,} {outcome}' for outcome, count in told)})" if told else ""
+    ordered = sorted(counts.items(), key=lambda entry: -entry[1])
+    return (
+        f" ({', '.join(f'{count:,} {outcome}' for outcome, count in ordered)})" if ordered else ""
+    )
 
 
 def _first_cause(
@@ -134,10 +136,10 @@ def _first_cause(
     """
     if failure.get("Error") == TOLERANCE_EXCEEDED:
         for name in sorted(store.sizes(FAILURES)):
-            noted = Journal(store).load(name)
-            if noted and noted.get("execution") == execution.id:
-                group = noted["item"]["group"]
-                return (f"Group {group} failed. ", *_cause(noted["failure"]))
+            noted_failure = Journal(store).load(name)
+            if noted_failure and noted_failure.get("execution") == execution.id:
+                group = noted_failure["item"]["group"]
+                return (f"Group {group} failed. ", *_cause(noted_failure["failure"]))
     return ("", *_cause(failure))
 
 

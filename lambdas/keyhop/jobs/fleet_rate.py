@@ -116,16 +116,16 @@ class MapLevels:
         return max(1, int(told["maxConcurrency"]) or running + waiting, running)
 
     def _described(self) -> dict[str, Any]:
-        told: dict[str, Any] = self._client.describe_map_run(mapRunArn=self._arn)
-        return told
+        map_run: dict[str, Any] = self._client.describe_map_run(mapRunArn=self._arn)
+        return map_run
 
     def noted(self, slot: int) -> int | None:
         """Return the level that was recorded for a slot; None if there is none."""
-        found = self._journal.load(f"{self._folder}/{slot}.json")
-        if found is None:
+        stored = self._journal.load(f"{self._folder}/{slot}.json")
+        if stored is None:
             return None
-        self._arn = self._arn or found["mapRun"]
-        return int(found["level"])
+        self._arn = self._arn or stored["mapRun"]
+        return int(stored["level"])
 
     def note(self, slot: int, level: int) -> int:
         """Record the level of a slot unless there is one, and return the recorded level."""
@@ -144,12 +144,12 @@ class MapLevels:
 
     def answered(self, turn: int) -> tuple[bool, Answer | None]:
         """Return whether a worker asks in a turn, and the answer if there is one."""
-        found = self._journal.load(self._turn(turn))
-        if not found:
-            return found is not None, None
-        self._arn = self._arn or found.pop("mapRun")
-        found.pop("mapRun", None)
-        return True, Answer(**found)
+        answer = self._journal.load(self._turn(turn))
+        if not answer:
+            return answer is not None, None
+        self._arn = self._arn or answer.pop("mapRun")
+        answer.pop("mapRun", None)
+        return True, Answer(**answer)
 
     def _turn(self, turn: int) -> str:
         return f"{self._folder}/turns/{turn}.json"
@@ -187,9 +187,9 @@ class FleetRate:
             GaveUp: Step Functions did not answer.
         """
         for seconds, knows in self.opening():
-            left = until - self.clock()
-            self.wait(max(0.0, min(seconds, left)))
-            if seconds >= left:
+            remaining = until - self.clock()
+            self.wait(max(0.0, min(seconds, remaining)))
+            if seconds >= remaining:
                 if knows:
                     return False
                 raise GaveUp("Step Functions did not tell how many workers share maxReadRate.")

@@ -74,7 +74,7 @@ class Encoder:
             rows = islice(csv.reader(text), skip, None)  # a field may hold line breaks
         elif self.format == "json":
             objects = (json.loads(line, parse_int=str, parse_float=str) for line in lines)
-            rows = ([found[name] for name in self._names] for found in objects)
+            rows = ([item[name] for name in self._names] for item in objects)
         else:
             rows = ([_untext(field) for field in line[:-1].split("\t")] for line in lines)
         for row in rows:
@@ -99,7 +99,7 @@ def _text(value: TypedValue) -> str:
 def json_text(content: object, indent: int | None = None) -> str:
     """JSON whose strings hold no control characters, nor any that change the direction of text."""
     text = json.dumps(content, ensure_ascii=False, indent=indent)
-    return _ESCAPED_BY_US.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED_BY_US.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _untext(field: str) -> str:

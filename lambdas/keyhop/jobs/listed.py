@@ -78,18 +78,19 @@ class Listing:
         """
         manifest = journal.manifest()
         if manifest is None:
-            begun = journal.plan() is not None
-            state = "is not finished: go on with it first" if begun else "does not exist"
+            has_begun = journal.plan() is not None
+            state = "is not finished: go on with it first" if has_begun else "does not exist"
             raise CannotStart(f"The run {name!r}, whose keys are asked for, {state}.")
         if folder and all(part["name"].startswith(f"{folder}/") for part in manifest["parts"]):
             journal = journal.within(folder) if manifest["parts"] else journal
         plan = journal.plan()
         assert plan is not None
         rows = manifest["keys"]
-        wanted = min(ROWS_PER_CELL, max(FEWEST_ROWS_PER_CELL, rows // CELLS))
+        rows_per_cell = min(ROWS_PER_CELL, max(FEWEST_ROWS_PER_CELL, rows // CELLS))
         mean = rows / plan.segments
-        pieces = max(1, math.ceil(mean / wanted)) if plan.groups == 1 else 1
-        return cls(journal, plan, rows, max(1, round(wanted / max(1.0, mean))), pieces, wanted)
+        pieces = max(1, math.ceil(mean / rows_per_cell)) if plan.groups == 1 else 1
+        segments = max(1, round(rows_per_cell / max(1.0, mean)))
+        return cls(journal, plan, rows, segments, pieces, rows_per_cell)
 
     @property
     def cells(self) -> int:
@@ -226,14 +227,14 @@ class ListedPages:
         """Return the parts, blocks and offsets of each segment's rows."""
         with self._lock:
             if group not in self._blocks:
-                found = defaultdict(list)
+                blocks_by_segment = defaultdict(list)
                 for commit in self.listing.journal.commits(group):
                     for part in commit.parts:
                         offset = part.header
                         for block in part.blocks:
-                            found[block.segment].append((part, block, offset))
+                            blocks_by_segment[block.segment].append((part, block, offset))
                             offset += block.size
-                self._blocks[group] = found
+                self._blocks[group] = blocks_by_segment
             return self._blocks[group]
 
     def _content(self, part: Part, offset: int, size: int) -> bytes:

@@ -116,14 +116,14 @@ class LocalJob:
         Raises:
             CannotStart: The run cannot be done or resumed.
         """
-        begun = self.journal.plan()
+        stored_plan = self.journal.plan()
         table = table or look_up(self.connection, self.request.table, self.patience)
         why = ""
-        if begun is not None:
+        if stored_plan is not None:
             try:
                 self.task, source = resumed(
                     self.journal,
-                    begun,
+                    stored_plan,
                     self.request,
                     self.tasks,
                     table,
@@ -132,10 +132,10 @@ class LocalJob:
                     may_be_finished,
                 )
             except Disbelieved as error:
-                begun, why = None, str(error)
+                stored_plan, why = None, str(error)
                 self.journal.forget_run()
                 self.request = replace(self.request, method="skip")
-        if begun is None:
+        if stored_plan is None:
             self.task = self.tasks[self.request.task](self.connection, self.request.options)
             plan = self.task.plan(self.task.reads(table), self.request)
             self._task_plan = replace(plan, reason=why or plan.reason)
@@ -149,7 +149,7 @@ class LocalJob:
             stop=self.stop,
             usage=self.usage,
         )
-        self._begun = begun
+        self._begun = stored_plan
 
     def anew(self, why: str) -> "LocalJob":
         """Return a job in the same place that finds the keys by skip-scan instead of the key index.
@@ -160,13 +160,13 @@ class LocalJob:
             why: The reason why the key index is not trusted.
         """
         self.journal.forget_run()
-        most = self.request.max_read_units
-        left = None if most is None else most - self.usage.read_units
-        if left is not None and left <= 0:
+        maximum = self.request.max_read_units
+        remaining = None if maximum is None else maximum - self.usage.read_units
+        if remaining is not None and remaining <= 0:
             raise BudgetSpent(
                 f"{why} Nothing is left of the read units to find the keys without it."
             )
-        request = replace(self.request, method="skip", max_read_units=left)
+        request = replace(self.request, method="skip", max_read_units=remaining)
         job = replace(self, request=request)
         job.prepare()
         job._task_plan = replace(job._task_plan, reason=why)
@@ -236,11 +236,11 @@ class LocalJob:
         needs_one = self.task.visits or needs_memory(plan.method, plan.source.index)
         if needs_one or self.several is None:
             return wishes
-        if (wanted := self.several.wanted) is not None:
-            wanted = workers_at_once(wanted, request.max_read_rate, None)
-            return replace(wishes, processes=wanted)
-        most = most_processes(self.several.cores, request.max_read_rate, request.max_read_units)
-        return replace(wishes, most_processes=most)
+        if (processes := self.several.wanted) is not None:
+            processes = workers_at_once(processes, request.max_read_rate, None)
+            return replace(wishes, processes=processes)
+        maximum = most_processes(self.several.cores, request.max_read_rate, request.max_read_units)
+        return replace(wishes, most_processes=maximum)
 
     def work(
         self,

@@ -209,20 +209,21 @@ class PartPages:
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Return the next keys. The `start` of a position is the number of keys before it."""
-        done = int(position.start["keys"]["N"]) if position.start else 0
-        if self._open[:2] != (segment, done):
-            self._open = segment, done, self._keys_after(segment, done)
+        keys_done = int(position.start["keys"]["N"]) if position.start else 0
+        if self._open[:2] != (segment, keys_done):
+            self._open = segment, keys_done, self._keys_after(segment, keys_done)
         keys = list(islice(self._open[2], KEYS_AT_ONCE))
         mapped = self._mapped(keys)
         self.usage.count(items=len(keys))
-        self._changed += sum(key != other for key, other in zip(keys, mapped, strict=True))
+        self._changed += sum(key != after for key, after in zip(keys, mapped, strict=True))
         if len(keys) < KEYS_AT_ONCE:
             return PageResult(mapped, None)
-        done += len(keys)
-        self._open = segment, done, self._open[2]
-        return PageResult(mapped, Position({"keys": {"N": str(done)}}))
+        keys_done += len(keys)
+        self._open = segment, keys_done, self._open[2]
+        return PageResult(mapped, Position({"keys": {"N": str(keys_done)}}))
 
-    def _keys_after(self, segment: int, done: int) -> Iterator[Key]:
+    def _keys_after(self, segment: int, keys_done: int) -> Iterator[Key]:
         """Yield the keys of a part after the first ones. A run without keys has no part."""
         for part in self._parts[segment : segment + 1]:
-            yield from islice((key for _, key in self._journal.keys(self._plan, part)), done, None)
+            keys = (key for _, key in self._journal.keys(self._plan, part))
+            yield from islice(keys, keys_done, None)

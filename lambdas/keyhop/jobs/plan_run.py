@@ -164,9 +164,9 @@ class Planner:
             spent: What the reading of the index has cost.
         """
         request = replace(request, method="skip", resume=None)
-        left = math.inf if request.max_read_units is None else request.max_read_units
-        left -= spent.read_units
-        if left <= 0:
+        remaining = math.inf if request.max_read_units is None else request.max_read_units
+        remaining -= spent.read_units
+        if remaining <= 0:
             raise BudgetSpent(
                 f"Reading the key index, which was not to be believed at the end, has cost "
                 f"{spent.read_units:g} read units: nothing is left of maxReadUnits; start again."
@@ -175,7 +175,7 @@ class Planner:
         task = self.tasks[request.task](connection, request.options)
         task_plan = task.plan(look_up(connection, name), request)
         task_plan = replace(task_plan, reason=why)
-        budget = Budget(request.max_read_rate, None if math.isinf(left) else left)
+        budget = Budget(request.max_read_rate, None if math.isinf(remaining) else remaining)
         reader = PageReader(connection, task_plan.source, budget, usage=Usage())
         try:
             run = self.execution.run(f"{suffix}{ANEW}")
@@ -239,19 +239,19 @@ class Planner:
             return
         limit = self.max_cost if request.max_cost is None else request.max_cost
         at_once = workers_at_once(at_once, request.max_read_rate, self.most_workers)
-        most = math.inf if request.max_read_units is None else request.max_read_units
+        maximum = math.inf if request.max_read_units is None else request.max_read_units
 
         def dollars(units: float) -> float:
             return more + dollars_of_reading(
                 self.worker,
-                min(units, most),
+                min(units, maximum),
                 method,
                 at_once,
                 request.max_read_rate,
                 reader.connection.prices,
             )
 
-        if dollars(most) <= limit:
+        if dollars(maximum) <= limit:
             return
         one_worker = needs_memory(method, reader.source.index)
         wishes = wishes_of_fleet(request, reader.source.size_bytes, one_worker)
@@ -283,8 +283,8 @@ class Planner:
             task_plan = task.look(reader, task_plan)
             one_worker = needs_memory(task_plan.method, task_plan.source.index)
             wishes = wishes_of_fleet(request, task_plan.source.size_bytes, one_worker)
-            most = _look_units(request)
-            start = first_look(reader, task_plan, wishes, task.visits, most)
+            maximum = _look_units(request)
+            start = first_look(reader, task_plan, wishes, task.visits, maximum)
             _check_the_look_was_paid(request, reader, start)
             groups, at_once = groups_of_layout(start.layout, one_worker)
             writes, reads = task.units_per_key(task_plan.source)
@@ -336,25 +336,25 @@ class Planner:
         totals, undo = sum_up(journal, plan)[0], task.undo(plan)
         waiting = [group for group in range(plan.groups) if group not in totals.finished]
         limit = None
-        least = LEAST_SHARE if plan.planning.items else LEAST_BLIND_SHARE
+        least_share = LEAST_SHARE if plan.planning.items else LEAST_BLIND_SHARE
         items: dict[int, float | None] = dict.fromkeys(waiting)
         spent = plan.spent(totals.usage)
         listed = plan.method == "listed"
-        most = request.max_write_units if listed else request.max_read_units
-        if most is not None:
+        maximum = request.max_write_units if listed else request.max_read_units
+        if maximum is not None:
             # The units of this start count; those of earlier starts do not.
-            limit = (spent if request.resume else 0.0) + most
-            shares = allowances(limit - spent, totals.spent_by_group, waiting, least)
+            limit = (spent if request.resume else 0.0) + maximum
+            shares = allowances(limit - spent, totals.spent_by_group, waiting, least_share)
             if waiting and not shares:
                 raise BudgetSpent(
                     f"The first look has cost {spent:g} read units, and nothing is left of "
                     f"maxReadUnits: start again with more."
                 )
             items = dict(shares)
-        wanted = plan.at_once if request.max_concurrency is None else request.max_concurrency
+        concurrency = plan.at_once if request.max_concurrency is None else request.max_concurrency
         if plan.needs_memory:
-            wanted = 1
-        at_once = workers_at_once(wanted, request.max_read_rate, self.most_workers)
+            concurrency = 1
+        at_once = workers_at_once(concurrency, request.max_read_rate, self.most_workers)
         check = journal.load("verify.json")
         return {
             "planOnly": False,
@@ -373,7 +373,7 @@ class Planner:
             "readUnitsLimit": limit,
             "readUnitsBefore": spent,
             "checkUnitsBefore": 0.0 if check is None else float(check["read_units"]),
-            "leastShare": least,
+            "leastShare": least_share,
             "verifyShare": request.verify_share,
             "again": _again(request, plan, follows),
             **({"undo": undo} if undo else {}),
@@ -420,7 +420,7 @@ def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | N
         return None
     if follows:
         return {**request.given, "resume": plan.id}
-    given = {
+    input_fields = {
         request.named_by: request.table,
         "resume": plan.id,
         "maxConcurrency": request.max_concurrency,
@@ -430,7 +430,7 @@ def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | N
         "verifyShare": request.verify_share,
         "maxWriteUnits": request.max_write_units,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in input_fields.items() if value is not None}
 
 
 def groups_of(

@@ -131,18 +131,18 @@ class _Assigned:
         late.start()
 
     def run(self, tasks: Tasks, connect: Connect) -> None:
-        given = self.assignment
-        journal = Journal(Directory(given.path))
+        assignment = self.assignment
+        journal = Journal(Directory(assignment.path))
         plan = journal.plan()
         assert plan is not None
-        connection = connect(given.endpoint, given.threads)
+        connection = connect(assignment.endpoint, assignment.threads)
         task, source = begun_task(tasks, plan, connection)
-        budget = Budget(given.max_read_rate, given.may_read)
+        budget = Budget(assignment.max_read_rate, assignment.may_read)
         self._reader = reader = PageReader(
             connection,
             source,
             budget,
-            patience=given.patience,
+            patience=assignment.patience,
             stop=self.stop,
             usage=self.usage,
         )
@@ -152,9 +152,9 @@ class _Assigned:
         self._worker = GroupWorker(
             journal,
             plan,
-            given.group,
+            assignment.group,
             task.pages(journal, plan, reader),
-            given.threads,
+            assignment.threads,
             idle=self._now_and_then,
             committed=lambda _: self.tell(),
         )

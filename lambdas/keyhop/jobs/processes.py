@@ -144,16 +144,18 @@ class GroupProcesses:
             GaveUp: Processes of a group died repeatedly.
         """
         budget, served, spent = self.reader.budget, 0, -math.inf
-        least = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
+        least_share = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
         try:
             while (waiting := self._unfinished) and not self._is_over:
                 shares: dict[int, float | None] = dict.fromkeys(waiting)
                 if budget.max_units is not None:
                     is_stuck = budget.spent <= spent
-                    given, least = shared_again(budget.left, {}, waiting, least, is_stuck, served)
-                    if not given:
+                    given_shares, least_share = shared_again(
+                        budget.left, {}, waiting, least_share, is_stuck, served
+                    )
+                    if not given_shares:
                         raise budget.exhausted()
-                    shares = {**given}
+                    shares = {**given_shares}
                 served, spent = len(shares), budget.spent
                 self._work(shares)
         finally:
@@ -189,9 +191,9 @@ class GroupProcesses:
                 if process.rate != rate:
                     process.rate = rate
                     _tell(link, rate)
-            for heard in wait(list(self._at_work), TICK_SECONDS):
-                assert isinstance(heard, Link)
-                shares |= self._hear(heard)
+            for ready in wait(list(self._at_work), TICK_SECONDS):
+                assert isinstance(ready, Link)
+                shares |= self._hear(ready)
             self.idle()
 
     def _rate(self, processes: int) -> float | None:
@@ -220,25 +222,25 @@ class GroupProcesses:
             If the process died, its group with the remaining units of its share; else nothing.
         """
         try:
-            told = link.recv()
+            message = link.recv()
         except (EOFError, OSError):
-            told = None
+            message = None
         process = self._at_work[link]
-        if isinstance(told, News):
-            used = usage_of(told.used)
+        if isinstance(message, News):
+            used = usage_of(message.used)
             process.used += used.read_units
             self.reader.usage.add(used)
             self.reader.book(used.read_units)
-            if told.commits > process.group.commits - process.commits:
+            if message.commits > process.group.commits - process.commits:
                 self._see_commits(process.group)
-            process.group.told = told.keys, told.ended
-            process.group.threads = told.threads
+            process.group.told = message.keys, message.ended
+            process.group.threads = message.threads
             return {}
         status = self._end(link)
         group = process.group
-        if told is not None and told.error is not None:
-            if not isinstance(told.error, BudgetSpent):
-                self._error = self._error or told.error
+        if message is not None and message.error is not None:
+            if not isinstance(message.error, BudgetSpent):
+                self._error = self._error or message.error
             return {}
         if group.is_finished or self._is_over:
             return {}
@@ -250,8 +252,8 @@ class GroupProcesses:
             )
             return {}
         self.say(f"A process ended ({_how(status)}): another one goes on from its last commit.")
-        left = process.may_read
-        return {group.number: None if left is None else max(0.0, left - process.used)}
+        remaining = process.may_read
+        return {group.number: None if remaining is None else max(0.0, remaining - process.used)}
 
     def _end(self, link: Link) -> int:
         """End a process, and return its status as Popen does."""

@@ -86,11 +86,11 @@ def scan_segments(
     task.start(reader)
 
     def spent(units: float) -> None:
-        left = None if may_read is None else may_read - units
+        remaining = None if may_read is None else may_read - units
         if plan.method == "listed":
-            task.allow_writes(left)
-        elif left is not None:
-            reader.budget.allow_more(left)
+            task.allow_writes(remaining)
+        elif remaining is not None:
+            reader.budget.allow_more(remaining)
 
     group = GroupWorker(
         journal,
@@ -111,17 +111,17 @@ def scan_segments(
         group.idle = rate.tick
     seconds = over_at - time.monotonic()
     try:
-        done = group.run(over_at=over_at)
+        is_done = group.run(over_at=over_at)
     except BudgetSpent:
-        done = True  # FinishRun may assign it units that other groups did not need
+        is_done = True  # FinishRun may assign it units that other groups did not need
     except Disbelieved as error:
         return _disbelieved(journal, error)
     finally:
         report(plan, None)
         note_examples(journal, task, f"g{number}-{worker}")
-    if not done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
+    if not is_done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
         raise NoProgress(_nothing_done(number, max_read_rate, seconds))
-    return {"done": done, "keys": group.new_keys, "commits": group.commits}
+    return {"done": is_done, "keys": group.new_keys, "commits": group.commits}
 
 
 def _disbelieved(journal: Journal, error: Disbelieved) -> dict[str, Any]:

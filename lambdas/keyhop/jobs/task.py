@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -106,6 +106,17 @@ class Task(ABC):
 
     def __init__(self) -> None:
         self.examples: Examples = {}
+        self._examples_lock = Lock()
+
+    def note_example(self, kind: str, example: Any, most: int) -> None:
+        """Keep an example of a kind, unless it is kept already or there are `most`.
+
+        Any number of threads may call this.
+        """
+        with self._examples_lock:
+            examples = self.examples.setdefault(kind, [])
+            if len(examples) < most and example not in examples:
+                examples.append(example)
 
     def before(self, table: Table, request: Request) -> Request | None:
         """Return the request of a run that must finish first, in the same execution.
@@ -207,9 +218,9 @@ def noted_examples(journal: Journal) -> Examples:
     return reduce(_merged, (journal.load(name) or {} for name in names), {})
 
 
-def _merged(one: Examples, other: Examples) -> Examples:
-    both = {kind: list(examples) for kind, examples in one.items()}
-    for kind, examples in other.items():
+def _merged(first: Examples, second: Examples) -> Examples:
+    both = {kind: list(examples) for kind, examples in first.items()}
+    for kind, examples in second.items():
         named = both.setdefault(kind, [])
         named += [each for each in examples if each not in named][: MOST_EXAMPLES - len(named)]
     return both

@@ -263,10 +263,7 @@ class WalkTask(Task):
 
     def _count(self, kind: str, key: Key, counts: Counter[str]) -> None:
         counts[kind] += 1
-        with self._lock:
-            named = self.examples.setdefault(kind, [])
-            if len(named) < MOST_NAMED and to_json(key) not in named:
-                named.append(to_json(key))
+        self.note_example(kind, to_json(key), MOST_NAMED)
 
     def _marks(self, page: Page) -> tuple[bool, ...]:
         """Return, for each key, whether its sentinel is in the page. A page of the index has

@@ -68,9 +68,9 @@ class Reworked:
         if self.failed:
             lines.append(f"  {self.failed:,} still fail, and stay in the queue: {self.why}")
         if self.forgotten:
-            left = "deleted" if self.discarded else "left; delete them with --discard-old"
+            fate = "deleted" if self.discarded else "left; delete them with --discard-old"
             lines.append(
-                f"  {self.forgotten:,} point to records that the stream has forgotten ({left}): "
+                f"  {self.forgotten:,} point to records that the stream has forgotten ({fate}): "
                 f"{remedy} finds what they would have told"
             )
         if self.foreign:
@@ -106,15 +106,15 @@ class DeadLetters:
         Raises:
             AwsRefused: The queue or the stream does not answer.
         """
-        done = Reworked()
+        reworked = Reworked()
         try:
             for message in messages_in(self.queues, self.url):
-                if self._is_done(message, rework, withdraw, done):
+                if self._is_done(message, rework, withdraw, reworked):
                     receipt = message["ReceiptHandle"]
                     self.queues.delete_message(QueueUrl=self.url, ReceiptHandle=receipt)
         except (BotoCoreError, ClientError) as error:
             raise AwsRefused(f"The queue or the stream does not answer: {error}") from error
-        return done
+        return reworked
 
     def _is_done(
         self,
@@ -155,7 +155,7 @@ class DeadLetters:
 
         GetRecords may return several empty pages before the records.
         """
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         place = self.streams.get_shard_iterator(
             StreamArn=info["streamArn"],
             ShardId=info["shardId"],
@@ -168,24 +168,24 @@ class DeadLetters:
             for record in page["Records"]:
                 number = int(record["dynamodb"]["SequenceNumber"])
                 if number <= last:
-                    found.append(as_event(record, info["streamArn"]))
+                    records.append(as_event(record, info["streamArn"]))
                 if number >= last:
-                    return found, True
+                    return records, True
             place = page.get("NextShardIterator")
             if not place:
-                return found, True
-        return found, False
+                return records, True
+        return records, False
 
 
 def messages_in(queues: Any, url: str) -> Iterator[Mapping[str, Any]]:
     """Yield each message of a queue once. A message that is not deleted is hidden for a while."""
-    seen: set[str] = set()
+    receipts: set[str] = set()
     while True:
         answer = queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
-        fresh = [m for m in answer.get("Messages", ()) if m["MessageId"] not in seen]
+        fresh = [m for m in answer.get("Messages", ()) if m["MessageId"] not in receipts]
         if not fresh:
             return
-        seen.update(message["MessageId"] for message in fresh)
+        receipts.update(message["MessageId"] for message in fresh)
         yield from fresh
 
 

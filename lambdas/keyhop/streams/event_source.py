@@ -84,9 +84,9 @@ class Mappings:
         Returns:
             Whether the mapping is enabled. Until then, this must be called again.
         """
-        found = self.of_table(stream)
-        current = [mapping for mapping in found if mapping["EventSourceArn"] == stream]
-        self._delete([mapping for mapping in found if mapping not in current])
+        mappings = self.of_table(stream)
+        current = [mapping for mapping in mappings if mapping["EventSourceArn"] == stream]
+        self._delete([mapping for mapping in mappings if mapping not in current])
         if not current:
             self.client.create_event_source_mapping(
                 EventSourceArn=stream,
@@ -129,11 +129,11 @@ class Mappings:
 
     def others(self, stream: str) -> list[str]:
         """Other functions that follow the stream."""
-        mine = self.function.rpartition(":")[2]
+        name = self.function.rpartition(":")[2]
         names = {
             function_name(mapping["FunctionArn"]) for mapping in _mappings(self.client, stream)
         }
-        return sorted(names - {mine})
+        return sorted(names - {name})
 
     def _all(self) -> list[dict[str, Any]]:
         pages = self.client.get_paginator("list_event_source_mappings")
@@ -225,8 +225,9 @@ class Watch:
         """Return a watch for a command; None for a local database, which has keepers only on a
         laptop cloud.
         """
-        elsewhere = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
-        if endpoint.is_loopback and not elsewhere:
+        names = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
+        endpoint_url = next(filter(None, map(os.environ.get, names)), None)
+        if endpoint.is_loopback and not endpoint_url:
             return None
         return cls(lambda service: aws_client(service, endpoint, attempts=2), keeper)
 
@@ -315,10 +316,10 @@ class Watch:
             client = self.client_of("sqs")
             url = client.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
             names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-            told = client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+            answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=names)
         except (BotoCoreError, ClientError):
             return None
-        return sum(int(told[name]) for name in names)
+        return sum(int(answer["Attributes"][name]) for name in names)
 
     def _is_keeper(self, function: str) -> bool:
         return function == self.keeper if self.keeper else function.endswith(KEEPER)

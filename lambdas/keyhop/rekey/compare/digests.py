@@ -8,7 +8,6 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -56,7 +55,6 @@ class DigestsTask(RekeyTask):
     ) -> None:
         super().__init__(connection, options, transform_of, ours_of, now)
         self._wait = wait
-        self._lock = Lock()
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Task.plan; waits until nothing of a backfill can still be written. Raises CannotStart."""
@@ -141,10 +139,7 @@ class DigestsTask(RekeyTask):
         self._wait(max(0.0, told["ended"] + SETTLED_SECONDS - self._now()))
 
     def _note(self, kind: str, example: Mapping[str, Any]) -> None:
-        with self._lock:
-            named = self.examples.setdefault(kind, [])
-            if len(named) < MOST_EXAMPLES:
-                named.append(dict(example))
+        self.note_example(kind, dict(example), MOST_EXAMPLES)
 
 
 def check_comparable(rekey: Rekey, repair: bool) -> None:

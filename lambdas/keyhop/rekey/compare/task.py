@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -110,7 +109,6 @@ class VerifyTask(RekeyTask):
         self._journal_of = journal_of
         self._settle_of = settle_of
         self._pauses = pauses
-        self._lock = Lock()
 
     def before(self, table: Table, request: Request) -> Request | None:
         """Task.before: the digests."""
@@ -211,8 +209,6 @@ class VerifyTask(RekeyTask):
 
     def _note(self, found: Found) -> None:
         place = key_digest(found.candidate.place).hex()
-        with self._lock:
-            named = self.examples.setdefault(found.finding, [])
-            if len(named) < MOST_EXAMPLES:
-                bypassed = {"straggler": True} if found.is_bypassed else {}
-                named.append({"place": place, "repaired": found.is_repaired, **bypassed})
+        bypassed = {"straggler": True} if found.is_bypassed else {}
+        example = {"place": place, "repaired": found.is_repaired, **bypassed}
+        self.note_example(found.finding, example, MOST_EXAMPLES)
