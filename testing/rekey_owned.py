@@ -1,6 +1,6 @@
 """A transform in which source items contend for a place in the destination, and its reverse."""
 
-from keyhop.dynamodb.items import Item
+from keyhop.dynamodb.values import Item
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
 
 

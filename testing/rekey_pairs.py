@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.values import Item
 from keyhop.rekey.control import Control
 from keyhop.rekey.opening import TransformOf, side_table
 from keyhop.rekey.pair import Pair

@@ -17,9 +17,8 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task, TaskOptions, Tasks
 from keyhop.key_index.index import SentinelsOf, sentinels_of
-from keyhop.keys.logical import Fold
 from keyhop.keys.request import keys_request
-from keyhop.keys.task import Believe, KeysTask, no_index
+from keyhop.keys.task import Believe, Fold, KeysTask, no_index
 
 if TYPE_CHECKING:
     from keyhop.each.task import Permit

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.items import MOST_ITEM_BYTES, size_of
+from keyhop.dynamodb.values import MOST_ITEM_BYTES, size_of
 
 from testing.simulation.expressions import Expressions, meets
 from testing.simulation.values import (

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import yaml
-from keyhop.dynamodb.items import item_json, same_item
+from keyhop.dynamodb.values import item_json, same_item
 from keyhop.rekey.template.load import load
 
 from tests.docs.pages import ROOT

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from keyhop.cli.executions import Execution
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult
+from keyhop.dynamodb.values import Item
 from keyhop.rekey.life_cycle.create import Creation
 from keyhop.rekey.life_cycle.end import Ending
 from keyhop.rekey.life_cycle.start import Starting

@@ -25,9 +25,8 @@ from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import PartPages, TablePages
 from keyhop.jobs.task import Ended, Summary
 from keyhop.jobs.worker import GroupWorker
-from keyhop.keys.logical import Fold, check_can_fold, folded
 from keyhop.keys.request import keys_request
-from keyhop.keys.task import KeysTask
+from keyhop.keys.task import Fold, KeysTask, check_can_fold, folded
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import PageResult
 from keyhop.sharding.key.shards import Phase, Shards, to_item

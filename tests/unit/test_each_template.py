@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.dynamodb.items import item_json, same, same_item, size_of
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.values import item_json, same, same_item, size_of
 from keyhop.each.template import NotRendered, Template, Variables, template_json
 from keyhop.errors import CannotStart
 

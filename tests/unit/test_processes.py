@@ -17,8 +17,7 @@ from keyhop.errors import BudgetSpent, GaveUp, NotPermitted
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import most_processes
 from keyhop.jobs.model import Checkpoint, Commit, RunPlan, usage_json
-from keyhop.jobs.process import Assignment, End, News
-from keyhop.jobs.processes import MOST_DEATHS, GroupProcesses
+from keyhop.jobs.processes import MOST_DEATHS, Assignment, End, GroupProcesses, News
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 

@@ -21,7 +21,7 @@ from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE
-from keyhop.keys.logical import FOLDER
+from keyhop.keys.task import FOLDER
 from keyhop.retries import repeat
 from keyhop.storage.local import Directory
 

@@ -49,9 +49,8 @@ from keyhop.jobs.local import LocalJob, check_is_begun
 from keyhop.jobs.model import Commit, usage_json
 from keyhop.jobs.price import price
 from keyhop.jobs.request import Request
-from keyhop.keys.logical import listed
 from keyhop.keys.request import contradictions, keys_request
-from keyhop.keys.task import choose_method, without_sentinels
+from keyhop.keys.task import choose_method, listed, without_sentinels
 from keyhop.keys.verify import Verdict, verify
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory

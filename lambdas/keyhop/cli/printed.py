@@ -11,7 +11,7 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE
 from keyhop.jobs.worker import KnownKeys
-from keyhop.keys.logical import Fold
+from keyhop.keys.task import Fold
 
 
 class Printed:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection as Link
 
 from keyhop.dynamodb.client import connect
-from keyhop.jobs.process import work
+from keyhop.jobs.processes import work
 from keyhop.tasks import tasks_of
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ from keyhop.cli.display import StatusLine
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_template import designed
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import to_json
+from keyhop.dynamodb.values import Item, to_json
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.life_cycle.create import taken
 from keyhop.rekey.plan.lines import example_lines, lines

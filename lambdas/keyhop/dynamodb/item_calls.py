@@ -13,7 +13,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.gate import Gate
-from keyhop.dynamodb.items import size_of
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.refusals import (
     cancellations,
@@ -25,7 +24,7 @@ from keyhop.dynamodb.refusals import (
 from keyhop.dynamodb.requester import Requester, pause, units_of
 from keyhop.dynamodb.throttling import is_throttling
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Key, size_of
 from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS, FIRST_SECONDS
 

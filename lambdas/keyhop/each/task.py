@@ -40,7 +40,7 @@ ROWS_PER_WORKER = 20_000
 """A fleet gets another worker for so many: half a minute of writes."""
 
 FOLDED = "logical"
-"""Where the parts of a list are whose keys were folded (keys/logical.py)."""
+"""The folder of the parts of a list whose keys were folded (keys/task.py)."""
 
 WRITES = ("put", "update", "delete")
 """Kinds of effects that write to the table itself."""

@@ -20,17 +20,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from keyhop.dynamodb.items import (
+from keyhop.dynamodb.schema import MARKER, KeyAttribute, KeySpace
+from keyhop.dynamodb.values import (
     MOST_ITEM_BYTES,
     MOST_LEVELS,
     TYPES,
+    Key,
+    TypedValue,
     are_distinct,
+    is_number,
     item_json,
     size_of,
     value_bytes,
+    with_bytes,
 )
-from keyhop.dynamodb.schema import MARKER, KeyAttribute, KeySpace
-from keyhop.dynamodb.values import Key, TypedValue, is_number, with_bytes
 from keyhop.errors import CannotStart
 from keyhop.jobs.formats import FIRST
 

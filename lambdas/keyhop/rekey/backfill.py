@@ -22,13 +22,12 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.item_calls import write_units
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped, is_over
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key, from_json, has_values, to_json
+from keyhop.dynamodb.values import Item, Key, from_json, has_values, to_json
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import RunPlan

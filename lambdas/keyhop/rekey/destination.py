@@ -1,9 +1,8 @@
 """Puts items of the backfill into the destination: each only where nothing is yet."""
 
 from keyhop.dynamodb.item_calls import ItemCalls, Written, write_units
-from keyhop.dynamodb.items import Item, size_of
 from keyhop.dynamodb.refusals import error_code
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.errors import AwsRefused, CannotStart
 
 

@@ -5,8 +5,7 @@ Numbers are hashed by their value, sets in one order, attributes by name. Pure.
 
 from hashlib import blake2b
 
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes
+from keyhop.dynamodb.values import Item, Key, TypedValue, distinct_bytes
 
 DIGEST_BYTES = 16
 """So among 1e10 items two unequal ones have the same digest with a chance of 1e-19."""

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from keyhop.dynamodb.items import Item, value_bytes
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key, value_bytes
 
 Kind = Literal["bijective", "recoverable"]
 

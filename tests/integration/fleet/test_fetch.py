@@ -18,7 +18,7 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import BrokenPromise, CannotStart, KeyhopError, RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import sum_up
-from keyhop.keys.logical import listed
+from keyhop.keys.task import listed
 from keyhop.storage.local import Directory
 
 from testing.databases import Database, keyhop

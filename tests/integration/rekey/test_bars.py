@@ -8,8 +8,8 @@ import math
 
 import pytest
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.items import size_of
 from keyhop.dynamodb.units import BLOCK_BYTES, US_EAST_1
+from keyhop.dynamodb.values import size_of
 
 from testing.databases import Database
 from testing.rekey_pairs import create, order

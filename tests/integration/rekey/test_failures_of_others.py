@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.items import same_item
+from keyhop.dynamodb.values import same_item
 from keyhop.rekey.worker.replicate import Replicator
 
 from testing.databases import Database

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from keyhop.clock import SystemClock
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key
 from keyhop.errors import GaveUp
 from keyhop.rekey.cutover.assembly import seen_of
 from keyhop.rekey.cutover.deployed import NotDeployed

@@ -9,10 +9,9 @@ from threading import Event
 from typing import Any, cast
 
 import pytest
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.model import Checkpoint, Commit, RunPlan, Totals

@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.dynamodb.items import same_item
-from keyhop.dynamodb.values import to_json
+from keyhop.dynamodb.values import same_item, to_json
 from keyhop.jobs.worker import CALM_SLICES
 from keyhop.rekey.compare.look import Look, Verdict, look_at, verdict
 from keyhop.rekey.compare.looks import MOST_REPAIRS, Looks

@@ -3,9 +3,8 @@
 import random
 
 import pytest
-from keyhop.dynamodb.items import size_of
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.values import is_number
+from keyhop.dynamodb.values import is_number, size_of
 from keyhop.rekey.cutover.drain import Shard, keys_by_open_shard, random_key, uncovered
 
 KEY = {"pk": {"S": "k"}}

@@ -6,8 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from keyhop.dynamodb.items import Item, item_json, same_item
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.values import Item, item_json, same_item
 from keyhop.rekey.template.files import read
 from keyhop.rekey.template.functions import tried
 from keyhop.rekey.template.load import load

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import US_EAST_1
+from keyhop.dynamodb.values import Item
 from keyhop.rekey.plan.collisions import tally
 from keyhop.rekey.plan.costs import costs
 from keyhop.rekey.plan.judgement import hot_keys, index_question

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.dynamodb.items import same_item
-from keyhop.dynamodb.values import canonical
+from keyhop.dynamodb.values import canonical, same_item
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import Transform, Unmappable

@@ -4,8 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key
 from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.transform import Transform, Unmappable
 

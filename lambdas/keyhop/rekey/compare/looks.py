@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE, ItemCalls
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key
 from keyhop.rekey.compare.look import DIFFERENCES, Finding, Look, look_at, verdict
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.side.rows import key_text

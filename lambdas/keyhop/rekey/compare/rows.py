@@ -8,8 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import Key, from_json
+from keyhop.dynamodb.values import Item, Key, from_json
 from keyhop.jobs.formats import BUCKET
 from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.side.rows import key_text

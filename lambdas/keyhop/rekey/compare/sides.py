@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from threading import Event, Lock
 from typing import Any, Self
 
-from keyhop.dynamodb.items import Item, same_item
 from keyhop.dynamodb.tables import Source
-from keyhop.dynamodb.values import Key, has_values
+from keyhop.dynamodb.values import Item, Key, has_values, same_item
 from keyhop.jobs.pages import Learnt, TablePages
 from keyhop.rekey.compare.rows import row_of
 from keyhop.rekey.digest import key_digest

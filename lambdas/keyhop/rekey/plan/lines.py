@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
+from keyhop.dynamodb.values import Item
 from keyhop.rekey.life_cycle.create import shown_keys
 from keyhop.rekey.plan.planning import Plan
 from keyhop.wording import counted, duration

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace, has_key_index
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key
 from keyhop.rekey.life_cycle.features import ClientOf, gather
 from keyhop.rekey.life_cycle.likeness import Likeness, likeness
 from keyhop.rekey.plan.collisions import tally
@@ -26,8 +25,8 @@ from keyhop.rekey.plan.sample import DEFAULT_SAMPLE, draw, everything
 from keyhop.rekey.plan.trial import Collisions, Trial, estimated
 from keyhop.rekey.template.functions import tried
 from keyhop.rekey.transform import Transform, Unmappable
-from keyhop.scan.distributions import proportion_limits
 from keyhop.scan.reader import PageReader
+from keyhop.scan.statistics import proportion_limits
 
 DEFAULT_READ_UNITS = 200.0
 

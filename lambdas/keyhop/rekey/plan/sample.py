@@ -8,9 +8,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.values import Key, has_values
+from keyhop.dynamodb.values import Item, Key, has_values
 from keyhop.errors import BudgetSpent
 from keyhop.scan.reader import FULL_PAGE_UNITS, PageReader
 from keyhop.scan.segments import MOST_SEGMENTS

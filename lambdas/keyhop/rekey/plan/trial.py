@@ -6,8 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.items import MOST_ITEM_BYTES, Item, same_item, size_of
-from keyhop.dynamodb.values import Key, canonical, has_values
+from keyhop.dynamodb.values import (
+    MOST_ITEM_BYTES,
+    Item,
+    Key,
+    canonical,
+    has_values,
+    same_item,
+    size_of,
+)
 from keyhop.rekey.transform import Transform, Unmappable
 
 EXAMPLES = 10

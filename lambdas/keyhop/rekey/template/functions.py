@@ -11,9 +11,8 @@ from copy import deepcopy
 from typing import Any
 
 from keyhop.checks import hint, shown
-from keyhop.dynamodb.items import Item, is_item, same_item
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Key, TypedValue
+from keyhop.dynamodb.values import Item, Key, TypedValue, is_item, same_item
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.rules import Reversed, check_equal
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable, check_key

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import Key, TypedValue
+from keyhop.dynamodb.values import Item, Key, TypedValue
 from keyhop.rekey.template.field import Scope
 from keyhop.rekey.template.text import Compiled
 from keyhop.rekey.transform import KeyNames, Unmappable, check_key

@@ -6,8 +6,7 @@ items that have a form on the other side and those forms are one to one, whateve
 
 from collections.abc import Callable, Sequence
 
-from keyhop.dynamodb.items import Item, same
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key, same
 from keyhop.rekey.template.rule import Rule
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.items import Item, same_item, size_of
 from keyhop.dynamodb.schema import MARKER
-from keyhop.dynamodb.values import Key, canonical, from_json, with_bytes
+from keyhop.dynamodb.values import Item, Key, canonical, from_json, same_item, size_of, with_bytes
 from keyhop.errors import CannotStart
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.transform import KeyNames, Transform, Unmappable, check_key

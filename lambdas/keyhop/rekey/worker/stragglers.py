@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE
-from keyhop.dynamodb.items import Item, same_item
+from keyhop.dynamodb.values import Item, same_item
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.figures import LAG

@@ -10,9 +10,8 @@ from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.item_calls import ItemCalls, write_units
-from keyhop.dynamodb.items import Item, size_of
 from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.layout import Claim

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import CandidateSample
 from keyhop.report.statistics.shares import Item, effective, weighted_share, widened
-from keyhop.scan.distributions import (
+from keyhop.scan.statistics import (
     TAIL,
     beta_quantile,
     proportion_limits,

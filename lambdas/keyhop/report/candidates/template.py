@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import TypedValue, distinct_bytes, text_of
+from keyhop.dynamodb.values import Item, TypedValue, distinct_bytes, text_of
 from keyhop.errors import CannotStart
 
 MOST_TEXT = 1_000

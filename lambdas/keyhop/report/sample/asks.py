@@ -8,8 +8,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from keyhop.dynamodb.items import Item
-from keyhop.dynamodb.values import Key, TypedValue
+from keyhop.dynamodb.values import Item, Key, TypedValue
 
 T = TypeVar("T")
 

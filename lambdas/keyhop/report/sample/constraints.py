@@ -8,9 +8,8 @@ without its constraint, which then blocks the value for ever.
 import re
 from collections.abc import Sequence
 
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key
 from keyhop.report.forms import tag_of
 from keyhop.report.sample.asks import Ask, Asks
 

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from keyhop.dynamodb.items import Item, size_of
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.forms import KeyForm
 from keyhop.report.sample.asks import Ask, Asks

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from keyhop.dynamodb.items import Item, size_of
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.values import Key, TypedValue, has_values
+from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.sample.asks import Ask, Asks
 from keyhop.report.statistics.place import PlaceFinder

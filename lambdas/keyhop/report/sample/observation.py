@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.items import Item, size_of
+from keyhop.dynamodb.values import Item, size_of
 from keyhop.report.candidates.template import Candidate
 from keyhop.report.forms import tag_of, width_of
 from keyhop.report.shown import Shower

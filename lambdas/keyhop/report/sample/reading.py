@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from threading import Event, Lock
 from typing import TypeVar
 
-from keyhop.dynamodb.items import size_of
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.values import size_of
 from keyhop.errors import CannotStart
 from keyhop.report.sample.asks import Answer, Ask, Asks
 from keyhop.scan.page_size import FILL, ItemSize

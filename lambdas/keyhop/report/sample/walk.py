@@ -7,9 +7,8 @@ what is in it, so each collection has an equal chance, however long it is.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keyhop.dynamodb.items import Item
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Key, has_values
+from keyhop.dynamodb.values import Item, Key, has_values
 from keyhop.report.sample.asks import Ask, Asks
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance, collapse
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.dynamodb.items import same, size_of
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Key, same, size_of
 
 WRITE_UNIT_BYTES = 1024
 MOST_STATUSES = 20

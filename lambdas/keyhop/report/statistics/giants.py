@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.statistics.lengths import BEYOND, is_cut, is_measured
-from keyhop.scan.distributions import Z
+from keyhop.scan.statistics import Z
 
 LOUDEST = 0.06
 """If one sampled collection is more than this of the mass below, nothing is said: the next sample

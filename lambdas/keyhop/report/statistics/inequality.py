@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.statistics.lengths import BEYOND, is_cut, without_noise
-from keyhop.scan.distributions import TAIL, Z
+from keyhop.scan.statistics import TAIL, Z
 
 POINTS = 100
 ROUNDS = 120

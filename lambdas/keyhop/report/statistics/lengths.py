@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from keyhop.report.estimate import Estimate
-from keyhop.scan.distributions import Z, rank_limits
+from keyhop.scan.statistics import Z, rank_limits
 
 BEYOND = 10
 """So many sampled collections must lie beyond a quantile, or nothing is said of it."""

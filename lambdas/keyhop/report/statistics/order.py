@@ -5,7 +5,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 
 from keyhop.report.estimate import Estimate
-from keyhop.scan.distributions import Z
+from keyhop.scan.statistics import Z
 
 FEWEST = 5
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from keyhop.report.estimate import Estimate
-from keyhop.scan.distributions import Z, proportion_limits, t_quantile
+from keyhop.scan.statistics import Z, proportion_limits, t_quantile
 
 METHOD = "weighted windows"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from keyhop.report.estimate import Estimate
-from keyhop.scan.distributions import proportion_limits
+from keyhop.scan.statistics import proportion_limits
 
 K = TypeVar("K", bound=Hashable)
 

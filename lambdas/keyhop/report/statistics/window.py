@@ -17,7 +17,7 @@ from itertools import pairwise
 from keyhop.report.estimate import Estimate
 from keyhop.report.statistics.lengths import Measured
 from keyhop.report.statistics.sort_key import Form, SortKey, form_of, tag_of
-from keyhop.scan.distributions import t_quantile
+from keyhop.scan.statistics import t_quantile
 
 METHOD = "windows at random sort keys"
 BUDGET = 9.0

@@ -13,7 +13,7 @@ from keyhop.report.statistics.order import density, kendall, spearman
 from keyhop.report.statistics.place import PlaceFinder, Segment
 from keyhop.report.statistics.shares import Item, effective, share_of, weighted_share
 from keyhop.report.statistics.top import top
-from keyhop.scan.distributions import proportion_limits, rank_limits, t_quantile
+from keyhop.scan.statistics import proportion_limits, rank_limits, t_quantile
 
 
 def exact(*lengths: float) -> list[Estimate]:
