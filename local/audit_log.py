@@ -1,7 +1,7 @@
-"""`make audit-log`: who has read which file; one file is read by everybody, and gets its shards.
+"""`make audit-log`: a log of who has read which file. Everybody reads one file, which gets shards.
 
-It runs on this machine alone: DynamoDB Local, behind a model of DynamoDB's partitions that gives
-each partition key so few writes a second that it is soon throttled. The three functions are the
+It runs on this machine alone: DynamoDB Local, behind a model of DynamoDB's partitions that allows
+each partition key so few writes per second that it is soon throttled. The three functions are the
 example; the traffic and its checks are in audit_traffic.py.
 """
 
@@ -17,7 +17,7 @@ from local.cloud import exit_with
 
 
 def audit_log(url: str | None = None) -> ShardedTable:
-    """The log, for any number of threads; other processes make such an object of their own."""
+    """Return the log, for any number of threads. Other processes make their own object."""
     return ShardedTable(
         "Audit",  # partition key: path, sort key: accessed
         metadata="Audit-shards",  # partition key: path

@@ -28,7 +28,7 @@ KEY_RATE = 40.0
 """Write units a second of one partition key; DynamoDB gives about 1,000."""
 
 PATIENCE_SECONDS = 10.0
-"""For the threads, once time is over; whoever is in a back-off comes out of it."""
+"""How long to wait for the threads when time is over, because they may be in a back-off."""
 
 STOP_SECONDS = 1.0
 """The same after Ctrl-C."""
@@ -39,7 +39,12 @@ Read = Callable[[ShardedTable, str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """What has happened within a second; reads: checked so far. shards: of the hot file."""
+    """The events of one second.
+
+    Attributes:
+        reads: The number of reads that were checked so far.
+        shards: The number of shards of the hot file.
+    """
 
     at: int
     acknowledged: int
@@ -50,11 +55,13 @@ class Second:
 
 @dataclass
 class Traffic:
-    """Writers of one hot file and a few cold ones, and a reader, who has a log of his own.
+    """Writers of one hot file and a few cold ones, and a reader with a separate log.
 
-    rate: writes a second that the writers would like to make in all. pause: between two reads.
-    acknowledged: of each file the accesses whose write was answered. faults: of reads that were
-    not whole, and writes that were given up.
+    Attributes:
+        rate: The writes per second that all writers together attempt.
+        pause: The seconds between two reads.
+        acknowledged: The accesses whose write was answered, by file.
+        faults: The reads that were incomplete, and the writes that gave up.
     """
 
     log: ShardedTable
@@ -85,7 +92,7 @@ class Traffic:
         return [*(lambda n=n: self._write(n) for n in range(self.writers)), self._read_on]
 
     def by_second(self) -> Iterator[Second]:
-        """What happens, second by second, until time is over."""
+        """Yield the events of each second until time is over."""
         began = self.clock.monotonic()
         written = throttles = 0
         for second in range(1, round(self.seconds) + 1):
@@ -105,7 +112,7 @@ class Traffic:
         return self.log.usage.counters["hot_throttles"]
 
     def shards(self, path: str = HOT) -> Shards:
-        """Of a file, as its writers know it."""
+        """Return the shards of a file, as its writers know them."""
         return self.log.metadata.of({"S": path}).shards
 
     def check(self, path: str) -> None:
@@ -148,7 +155,12 @@ class Traffic:
 
 
 def fault(promised: Sequence[str], listed: Sequence[str]) -> str | None:
-    """What is wrong with a read. promised: what was acknowledged before it began."""
+    """Return what is wrong with a read, or None.
+
+    Args:
+        promised: The accesses that were acknowledged before the read began.
+        listed: The accesses that the read returned.
+    """
     missing = set(promised).difference(listed)
     if missing:
         return f"{len(missing):,} of {len(promised):,} accesses were missing, {min(missing)!r}"

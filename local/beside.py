@@ -1,4 +1,4 @@
-"""Work beside a block, on a thread of its own."""
+"""Work in a separate thread while a block runs."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future

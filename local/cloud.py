@@ -124,7 +124,7 @@ class Cloud:
 
     @property
     def exports(self) -> dict[str, str]:
-        """What points the SDKs and the AWS command line here."""
+        """Return the variables that direct the SDKs and the AWS command line to this cloud."""
         return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ENDPOINT_URL_DYNAMODB": self.dynamodb,
@@ -174,12 +174,12 @@ class Cloud:
         self.bootstrapped = True
 
     def destroy(self) -> None:
-        """`cdk destroy` of what was deployed last; raises Failed."""
+        """Run `cdk destroy` for the last deployment; raise Failed."""
         self._cdk("destroy", "--force", "--app", str(self._assembly))
 
     @property
     def template(self) -> Path:
-        """What was deployed last."""
+        """Return the path of the template that was deployed last."""
         (found,) = self._assembly.glob("*.template.json")
         return found
 

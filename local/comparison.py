@@ -23,7 +23,7 @@ WORKER = FunctionSize(1769, "arm64")
 """As a deployment has it by default."""
 
 WORKER_SECONDS = 840.0
-"""The most of an invocation's 15 minutes that a worker uses."""
+"""The part of an invocation's 15 minutes that a worker uses at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Way:
 
     @classmethod
     def deployed(cls, name: str, result: Mapping[str, Any]) -> "Way":
-        """By the output of an execution."""
+        """Return a way from the output of an execution."""
         services = result["cost"]["total"] - result["cost"]["dynamodb"]
         return cls(name, result["keys"], result["requests"], result["read_units"], services)
 
@@ -53,7 +53,7 @@ class Way:
 
 
 def table_of(ways: Iterable[Way]) -> Table:
-    """For the console."""
+    """Return a table for the console."""
     table = Table(box=None, pad_edge=False)
     table.add_column("way")
     for heading in ("requests", "read units", "reads", "Lambda, ...", "total"):

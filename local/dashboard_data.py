@@ -1,7 +1,8 @@
-"""What CloudWatch makes of reported metrics, as far as our dashboard asks: to draw it. Pure.
+"""The metrics that CloudWatch would derive from reported ones, as far as our dashboard needs them.
+Pure.
 
 Metrics come from lines of the embedded metric format. Expressions of metric math and of Logs
-Insights are read with Python's own grammar, which they share where the dashboard uses them.
+Insights are parsed with Python's own grammar, which is the same where the dashboard uses them.
 """
 
 import ast

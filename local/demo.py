@@ -215,8 +215,8 @@ def faults_of_index(
 ) -> Iterator[str]:
     """Return a sentence for each expectation of a built index that is not met.
 
-    Drift that is gone when the audit ends is no fault: the keeper was only behind, and `auto` reads
-    such an index.
+    Drift that has disappeared when the audit ends is not a fault: the keeper was only behind, and
+    `auto` reads such an index.
 
     Args:
         audit: The result of the build's audit.

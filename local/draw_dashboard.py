@@ -286,7 +286,7 @@ def _amount(value: Any) -> str:
 
 
 def _round_up(value: float) -> float:
-    """To what an axis may end with."""
+    """Round up to a value with which an axis may end."""
     if value <= 0:
         return 0.0
     size = 10.0 ** (len(f"{int(value)}") - 1) if value >= 1 else 10.0 ** -_leading_zeros(value)

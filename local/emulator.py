@@ -15,7 +15,7 @@ VERSION = "1.5.33"
 Mends = list[tuple[str, str]]
 
 ERROR_TYPES_OF_WORKERS: Mends = [
-    # An exception's class is what Retry and Catch go by.
+    # Retry and Catch use the class of an exception.
     (
         '"error": str(e), "trace": traceback.format_exc()}',
         '"error": str(e), "error_type": type(e).__name__, '
@@ -121,7 +121,7 @@ STREAMS_OF_DYNAMODB_LOCAL: Mends = [
 
 IDLE_FUNCTIONS: Mends = [
     # A function with the tag "idle" answers a state once as one that was not used for weeks: Lambda
-    # has its code brought back meanwhile.
+    # restores its code at that time.
     (
         """    exec_record = lambda_svc._execution_record_for_config(func, config)
     result = lambda_svc._execute_function_with_config_scope(exec_record, event)

@@ -1,6 +1,7 @@
 """The application on this machine with real data, until Ctrl-C, by `make`.
 
-laptop: all that is deployed, to start runs of one's own. local: only the data, in DynamoDB Local.
+`make laptop` runs everything that is deployed, to start runs. `make local` runs only DynamoDB Local
+with the data.
 """
 
 import json
@@ -43,7 +44,9 @@ def only_the_data() -> int:
 
 
 def laptop() -> int:
-    """All of it, until Ctrl-C. SIGUSR1 halts the stream: to see what an audit finds meanwhile."""
+    """Run the application until Ctrl-C. SIGUSR1 halts the stream, to show what an audit finds
+    then.
+    """
     halted = False
 
     def toggle(_number: int, _frame: FrameType | None) -> None:

@@ -63,13 +63,13 @@ def main() -> int:
 
 @dataclass
 class Laps:
-    """What has taken how long. waits: of that, what the protocol waits for, in words."""
+    """The durations of the steps, with what the protocol waits for in each."""
 
     began: float = field(default_factory=time.monotonic)
     rows: list[tuple[str, float, str]] = field(default_factory=list)
 
     def end(self, what: str, waits: str = "") -> None:
-        """Of one; the next one begins."""
+        """End a step and begin the next one."""
         self.rows.append((what, self._so_far() - sum(row[1] for row in self.rows), waits))
 
     def table(self) -> str:

@@ -1,7 +1,7 @@
 """Traffic for the demo of a re-key: threads that read and write flights through a router, and check
 each answer against what they know.
 
-Each thread has flights of its own, so it knows what a strongly consistent read must bring.
+Each thread has separate flights, so it knows what a strongly consistent read must return.
 """
 
 import random
@@ -159,12 +159,12 @@ class Traffic:
 
 
 def old_key(flight: Item) -> Item:
-    """By aircraft."""
+    """Return the key by aircraft."""
     return {name: flight[name] for name in ("tailnum", "departure")}
 
 
 def new_key(flight: Item) -> Item:
-    """By route, as examples/rekey/flights-by-route.yaml has it."""
+    """Return the key by route, as in examples/rekey/flights-by-route.yaml."""
     leaves = f"{flight['departure']['S']}#{flight['tailnum']['S']}"
     return {"route": flight["route"], "leaves": {"S": leaves}}
 

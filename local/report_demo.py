@@ -80,7 +80,7 @@ def fly(database: Database) -> None:
 
 
 def dated(items: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """With the date in an attribute of its own."""
+    """Yield the items with the date in a separate attribute."""
     for item in items:
         yield {**item, "date": {"S": item["departure"]["S"][:10]}}
 

@@ -25,10 +25,10 @@ from local.cloud import CREDENTIALS, REGION, Cloud
 from testing.servers import LOCAL_CREDENTIALS
 
 IDLE_SECONDS = 0.08
-"""Between two looks at the streams, while the bridge runs by itself."""
+"""The seconds between two looks at the streams, while the bridge runs in its thread."""
 
 QUIET_LOOKS = 2
-"""So many looks in a row have to find nothing before all is delivered."""
+"""The number of consecutive looks that must find nothing before everything counts as delivered."""
 
 INVOKE_SECONDS = 900
 WITHOUT_END = -1
@@ -163,7 +163,9 @@ class StreamBridge:
 
 
 def _event(record: Record, stream: str) -> Record:
-    """As a function gets it; written just now: DynamoDB Local tells no more than the minute."""
+    """Return a record as a function gets it, written now, because DynamoDB Local only reports the
+    minute.
+    """
     event = as_event(record, stream)
     event["dynamodb"]["ApproximateCreationDateTime"] = float(int(time.time()))
     return event
@@ -189,7 +191,9 @@ def _matches(pattern: Any, value: Any) -> bool:
 def _count_done(
     mapping: Mapping[str, Any], answer: Mapping[str, Any], records: list[Record]
 ) -> int:
-    """How many records an invocation has done: those before the first that is reported failed."""
+    """Return how many records an invocation has processed: those before the first that is reported
+    as failed.
+    """
     response = json.loads(answer["Payload"].read() or "null")
     if answer.get("FunctionError"):
         return 0
@@ -209,7 +213,9 @@ def _failure_message(
     invocations: int,
     answer: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What AWS sends to the on-failure queue: where the records are, without the records."""
+    """Return the message that AWS sends to the on-failure queue: where the records are, without the
+    records.
+    """
     first, last = records[0]["dynamodb"], records[-1]["dynamodb"]
     return {
         "requestContext": {
