@@ -42,7 +42,7 @@ class Check(Record):
     read_units: float = 0.0
     seconds: float = 0.0
     invocations: int = 0
-    number: int = 0
+    number: int = 1
 
     @classmethod
     def stored(cls, journal: Journal, plan: RunPlan, share: float, execution: str) -> "Check":
