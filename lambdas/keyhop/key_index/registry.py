@@ -1,7 +1,7 @@
 """The registry of a table's key index: its state, stored outside the table, and its lease.
 
     entry.json    what the table was like before, where its sentinels are, the last audit, and the
-    lease, which says who is building, auditing or removing the index
+                  lease, which says who is building, auditing or removing the index
 
 It is one object, and each change of it is conditional on the version that was read. So the holder
 of the lease can change it only while it holds the lease, and a reader sees a consistent state.

@@ -7,17 +7,18 @@ share a 4 KB block. Large pages continue to read collections whose key is alread
 The ledger learns the answer from the pages. Two things make it safe:
 
 1. **A bank.** Every page is compared with the published way, which reads one item and pays at least
-one block for each key. The savings of a page go into the bank, and its waste is taken out. A page
-is larger than one block only if the bank could bear that all of the excess is wasted. In deficit,
-the ledger uses the published way (Limit=1). Pages in flight also reserve what the worst page
-recently cost more than expected. So a run costs at most 1.02 times the published way (`INCOME`), a
-little for each segment (`END_OF_SEGMENT`) and a fixed sum (`FIRST_DEPOSIT`; `DEEPEST_BANK` where
-the size of items surprises).
+   one block for each key. The savings of a page go into the bank, and its waste is taken out. A
+   page is larger than one block only if the bank could bear that all of the excess is wasted. In
+   deficit, the ledger uses the published way (Limit=1). Pages in flight also reserve what the worst
+   page recently cost more than expected. So a run costs at most 1.02 times the published way
+   (`INCOME`), a little for each segment (`END_OF_SEGMENT`) and a fixed sum (`FIRST_DEPOSIT`;
+   `DEEPEST_BANK` where the size of items surprises).
 2. **A judgement in hindsight.** The items of a page show what pages of half its size would have
-found and paid. A size that loses to its half is abandoned, and tried again after a pause that
-doubles each time. As partition keys are hashed, collections come in random order, so the best size
-so far is the best guess for the next pages. Of many pages in flight, as many may have a size as
-pages of it were judged, and one more. So a wrong guess costs one page, and not all of them.
+   found and paid. A size that loses to its half is abandoned, and tried again after a pause that
+   doubles each time. As partition keys are hashed, collections come in random order, so the best
+   size so far is the best guess for the next pages. Of many pages in flight, as many may have a
+   size as pages of it were judged, and one more. So a wrong guess costs one page, and not all of
+   them.
 
 Sizes are *levels*: a page of level n reads what will probably fit into 2^n blocks, less a *margin*,
 because items are rarely all of the same size and a page that is one byte too large costs another
