@@ -14,7 +14,7 @@ from keyhop.errors import CannotStart, KeyhopError
 from keyhop.jobs.formats import json_text
 from keyhop.rekey.control import Side
 from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
-from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.change import SHUT_BY_STRAGGLERS, Change, Next
 from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.cutover.gates import ACCEPTABLE, Gate
 from keyhop.rekey.life_cycle.expiry import follow
@@ -53,18 +53,23 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
         command.put_out(looked.to_json(), lambda: "\n".join(_gate_lines(looked.gates)))
         return GATE_SHUT if shut else DONE
     can_accept = shut <= ACCEPTABLE and not options.yes and is_terminal()
-    if control.stage == "open" and shut and not can_accept:
+    only_settles = bool(shut) and shut <= SHUT_BY_STRAGGLERS and accept and bool(side.unsettled(1))
+    if control.stage == "open" and shut and not (can_accept or only_settles):
         command.put_out(looked.to_json(), lambda: "\n".join(_gate_lines(looked.gates)))
         return GATE_SHUT
 
     def facts() -> Facts:
         for gate in looked.gates:
             yield gate.name, gate.says
+            if gate.remedy:
+                yield "", gate.remedy
             if gate.name == "stragglers":
                 for one in side.unsettled(MOST_SHOWN):
                     yield "", f"{json_text(to_json(one.key))} in the {one.side}"
         yield "writes", "wait for a few seconds; reads never do"
 
+    if only_settles:
+        act = "settle the writes that bypassed the routers; then the tables must be compared again"
     command.confirm(f"accept what is lost, and {act}" if shut else act, facts)
     accept = accept or bool(shut)
     if (deployed := command.by_deployment) is not None:

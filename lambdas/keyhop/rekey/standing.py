@@ -112,7 +112,7 @@ class Standing:
     def is_verified(self) -> bool:
         """Whether a cutover may rely on the last verify."""
         verified, copied = self.figure(VERIFIED), self.figures.get(BACKFILL)
-        return not why_not_verified(verified, copied, self.control, self.unsettled, self.now)
+        return not why_not_verified(verified, copied, self.control, self.stragglers, self.now)
 
     @property
     def unsettled(self) -> list[Straggler]:
@@ -269,7 +269,7 @@ def why_not_verified(
     Args:
         verified: The figure of the last verify.
         backfill: The figure of the copy.
-        stragglers: Those that are unsettled.
+        stragglers: All, also those that are settled.
         now: Seconds since 1970.
     """
     last = verified or {}

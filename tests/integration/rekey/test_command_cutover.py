@@ -1,6 +1,9 @@
 """`keyhop rekey` as a person meets it: cutover and rollback."""
 
 import json
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,54 @@ def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
     shut = [line.split()[1] for line in result.lines if line.startswith("  SHUT")]
     assert shut == ["streams"]
     assert pairs.side.control().stage == "open"
+
+
+@pytest.fixture
+def says_no(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A person at a terminal who answers no, and functions that follow both streams."""
+    monkeypatch.setattr("keyhop.cli.rekey_changes.NOBODY", "")
+    for module in ("confirm", "rekey_changes"):
+        monkeypatch.setattr(f"keyhop.cli.{module}.is_terminal", lambda: True)
+    reading, writing = os.pipe()
+    os.write(writing, b"no\n")
+    os.close(writing)
+    with os.fdopen(reading) as typed:
+        monkeypatch.setattr(sys, "stdin", typed)
+        yield
+
+
+def test_a_rollback_with_stragglers_shows_them_and_what_is_lost_and_asks(
+    pairs: Pairs, says_no: None
+) -> None:
+    pairs.begun(Control("destination", replicating=True, turns=1))
+    pairs.database.create(pairs.destination)
+    pairs.side.straggler("source", {"pk": {"S": "bypassed"}}, [{"pk": {"S": "there"}}])
+    result = pairs.rekey("rollback", yes=False)
+    assert (result.status, "nothing was done" in result.err) == (2, True)
+    assert f"Accept what is lost, and let {pairs.source} serve again? [y/N]" in result.err
+    assert '{"pk": {"S": "bypassed"}} in the source' in result.err
+    assert "overwrites each of these items in the source" in result.err
+    assert "in about 5 seconds" in result.err
+    assert "what only the source has is lost" in result.err
+    assert "Without settling, what the destination has would be lost" in result.err
+    assert pairs.rekey("rollback").status == 3, "--yes alone does not accept it"
+    assert len(pairs.side.unsettled()) == 1
+
+
+def test_stragglers_that_keep_the_tables_from_being_equal_can_be_settled_before_a_cutover(
+    pairs: Pairs, says_no: None
+) -> None:
+    pairs.begun(Control(replicating=True, turns=2))
+    pairs.database.create(pairs.destination)
+    pairs.side.straggler("destination", {"pk": {"S": "bypassed"}}, [{"pk": {"S": "there"}}])
+    refused = pairs.rekey("cutover", yes=False)
+    assert (refused.status, refused.err) == (3, "")
+    asked = pairs.rekey("cutover", "--accept", yes=False)
+    assert asked.status == 2
+    assert "settle the writes that bypassed the routers" in asked.err
+    assert len(pairs.side.unsettled()) == 1
+    pairs.side.resolve(*pairs.side.unsettled())
+    assert pairs.rekey("cutover", "--accept", yes=False).status == 3
 
 
 def test_there_is_nothing_to_roll_back_before_a_cutover(pairs: Pairs, template: Path) -> None:

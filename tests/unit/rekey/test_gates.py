@@ -143,6 +143,9 @@ def test_a_straggler_after_the_last_verify_invalidates_it() -> None:
     seen = replace(READY, verified=verified, stragglers=[bypassing(NOW - 3650)])
     assert shut(seen, accept=True) == ["verified"]
     assert shut(replace(seen, stragglers=[bypassing(NOW - 3800)]), accept=True) == []
+    settled = replace(bypassing(NOW - 3650), settled=NOW - 3640)
+    assert shut(replace(seen, stragglers=[settled])) == ["verified"]
+    assert shut(replace(seen, stragglers=[replace(settled, at=NOW - 3800)])) == []
 
 
 MAPPING = {"EventSourceArn": "stream", "State": "Enabled", "ParallelizationFactor": 1}

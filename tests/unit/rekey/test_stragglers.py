@@ -5,7 +5,7 @@ workers, the coordinator with its gates. Only the gates that a deployment answer
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import Any
 
@@ -64,10 +64,10 @@ class Pair:
     def router(self) -> Router:
         return Router(self.world.side(), clients=(), clock=self.world, chance=self.world.chance)
 
-    def change(self, to: Side, accept: bool = False) -> Next:
+    def change(self, to: Side, accept: bool = False, gates: Set[str] = GATES) -> Next:
         def look(control: Control) -> Any:
             seen = seen_of(self.side, control, to, self.world, NotDeployed())
-            return [gate for gate in gates_of(seen, to, accept) if gate.name in GATES]
+            return [gate for gate in gates_of(seen, to, accept) if gate.name in gates]
 
         change = change_of(
             self.world.connection(lambda *request: "well"),
@@ -239,6 +239,67 @@ def test_a_write_past_the_router_into_the_new_table_is_found_after_a_rollback() 
         found = pair.change("destination", accept=True)
         assert found.action == "done", found
         assert (pair.old, pair.new) == ({"s": item("s", 2)},) * 2
+
+    pair.run(act)
+
+
+def test_stragglers_that_keep_each_verify_from_being_clean_are_settled_before_the_next_one() -> (
+    None
+):
+    """A verify does not touch their items, so it cannot be clean before they are settled."""
+    pair = Pair()
+    gates = GATES | {"verified"}
+
+    def compare(left: int) -> None:
+        now = pair.world.time()
+        told = {"finished": True, "share": 1.0, "left": left, "began": now, "at": now, "turns": 2}
+        pair.side.tell("verify", told)
+
+    def act() -> None:
+        pair.write(item("s", 0))
+        assert pair.change("destination").action == "done"
+        assert pair.change("source").action == "done"
+        pair.write(item("s", 2))
+        pair.world.sleep(5)
+        pair.put_new(item("s", 1))
+        pair.world.sleep(30)
+        compare(left=1)
+        refused = pair.change("destination", gates=gates)
+        assert [gate.name for gate in refused.gates if not gate.is_open] == [
+            "verified",
+            "stragglers",
+        ]
+        assert len(pair.side.unsettled()) == 1
+        refused = pair.change("destination", accept=True, gates=gates)
+        assert [gate.name for gate in refused.gates if not gate.is_open] == ["verified"]
+        assert pair.side.control().stage == "open"
+        assert (pair.side.unsettled(), pair.side.claims("forward")) == ([], [])
+        assert (pair.old, pair.new) == ({"s": item("s", 2)},) * 2
+        compare(left=0)
+        assert pair.change("destination", gates=gates).action == "done"
+
+    pair.run(act)
+
+
+def test_a_straggler_that_was_settled_after_the_last_verify_invalidates_it() -> None:
+    pair = Pair()
+
+    def act() -> None:
+        pair.write(item("s", 0))
+        pair.world.sleep(5)
+        now = pair.world.time()
+        told = {"finished": True, "share": 1.0, "left": 0, "began": now, "at": now, "turns": 2}
+        assert pair.change("destination").action == "done"
+        assert pair.change("source").action == "done"
+        pair.side.tell("verify", told)
+        assert pair.verified() == ""
+        pair.put_new(item("s", 1))
+        pair.world.sleep(30)
+        assert len(pair.side.unsettled()) == 1
+        found = pair.change("destination", accept=True, gates=GATES | {"verified"})
+        assert found.action == "refused"
+        assert pair.side.unsettled() == []
+        assert "bypassed the routers" in pair.verified()
 
     pair.run(act)
 

@@ -104,5 +104,5 @@ def seen_of(
         expected=control.expected_clients if expect is None else expect,
         way_back=deployed.way_back(other_side(to)),
         mapped=deployed.mapped(),
-        stragglers=side.unsettled(),
+        stragglers=side.stragglers(),
     )

@@ -72,7 +72,7 @@ class Seen:
     way_back: str | None = None
     mapped: Mapping[Direction, str] = field(default_factory=dict)
     stragglers: Sequence[Straggler] = ()
-    """Those that are unsettled, of both tables."""
+    """All of both tables, also those that are settled."""
     refusals: Sequence[str] = ()
     """Of the claims, why DynamoDB refused the items of some."""
 
@@ -159,10 +159,11 @@ def _would_lose(seen: Seen, accept: bool) -> Gate:
 
 
 def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
-    count = len(seen.stragglers)
+    unsettled = [one for one in seen.stragglers if one.settled is None]
+    count = len(unsettled)
     if not count:
         return Gate("stragglers", True, "no write has bypassed the routers and is unsettled")
-    named = ", ".join(key_digest(one.key).hex()[:12] for one in seen.stragglers[:MOST_NAMED])
+    named = ", ".join(key_digest(one.key).hex()[:12] for one in unsettled[:MOST_NAMED])
     more = f" and {count - MOST_NAMED:,} more" if count > MOST_NAMED else ""
     serving, other = other_side(to), to
     says = (
@@ -175,7 +176,7 @@ def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
         f"the {serving}; then --accept settles them, and what only the {other} has is lost. "
         f"Without settling, what the {serving} has would be lost"
     )
-    if formless := sum(not one.has_form for one in seen.stragglers):
+    if formless := sum(not one.has_form for one in unsettled):
         says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
         remedy = f"delete those without a form in the {other}, or mend them there; {remedy}"
     return _gate("stragglers", accept and not formless, says, remedy)
