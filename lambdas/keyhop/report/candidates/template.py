@@ -162,6 +162,9 @@ def _field(whole: str, text: str) -> Field:
     form = _FIELD.fullmatch(text)
     if form is None or not form["path"].strip():
         raise _wrong(whole, "has {} without the name of an attribute")
+    path = form["path"].strip()
+    if any(step != step.strip() for step in path.split(".")):
+        raise _wrong(whole, f"has a space beside the '.' of {path!r}; write it without")
     steps: list[Callable[[Any], Any]] = []
     filters = [one.strip() for one in form["filters"].split("|")[1:]]
     word = (form["word"] or "").strip()
@@ -186,7 +189,7 @@ def _field(whole: str, text: str) -> Field:
             kind, shards = "shard", int(given)
     default = form["default"]
     default = None if default is None else default.strip()
-    return Field(form["path"].strip(), kind, tuple(steps), default, shards)
+    return Field(path, kind, tuple(steps), default, shards)
 
 
 def _list(words: Iterable[str]) -> str:

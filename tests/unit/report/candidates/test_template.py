@@ -94,6 +94,8 @@ def test_of_each_field_it_is_known_what_it_is_made_of():
         ("PK={deviceId", "has a { without its }"),
         ("PK=deviceId}", "has a } without its {"),
         ("PK={}", "without the name of an attribute"),
+        ("PK={where .city?none}", "has a space beside the '.' of 'where .city'"),
+        ("PK={where. city?none}", "has a space beside the '.' of 'where. city'"),
         ("PK={ts:dya}", "has 'dya' after a colon"),
         ("PK={ts|trim}", "has the filter 'trim'"),
         ("PK={ts|upper|date:%Y}", "it must be the first"),
