@@ -196,6 +196,37 @@ def test_what_two_want_is_contended_and_what_is_nobodys_is_foreign(
     assert told["left"] == 2
 
 
+def test_a_repair_leaves_the_items_of_unsettled_stragglers_alone_and_names_them(
+    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+) -> None:
+    """It leaves a place alone for the straggler at it, of its owner, or of another item of it."""
+    rekey = create(dynamodb, connection, table_name, by="order")
+    here = [{"pk": {"S": f"u{n}"}, "sk": {"S": f"o{n}"}} for n in range(6)]
+    there = [{"pk": {"S": f"o{n}"}, "sk": {"S": "-"}} for n in range(6)]
+    rekey.put(here)
+    for n, key in enumerate(there):
+        item = {**key, "user": {"S": f"u{n}"}, "wrong": {"BOOL": True}}
+        dynamodb.client.put_item(TableName=rekey.pair.destination, Item=item)
+    before = rekey.copied()
+    elsewhere = {"pk": {"S": "elsewhere"}, "sk": {"S": "-"}}
+    rekey.side.straggler("destination", there[0], [here[0]])
+    rekey.side.straggler("source", here[1], [there[1]])
+    rekey.side.straggler("source", elsewhere, [there[2]])
+    rekey.side.straggler("destination", elsewhere, [here[3]])
+    rekey.side.straggler("source", here[4], [there[4]])
+    (settled,) = [one for one in rekey.side.unsettled() if one.key == here[4]]
+    rekey.side.resolve(settled)
+    summary = finished(verify(rekey, repair=True))
+    told = summary["verify"]
+    counts = (told["changed"], told["bypassed"], told["repaired"], told["left"], told["is_clean"])
+    assert counts == (6, 4, 2, 4, False)
+    assert summary["keys"] == 6, "each is named in a part"
+    assert {key for key, item in rekey.copied().items() if item == before[key]} == {
+        (f"o{n}", "-") for n in range(4)
+    }
+    assert rekey.side.claims("forward") == []
+
+
 def test_what_has_no_form_and_no_way_back_is_counted(
     dynamodb: Database, connection: Connection, table_name: str, verify: Begin
 ) -> None:
