@@ -11,7 +11,7 @@ import pytest
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import GaveUp
 from keyhop.rekey import control
-from keyhop.rekey.control import Control, Evidence
+from keyhop.rekey.control import Control, Evidence, Side, direction_from, other_side
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.gates import Gate
 from keyhop.rekey.cutover.markers import Rehearsal
@@ -220,6 +220,18 @@ def test_a_batch_that_does_not_end_calls_it_off() -> None:
     (found,) = world.run(after(world, 1, change.run))
     assert found.action == "called off"
     assert "1 batch is in flight" in found.why
+    world.check()
+
+
+@pytest.mark.parametrize("serving", ["source", "destination"])
+def test_a_claim_that_is_not_settled_calls_it_off(serving: Side) -> None:
+    world = World()
+    world.side.item = replace(world.side.item, serving=serving)
+    direction = direction_from(serving)
+    world.side.claimed.append(Claim(direction, {"id": {"S": "s"}}, {"pk": {"S": "d"}}, 0.0, "t"))
+    (found,) = world.run(after(world, 1, world.change(other_side(serving)).run))
+    assert (found.action, found.control.serving) == ("called off", serving)
+    assert "claims remain" in found.why
     world.check()
 
 
