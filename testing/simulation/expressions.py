@@ -64,9 +64,11 @@ class Operand:
         if self.value:
             return placeholders.values[self.value]
         value = _at(item, placeholders.path(self.path))
-        if value is None and self.default is not None:
-            return self.default.of(item, placeholders)
-        return value
+        if self.default is None:
+            return value
+        # DynamoDB Local refuses a default that is missing, even if it is not needed.
+        default = self.default.needed(item, placeholders)
+        return default if value is None else value
 
     def needed(self, item: Item, placeholders: Placeholders) -> Value:
         """Return the value. Raise Invalid if the item does not have it."""
