@@ -23,7 +23,7 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
 from keyhop.jobs.request import Request
 from keyhop.rekey.compare.looks import PAUSES
-from keyhop.rekey.request import VERIFY, digests_of, parse_backfill, parse_verify, with_digests
+from keyhop.rekey.request import VERIFY, BackfillInput, VerifyInput, digests_of, with_digests
 from keyhop.storage.local import Directory
 from keyhop.tasks import tasks_of
 
@@ -119,12 +119,14 @@ class _Runs:
     pauses: tuple[float, float]
 
     def copy(self) -> dict[str, Any]:
-        request = parse_backfill({"rekey": self.rekey.pair.destination, "maxWriteRate": 1e6})
+        request = BackfillInput.parse({"rekey": self.rekey.pair.destination, "maxWriteRate": 1e6})
         return self._finished(request, tasks_of(transform_of=transform_of), "copy")
 
     def digest(self, name: str) -> Request:
         """Make the first run of a verify, and return its request."""
-        request = digests_of(parse_verify({"rekey": self.rekey.pair.destination, "repair": True}))
+        request = digests_of(
+            VerifyInput.parse({"rekey": self.rekey.pair.destination, "repair": True})
+        )
         self._finished(request, self._tasks, f"{name}-digests")
         return request
 

@@ -29,7 +29,7 @@ PICTURE = ROOT / "docs" / "terminal.svg"
 ITEMS = 40_000
 COLUMNS, LINES = 100, 40
 COMMANDS = (
-    ["keys", BY_ROUTE, "--plan"],
+    ["keys", BY_ROUTE, "--dry-run"],
     ["keys", BY_ROUTE, "--max-read-rate", "30", "--output", "routes"],
 )
 BEGINS_ANEW, TAKEN_AWAY = "\r\x1b[2K", "\r\x1b[1A\x1b[2K"

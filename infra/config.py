@@ -10,7 +10,7 @@ the same, but only at the first write.
 import ast
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,12 +19,12 @@ from keyhop.checks import InvalidInput, Must, Truth, Wrong, camel, names_of, one
 from keyhop.dynamodb.units import ARE, are_prices
 from keyhop.each.allowed import Allowed
 from keyhop.errors import CannotStart
-from keyhop.jobs.request import TABLE_NAME
-from keyhop.keys.request import parse
+from keyhop.jobs.request import TABLE_NAME, RunInput
+from keyhop.keys.request import KeysInput
 from keyhop.rekey.allowed import Allowed as AllowedRekey
 from keyhop.rekey.allowed import code_digest
 from keyhop.rekey.pair import SIDE_SUFFIX
-from keyhop.report.request import parse as parse_report
+from keyhop.report.request import ReportInput
 from keyhop.sharding.key.names import MOST_SHARDS, Names, metadata_of
 from keyhop.sharding.key.shards import ATTRIBUTES
 from keyhop.wording import counted
@@ -376,7 +376,7 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
     further = table.run_input
     if further and table.run_schedule is None:
         raise wrong_in(table.given, "runInput", further, "left out without runSchedule")
-    _check_input(table, "runInput", further, "EnumerateKeys", parse)
+    _check_input(table, "runInput", further, "EnumerateKeys", KeysInput)
     return replace(
         table,
         sharding=sharding_of(table.given, table.arn is not None, table.key_index, sharding),
@@ -390,13 +390,13 @@ def _check_input(
     field: str,
     given: Mapping[str, Any],
     machine: str,
-    parse: Callable[[object], object],
+    shape: type[RunInput],
 ) -> None:
     """Raise ConfigError if these are not further fields of an input of the state machine."""
     if own := sorted({*given} & {"table", "resume", "scheduled"}):
         raise wrong_in(table.given, field, given, f"without {own[0]}")
     try:
-        parse({**given, "table": table.given})
+        shape.parse({**given, "table": table.given})
     except InvalidInput as error:
         like = f"further fields of an input of {machine}"
         raise wrong_in(table.given, field, given, f"{like} ({error})") from error
@@ -445,7 +445,7 @@ def _reports(table: Table, value: Any) -> Reports | None:
     if given and reports.schedule is None:
         when = "an object with a schedule: an execution that somebody starts has its own input"
         raise wrong_in(table.given, "report", value, when)
-    _check_input(table, "report", given, "ReportKeys", parse_report)
+    _check_input(table, "report", given, "ReportKeys", ReportInput)
     return replace(reports, given=given)
 
 

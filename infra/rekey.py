@@ -152,8 +152,8 @@ def _alarms(watch: Monitoring, rekeys: Rekeys, waiting: cw.IMetric, age: cw.IMet
         1,
         "Replicate died of an item again and again and gave it up, so the two tables of a pair may "
         "differ, and no cutover is allowed. Its log says why. When that is put right, `keyhop "
-        "rekey redrive` has it settled; or start RekeyVerify with repair, which reads the tables "
-        f"themselves, and purge the queue {rekeys.failures.queue_url}.",
+        "rekey redrive` has it settled; or start RekeyVerify, which reads the tables themselves, "
+        f"and purge the queue {rekeys.failures.queue_url}.",
     )
     watch.alarm(
         "RekeyClaims",
@@ -176,9 +176,10 @@ def _alarms(watch: Monitoring, rekeys: Rekeys, waiting: cw.IMetric, age: cw.IMet
         "RekeyDifferences",
         ours("Differences", period=DAY),
         1,
-        "RekeyVerify has found items that differ between the two tables of a pair, and has not put "
-        "them right. Start it with repair. If differences come back, somebody else writes to the "
-        "destination, or records were lost: look at the failure queue and at RekeyBehind.",
+        "The daily RekeyVerify has found items that differ between the two tables of a pair. It "
+        "repairs nothing: start RekeyVerify yourself, which does. If differences come back, "
+        "somebody else writes to the destination, or records were lost: look at the failure queue "
+        "and at RekeyBehind.",
     )
     watch.alarm(
         "RekeyFreezeLasts",
@@ -292,7 +293,7 @@ class Rekey(Construct):
                     f"Verify-{pair.label}",
                     f"A comparison of {pair.destination.label} with what it is made of",
                     schedule,
-                    {"rekey": pair.destination.given},
+                    {"rekey": pair.destination.given, "repair": False},
                 )
                 for pair in self._pairs
             ],

@@ -45,7 +45,7 @@ def smoke(
         keys = Database("stand_in", stand_in.url).collections("Orders", [3, 1, 4, 1, 5] * 10)
         listed = said("keys", "Orders", "--quiet", *there).splitlines()
         assert sorted(listed) == sorted(keys)
-        assert "distinct partition keys" in said("keys", "Orders", "--plan", *there)
+        assert "distinct partition keys" in said("keys", "Orders", "--dry-run", *there)
         assert "There is no table 'Missing'" in said("keys", "Missing", *there, status=2)
 
 

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from keyhop.clock import now
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.each.request import parse as parse_each
+from keyhop.each.request import EachInput
 from keyhop.jobs.failure import clean_up
 from keyhop.jobs.finish_run import finish_run
 from keyhop.jobs.fleet_rate import MapLevels
@@ -25,11 +25,11 @@ from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
 from keyhop.jobs.scan_segments import scan_segments
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
-from keyhop.key_index.request import parse_walk
+from keyhop.key_index.request import WalkInput
 from keyhop.keys.check import verify_run
-from keyhop.keys.request import parse
-from keyhop.rekey.request import parse_backfill, parse_verify
-from keyhop.report.request import parse as parse_report
+from keyhop.keys.request import KeysInput
+from keyhop.rekey.request import BackfillInput, VerifyInput
+from keyhop.report.request import ReportInput
 from keyhop.storage.store import Store
 from keyhop.streams.event_source import Watch
 from keyhop.tasks import tasks_of
@@ -38,12 +38,12 @@ from testing.schemas.watch import watched
 
 MOST_STATE_BYTES = 256 * 1024
 PARSE = {
-    "EnumerateKeys": parse,
-    "WalkKeyIndexes": parse_walk,
-    "ForEachKey": parse_each,
-    "SampleKeys": parse_report,
-    "RekeyBackfill": parse_backfill,
-    "RekeyVerify": parse_verify,
+    "EnumerateKeys": KeysInput.parse,
+    "WalkKeyIndexes": WalkInput.parse,
+    "ForEachKey": EachInput.parse,
+    "SampleKeys": ReportInput.parse,
+    "RekeyBackfill": BackfillInput.parse,
+    "RekeyVerify": VerifyInput.parse,
 }
 WORKER = FunctionSize(1769, "arm64")
 
@@ -127,7 +127,7 @@ class Machine:
     def _output(self, given: Any, name: str | None, walk: bool) -> dict[str, Any]:
         execution = self.execution(name)
         state = self.plan(given, execution, walk)
-        if state["planOnly"]:
+        if state["dryRun"]:
             return state["estimate"]
         return self.go_on(state, execution, given)
 

@@ -17,7 +17,7 @@ from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_o
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.deployed import Deployed
 from keyhop.rekey.opening import plan_of, side_table
-from keyhop.rekey.request import CutOverInput, parse_cut_over
+from keyhop.rekey.request import CutOverInput
 
 from handlers.settings import CutOverSettings
 from handlers.telemetry import function, make_logger, report_rekey
@@ -33,7 +33,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     `abort`.
     """
     settings = CutOverSettings.from_env(os.environ)
-    asked = parse_cut_over(event["request"])
+    asked = CutOverInput.parse(event["request"])
     change = _change(settings, asked)
     if event["step"] == ABORT:
         found = change.abort(str(event["last"].get("Error", "")))

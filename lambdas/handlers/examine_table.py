@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.jobs.request import allowed
 from keyhop.jobs.runs import ExecutionContext
 from keyhop.report.latest import latest_in
-from keyhop.report.request import ReportInput, parse
+from keyhop.report.request import ReportInput
 from keyhop.report.steps import Steps
 
 from handlers.settings import ExamineSettings
@@ -24,7 +24,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state from the step, the input and the state."""
     settings = ExamineSettings.from_env(os.environ)
     execution = ExecutionContext.from_context(event["execution"])
-    request = parse(event["input"])
+    request = ReportInput.parse(event["input"])
     table = allowed(request.table, settings.tables)
     runs = settings.deployment.runs
     steps = Steps(

@@ -5,32 +5,33 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
-from keyhop.each.request import parse as parse_each
+from keyhop.each.request import EachInput
 from keyhop.jobs.model import Commit
 from keyhop.jobs.plan_run import CONNECTIONS, Planner
+from keyhop.jobs.request import RunInput
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.key_index.request import parse_walk
-from keyhop.keys.request import parse
+from keyhop.key_index.request import WalkInput
+from keyhop.keys.request import KeysInput
 from keyhop.rekey.allowed import allowed_pair
 from keyhop.rekey.daily import nothing_to_compare
 from keyhop.rekey.opening import side_table
-from keyhop.rekey.request import BACKFILL, VERIFY, parse_backfill, parse_verify
-from keyhop.report.request import parse as parse_report
+from keyhop.rekey.request import BACKFILL, VERIFY, BackfillInput, VerifyInput
+from keyhop.report.request import ReportInput
 
 from handlers.settings import PlanSettings
 from handlers.telemetry import Reading, function, make_logger
 
 logger = make_logger()
 
-PARSERS = {
-    "keys": parse,
-    "key_index": parse_walk,
-    "each": parse_each,
-    "report": parse_report,
-    BACKFILL: parse_backfill,
-    VERIFY: parse_verify,
+INPUTS: dict[str, type[RunInput | WalkInput]] = {
+    "keys": KeysInput,
+    "key_index": WalkInput,
+    "each": EachInput,
+    "report": ReportInput,
+    BACKFILL: BackfillInput,
+    VERIFY: VerifyInput,
 }
-"""By the task of the state machine: what reads its input."""
+"""The input of each state machine, by its task."""
 
 
 @function(logger)
@@ -38,7 +39,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the state for ScanGroups, or for the end, from the execution's input."""
     settings = PlanSettings.from_env(os.environ)
     task = event.get("task", "keys")
-    request = PARSERS[task](event["input"])
+    request = INPUTS[task].parse(event["input"])
     deployment = settings.deployment_for(task)
     if task in (BACKFILL, VERIFY):
         allowed_pair(settings.pairs, request.table)
@@ -46,7 +47,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         side = side_table(deployment.connect(request.table, CONNECTIONS), request.table)
         if (why := nothing_to_compare(side)) is not None:
             logger.info("nothing to compare", table=request.table, why=why)
-            return {"planOnly": True, "estimate": {"table": request.table, "skipped": why}}
+            return {"dryRun": True, "estimate": {"table": request.table, "skipped": why}}
     usage = Usage()
     opening: list[Commit] = []
     planner = Planner(

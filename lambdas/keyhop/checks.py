@@ -194,6 +194,14 @@ def one_of(*choices: str) -> Check:
     return Check(lambda value: isinstance(value, str) and value in choices, {"enum": [*choices]})
 
 
+def some_of(*choices: str) -> Check:
+    """Return a check for a list of texts from `choices`."""
+    return Check(
+        lambda value: isinstance(value, list | tuple) and all(one in choices for one in value),
+        {"type": "array", "items": {"enum": [*choices]}},
+    )
+
+
 def text(*patterns: re.Pattern[str]) -> Check:
     """A text that one of the patterns matches as a whole; any text but the empty one if none."""
     of = patterns or (_NOT_EMPTY,)

@@ -58,11 +58,8 @@ def transform_of(
 def list_of(request: Request, first: Sequence[str]) -> Request:
     """Return the request of the list of keys for a run of `each`; for `first`, see KeysTask."""
     return keys_request(
-        False,
-        None,
-        None,
+        request.table,
         first=first,
-        table=request.table,
         method=request.method,
         max_concurrency=request.max_concurrency,
         max_read_rate=request.max_read_rate,

@@ -12,7 +12,7 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import Table
 from keyhop.report.facts import Absent, Facts, RequestFacts, SampleFacts, StreamFacts, TableFacts
 from keyhop.report.findings import Finding
-from keyhop.report.request import ReportInput, report_request
+from keyhop.report.request import ReportInput
 from keyhop.report.rules.judge import judge
 from keyhop.report.sampler import attach
 from keyhop.report.sampling import sample
@@ -82,7 +82,7 @@ def _looked(case: Case, world: World, table: str, plain: Any, items: list[Item])
     shower = Shower(looked_up.identity)
     watch = cloudwatch if case.insights else NOT_ASKED
     contributors = insights.look(watch, connection, told, now, shower.shown).facts
-    held = guard.why_not(measured, now, bool(case.options.get("anyway")))
+    held = guard.why_not(measured, now, "throttled" in case.options.get("accept", ()))
     return Facts(
         at=now,
         table=told,
@@ -127,8 +127,8 @@ def _streamed(
 
 
 def _sampled(connection: Connection, table: Table, case: Case) -> SampleFacts:
-    asked = ReportInput(table.name, max_read_units=case.options.get("units", UNITS))
-    request = report_request(asked, str)
+    asked = ReportInput(table=table.name, max_read_units=case.options.get("units", UNITS))
+    request = asked.request(str, {})
     options = {**request.options, "seed": case.name}
     return sample(connection, table, replace(request, options=options))
 

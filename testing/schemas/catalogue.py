@@ -36,20 +36,20 @@ def _only_with(one: Schema, other: Schema) -> Schema:
     return {"if": one, "then": other}
 
 
-NO_PLAN_OF_A_RUN = _not_both(_says("resume", ...), _says("planOnly"))
+NO_PLAN_OF_A_RUN = _not_both(_says("resume", ...), _says("dryRun"))
 _BY_INDEX = _says("method", "index")
 TOGETHER = [
-    _only_with(_says("anyway"), _BY_INDEX),
+    _only_with({"properties": {"accept": {"minItems": 1}}, "required": ["accept"]}, _BY_INDEX),
     *(_only_with(_says(name, ...), _says("logical")) for name in ("separator", "metadata")),
-    *(_not_both(_says("logical"), one) for one in (_says("index", ...), _says("planOnly"))),
+    *(_not_both(_says("logical"), one) for one in (_says("index", ...), _says("dryRun"))),
     *(
         _not_both(_BY_INDEX, one)
-        for one in (_says("index", ...), _says("planOnly"), _says("verifyShare", ...))
+        for one in (_says("index", ...), _says("dryRun"), _says("verifyShare", ...))
     ),
     _not_both(_says("index", ...), _says("verifyShare", ...)),
-    _not_both(_says("resume", ...), _says("planOnly")),
+    _not_both(_says("resume", ...), _says("dryRun")),
 ]
-"""What goes together in an input of EnumerateKeys, as keyhop.keys.request.contradictions has it;
+"""What goes together in an input of EnumerateKeys, as KeysInput.contradictions has it;
 tests/unit/test_schemas.py holds them together."""
 
 _KINDS = [_says(camel(kind), ...) for kind in KINDS]
@@ -68,7 +68,7 @@ ONE_THING = [
     _only_with(_says("batch", ...), _SENT),
     _not_both(_says("undo", ...), _says("keys", ...)),
 ]
-"""What goes together in an input of ForEachKey, as keyhop.each.request.contradictions has it."""
+"""What goes together in an input of ForEachKey, as EachInput.contradictions has it."""
 
 OF_A_REPORT = [
     _not_both(_says("exhaustive"), _says("controlPlaneOnly")),
@@ -78,7 +78,7 @@ OF_A_REPORT = [
         {"properties": {"candidates": {"minItems": 1}}, "required": ["candidates"]},
     ),
 ]
-"""What goes together in an input of ReportKeys, as keyhop.report.request.contradictions has it."""
+"""What goes together in an input of ReportKeys, as ReportInput.contradictions has it."""
 
 PLAIN_KEY = [_only_with({"not": _says("typed")}, {"properties": {"key": {"type": "string"}}})]
 

@@ -226,7 +226,7 @@ class Spent(TypedDict):
 
 
 class Estimate(TypedDict):
-    """The estimate of a run, by planOnly."""
+    """The estimate of a run, by dryRun."""
 
     table: str
     index: str | None
@@ -256,13 +256,13 @@ class Visits(TypedDict):
 
 
 class EachEstimate(Estimate):
-    """By planOnly: of the list, and of what is then done."""
+    """By dryRun: of the list, and of what is then done."""
 
     each: Visits
 
 
 class VisitsEstimate(TypedDict):
-    """By planOnly, where the keys are those of a finished run."""
+    """By dryRun, where the keys are those of a finished run."""
 
     table: str
     reason: str
@@ -271,7 +271,7 @@ class VisitsEstimate(TypedDict):
 
 
 class CompareEstimate(TypedDict):
-    """By planOnly: of a verify, by the sizes that the service reports."""
+    """By dryRun: of a verify, by the sizes that the service reports."""
 
     table: str
     reason: str
@@ -360,7 +360,7 @@ class SpentOnIndex(TypedDict):
 
 
 class BuildEstimate(TypedDict):
-    """What a build would cost, by planOnly."""
+    """What a build would cost, by dryRun."""
 
     table: str
     keys: Keys
@@ -473,7 +473,7 @@ class ReportRun(TypedDict):
 
 
 class ReportEstimate(TypedDict):
-    """By planOnly: what a report would cost at most."""
+    """By dryRun: what a report would cost at most."""
 
     table: str
     read_units: Annotated[float | None, "null where all of the table is to be looked at"]

@@ -65,5 +65,5 @@ def test_a_picture_needs_nothing_from_elsewhere_and_is_shown(picture: Path) -> N
 
 def test_the_terminal_shows_a_plan_and_a_run() -> None:
     shown = (DOCS / "terminal.svg").read_text().replace("&#160;", " ")
-    for words in ("--plan", "Limit=1", "ETA", "207 keys of FlightsByRoute"):
+    for words in ("--dry-run", "Limit=1", "ETA", "207 keys of FlightsByRoute"):
         assert words in shown

@@ -62,7 +62,7 @@ def test_an_item_is_put_for_each_key_updated_and_deleted(
     keys: set[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = done(machine, "each-plan", put=ITEM, planOnly=True)
+    told = done(machine, "each-plan", put=ITEM, dryRun=True)
     assert 0.8 * len(keys) < told["each"]["keys"] < 1.2 * len(keys)
     result = done(machine, "each-put", put=ITEM)
     assert result["outcomes"] == {"put": len(keys)}

@@ -104,8 +104,8 @@ def test_more_than_a_hundred_groups(deployed: Deployed, small: set[str]) -> None
     assert deployed.found("many-groups") == Counter(small)
 
 
-def test_a_plan_only_ends_with_an_estimate(deployed: Deployed, small: set[str]) -> None:
-    ended = deployed.run({"table": "Small", "planOnly": True}, "planned")
+def test_a_dry_run_ends_with_an_estimate(deployed: Deployed, small: set[str]) -> None:
+    ended = deployed.run({"table": "Small", "dryRun": True}, "planned")
     assert ended.status == "SUCCEEDED", ended
     keys = ended.output["keys"]
     assert keys["low"] / 1.5 <= len(small) <= keys["high"] * 1.5

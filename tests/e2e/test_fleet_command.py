@@ -88,7 +88,7 @@ def test_a_name_is_given_once(deployed: Deployed, small: set[str], command: Comm
 
 
 def test_a_plan_is_waited_for(deployed: Deployed, small: set[str], command: Command) -> None:
-    planned = command("run", "Small", "--plan", "--format", "json")
+    planned = command("run", "Small", "--dry-run", "--format", "json")
     assert planned.status == 0
     assert json.loads(planned.out)["cost"]["total"] > 0
 

@@ -133,7 +133,7 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     expected = database.collections("Kept", [1, 6, 1, 25, 2] * 20)
     before = sorted(map(repr, scanned(database, "Kept")))
     sentinel = sentinel_of(deployed, "Kept")
-    planned = done(deployed, "build", "Kept", planOnly=True)
+    planned = done(deployed, "build", "Kept", dryRun=True)
     assert planned["write_units"] == 200
     built = done(deployed, "build", "Kept", **GIVEN)
     assert (built["build"]["put"], built["audit"]["drift"]) == (100, 0)

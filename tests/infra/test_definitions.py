@@ -474,7 +474,7 @@ def test_all_sources_are_looked_at_at_once_beside_the_sample():
         state = REPORT["States"][name]
         path.append(name)
         name = state.get("Next") or state["Default"]
-    assert path == ["Plan", "IsPlanOnly", "Sources", "Probe", "Advise", "Render", "IsGoodEnough"]
+    assert path == ["Plan", "IsDryRun", "Sources", "Probe", "Advise", "Render", "IsGoodEnough"]
 
 
 def test_each_step_of_a_report_is_one_that_the_function_knows():
@@ -491,7 +491,7 @@ def test_each_step_of_a_report_is_one_that_the_function_knows():
 
 def test_a_table_that_is_not_sampled_is_reported_on_all_the_same():
     branch = SOURCES["Branches"][2]["States"]
-    given = {"planOnly": False, "sample": {"table": "Orders"}}
+    given = {"dryRun": False, "sample": {"table": "Orders"}}
     (rule,) = branch["IsSampled"]["Choices"]
     assert (rule["Variable"], rule["IsPresent"], rule["Next"]) == ("$.sample", True, "Sample")
     assert "sample" in given

@@ -7,7 +7,7 @@ import pytest
 from handlers.settings import PlanSettings
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.each.allowed import Allowed, check_allowed, queue_arn
-from keyhop.each.request import parse
+from keyhop.each.request import EachInput
 from keyhop.errors import CannotStart
 
 from infra.config import Config, ConfigError
@@ -176,7 +176,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", GIVEN)
 def test_what_the_roles_may_not_do_is_refused_with_the_setting(kind: str) -> None:
-    effect = parse({"table": "Orders", **GIVEN[kind]}).options["effect"]
+    effect = EachInput.parse({"table": "Orders", **GIVEN[kind]}).options["effect"]
     check_allowed({"Orders": told(**ALL)}, "Orders", effect, SPACE)
     arn = table_arn("Orders")
     check_allowed({"Orders": told(**ALL)}, arn, effect, SPACE)
@@ -201,7 +201,7 @@ def test_a_function_of_a_like_name_is_suggested() -> None:
 
 @pytest.mark.parametrize("names", [["plan"], ["customer", "plan"], ["customer", "sk"]])
 def test_a_put_of_other_attributes_is_refused_before_a_key_is_listed(names: list[str]) -> None:
-    effect = parse({"table": "Orders", **GIVEN["put"]}).options["effect"]
+    effect = EachInput.parse({"table": "Orders", **GIVEN["put"]}).options["effect"]
     with pytest.raises(CannotStart, match="attribute"):
         check_allowed({"Orders": told(put=True, attributes=names)}, "Orders", effect, SPACE)
 

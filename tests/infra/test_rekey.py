@@ -17,7 +17,7 @@ from handlers.settings import (
 from keyhop.errors import CannotStart
 from keyhop.rekey.allowed import Allowed, allowed_pair, code_digest, pair_of_stream
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.request import parse_verify
+from keyhop.rekey.request import VerifyInput
 from keyhop.rekey.side.layout import LONGEST_BATCH_SECONDS
 
 from infra import limits
@@ -152,8 +152,12 @@ def test_pairs_are_compared_daily_unless_somebody_says_otherwise(template: Deplo
     (rule,) = template.of_type("AWS::Events::Rule").values()
     assert rule["Properties"]["ScheduleExpression"] == "rate(1 day)"
     (target,) = rule["Properties"]["Targets"]
-    assert json.loads(target["Input"]) == {"rekey": "OrdersByTenant", "scheduled": True}
-    parse_verify(json.loads(target["Input"]))
+    assert json.loads(target["Input"]) == {
+        "rekey": "OrdersByTenant",
+        "repair": False,
+        "scheduled": True,
+    }
+    VerifyInput.parse(json.loads(target["Input"]))
     never = {"tables": ["Listed"], "rekey": [PAIR], "verifySchedule": "never"}
     assert not deployed(stack_of(never)).of_type("AWS::Events::Rule")
 
@@ -270,7 +274,7 @@ ALARMS = {
     "RekeyFailures": "RekeyVerify",
     "RekeyClaims": "keyhop rekey status",
     "RekeyUnmappable": "mend the item",
-    "RekeyDifferences": "Start it with repair",
+    "RekeyDifferences": "start RekeyVerify yourself",
     "RekeyFreezeLasts": "freezeLimit",
     "FailedRekeyBackfill": "start the same input again",
     "FailedRekeyVerify": "Start the same input again",

@@ -38,7 +38,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         ),
         (["keys", "T", "--colour"], "No such option '--colour'"),
         (["keys", "T", "--resume"], "--resume needs --output"),
-        (["keys", "T", "--plan", "--output", "x"], "--plan only estimates"),
+        (["keys", "T", "--dry-run", "--output", "x"], "--dry-run only estimates"),
         (["keys", "T", "--verify", "0.1", "--index", "i"], "--verify does not work with --index"),
         (["keys", "T", "--report", "/nonexistent/r.json"], "/nonexistent/r.json cannot be written"),
         (["keys", "T", "--report", "/"], "cannot be written"),
@@ -168,7 +168,9 @@ def test_a_plan_states_what_it_cost_and_is_close(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     database.collections(table_name, [1, 30, 4] * 200, filling=350)
-    plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--plan", "--format", "json")
+    plan = keyhop(
+        "keys", table_name, "--endpoint-url", database.url, "--dry-run", "--format", "json"
+    )
     assert plan.status == 0
     told = json.loads(plan.out)
     assert told["method"] == "skip"
@@ -186,7 +188,7 @@ def test_a_plan_states_what_it_cost_and_is_close(
 
 def test_a_plan_for_people(database: Database, table_name: str) -> None:
     database.collections(table_name, [1] * 30)
-    plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--plan")
+    plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--dry-run")
     text = plan.out.decode()
     assert "has 30 distinct partition keys (read whole)" in text
     assert "skip <- auto" in text
@@ -197,7 +199,9 @@ def test_a_plan_for_people(database: Database, table_name: str) -> None:
 def test_a_plan_of_a_table_without_a_sort_key(database: Database, table_name: str) -> None:
     database.create(table_name, ("pk", "S"), None)
     database.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(900)))
-    plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--plan", "--format", "json")
+    plan = keyhop(
+        "keys", table_name, "--endpoint-url", database.url, "--dry-run", "--format", "json"
+    )
     told = json.loads(plan.out)
     assert set(told["methods"]) == {"scan"}
     assert told["keys"]["low"] <= 1_000
@@ -227,7 +231,8 @@ def test_a_plan_for_huge_items_says_that_it_could_not_sample(
 
 def strict_plan(database: Database, table: str, *arguments: str) -> dict:
     result = keyhop(
-        *("keys", table, "--endpoint-url", database.url, "--plan", "--format", "json"), *arguments
+        *("keys", table, "--endpoint-url", database.url, "--dry-run", "--format", "json"),
+        *arguments,
     )
     assert result.status == 0
     return json.loads(result.out)
@@ -237,7 +242,7 @@ def test_a_plan_tells_what_auto_would_take_whatever_is_asked(
     strict: Database, table_name: str
 ) -> None:
     strict.collections(table_name, [3] * 300)
-    result = strict.keys(table_name, "--plan", "--format", "json", "--method", "scan")
+    result = strict.keys(table_name, "--dry-run", "--format", "json", "--method", "scan")
     assert json.loads(result.out)["method"] == "skip"
 
 
@@ -265,7 +270,7 @@ def test_ctrl_c_ends_a_plan(
             interrupt()
 
     stand_in.fault = fault
-    result = strict.keys(table_name, "--plan", "--format", "text")
+    result = strict.keys(table_name, "--dry-run", "--format", "text")
     assert (result.status, result.err) == (130, "")
 
 

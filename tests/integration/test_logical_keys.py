@@ -162,12 +162,15 @@ def test_keys_from_the_key_index_are_folded_too(
     expected = Counter(sharded(dynamodb, table_name))
     where = ("--endpoint-url", dynamodb.url)
     assert keyhop("index", "build", table_name, *where, "--yes", "--quiet").status == 0
-    result = dynamodb.keys(table_name, "--method", "index", "--anyway", "--logical")
+    result = dynamodb.keys(table_name, "--method", "index", "--accept", "stale-index", "--logical")
     assert result.status == 0
     assert paths(result) == expected
     files = ("--output", str(tmp_path / "run"))
     assert (
-        dynamodb.keys(table_name, "--method", "index", "--anyway", "--logical", *files).status == 0
+        dynamodb.keys(
+            table_name, "--method", "index", "--accept", "stale-index", "--logical", *files
+        ).status
+        == 0
     )
     assert in_files(tmp_path / "run") == expected
 
@@ -180,7 +183,7 @@ def test_keys_from_the_key_index_are_folded_too(
         (["--logical", "--separator", "1"], "The separator '1' is not possible"),
         (["--logical", "--separator", ""], "--separator is empty"),
         (["--logical", "--index", "by-day"], "--logical folds the keys of the table"),
-        (["--logical", "--plan"], "--plan samples physical keys"),
+        (["--logical", "--dry-run"], "--dry-run samples physical keys"),
         (["--logical", "--metadata", "no-such-table"], "There is no table 'no-such-table'"),
     ],
 )
@@ -283,7 +286,7 @@ class CrashingFold(CrashingStore):
         return self._step(lambda: super(CrashingFold, self).delete(name))
 
 
-BY_SUFFIX = keys_request(True, None, None, table="any").options
+BY_SUFFIX = keys_request("any", logical=True).options
 
 
 Run = tuple[Journal, RunPlan, KeysTask]

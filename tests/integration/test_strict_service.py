@@ -54,7 +54,7 @@ def test_an_item_count_of_zero_skips_no_work(
     stand_in.service.tables[table_name].reported = (0, 0)
     result = strict.keys(table_name)
     assert sorted(key["pk"]["S"] for key in result.keys) == sorted(expected)
-    plan = strict.keys(table_name, "--plan", "--format", "json")
+    plan = strict.keys(table_name, "--dry-run", "--format", "json")
     assert plan.status == 0
 
 

@@ -38,7 +38,7 @@ CHECKS: dict[str, Check] = {
     "run-resume": Check("resume goes on with a run whose execution was stopped"),
     "run-redrive": Check("a redrive goes on with a run that was stopped", "redrive"),
     "run-groups": Check("several groups at once, and a check of the result"),
-    "run-plan": Check("planOnly estimates, and begins nothing"),
+    "run-plan": Check("dryRun estimates, and begins nothing"),
     "run-refusal": Check("an unknown field is refused by name"),
     "run-allow-list": Check("a table that is not allowed is refused"),
     "run-budget": Check("a spent budget fails; resume ends with the same keys"),

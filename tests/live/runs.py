@@ -167,7 +167,7 @@ def check_runs(tables: list[Fixture], runs: Runs, ways: Ways, report: Report) ->
         "run-resume": lambda: stopped(runs, many, ways, by_redrive=False),
         "run-redrive": lambda: stopped(runs, many, ways, by_redrive=True),
         "run-groups": lambda: groups(runs, many),
-        "run-plan": lambda: plan_only(runs, many),
+        "run-plan": lambda: dry_run(runs, many),
         "run-refusal": lambda: unknown_field(runs, many),
         "run-allow-list": lambda: foreign_table(runs),
         "run-budget": lambda: resumed(runs, many),
@@ -193,9 +193,9 @@ def groups(runs: Runs, table: Fixture) -> str:
     return check_result(runs, run, output, table)
 
 
-def plan_only(runs: Runs, table: Fixture) -> str:
+def dry_run(runs: Runs, table: Fixture) -> str:
     """A sample is seldom far off; half to double of what is there is taken as an estimate."""
-    run = runs.start("plan", {"table": table.name, "planOnly": True})
+    run = runs.start("plan", {"table": table.name, "dryRun": True})
     output = runs.output(run)
     estimated = output["keys"]["estimate"]
     keys = len(table.keys)

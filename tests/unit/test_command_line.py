@@ -86,8 +86,8 @@ def test_an_empty_value_is_a_value() -> None:
 @pytest.mark.parametrize("names", COMMANDS)
 def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str, ...]) -> None:
     """But those which only share a name: what they are of differs."""
-    own = {"--plan", "--output", "--resume", "--separator", "--metadata", "--logical", "--stack"}
-    own |= {"--max-cost", "--max-read-units", "--queue", "--anyway", "--dry-run", "--show-keys"}
+    own = {"--dry-run", "--output", "--resume", "--separator", "--metadata", "--logical", "--stack"}
+    own |= {"--max-cost", "--max-read-units", "--queue", "--accept", "--dry-run", "--show-keys"}
     own |= {"--accept"}
     for option in COMMANDS[names].params:
         for other in (one for each in COMMANDS.values() for one in each.params):

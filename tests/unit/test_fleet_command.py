@@ -41,13 +41,13 @@ FULL = {
     "maxReadRate": 12.5,
     "maxReadUnits": 1e6,
     "maxCost": 2.5,
-    "format": "csv",
+    "fileFormat": "csv",
 }
 OTHERS: list[dict[str, Any]] = [
-    {"table": "Orders", "method": "index", "anyway": True},
+    {"table": "Orders", "method": "index", "accept": ["stale-index"]},
     {"table": "Orders", "logical": True, "separator": "#", "metadata": "shards"},
     {"table": "Orders", "resume": "a+run", "verifyShare": 0.25},
-    {"table": "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders", "planOnly": True},
+    {"table": "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders", "dryRun": True},
 ]
 
 
@@ -72,8 +72,8 @@ def test_every_field_of_an_input_has_a_flag() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("Orders", "--anyway"), "--anyway is for --method index"),
-        (("Orders", "--resume", "x", "--plan"), "--resume and --plan cannot be combined"),
+        (("Orders", "--accept", "stale-index"), "--accept stale-index is for --method index"),
+        (("Orders", "--resume", "x", "--dry-run"), "--resume and --dry-run cannot be combined"),
         (("Orders", "--resume", "../x"), "resume must be the id of a run"),
         (("Orders", "--max-read-rate", "0.5"), "maxReadRate must be"),
         (("no table!",), "table must be the name or the ARN"),

@@ -5,16 +5,16 @@ from dataclasses import asdict
 import pytest
 from keyhop.checks import InvalidInput, names_of
 from keyhop.jobs.request import RUN_ID, Request, allowed, table_region
-from keyhop.key_index.request import parse_walk
+from keyhop.key_index.request import WalkInput
 from keyhop.key_index.task import Walk
-from keyhop.keys.request import KeysInput, parse
+from keyhop.keys.request import KeysInput
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 
 
 def test_the_table_is_enough() -> None:
     given = {"table": "Orders"}
-    assert parse(given) == Request("Orders", "keys", given=given)
+    assert KeysInput.parse(given) == Request("Orders", "keys", given=given)
 
 
 def test_every_field_reaches_the_request() -> None:
@@ -27,15 +27,15 @@ def test_every_field_reaches_the_request() -> None:
         "maxReadRate": 500,
         "maxReadUnits": 1000.5,
         "maxCost": 2.5,
-        "format": "csv",
-        "planOnly": False,
+        "fileFormat": "csv",
+        "dryRun": False,
         "logical": False,
         "resume": "run-1",
     }
     assert set(given) == set(names_of(KeysInput)) - {
-        *("separator", "metadata", "anyway", "verifyShare", "scheduled")
+        *("separator", "metadata", "accept", "verifyShare", "scheduled")
     }
-    assert parse(given) == Request(
+    assert KeysInput.parse(given) == Request(
         ARN,
         "keys",
         index="by-day",
@@ -50,15 +50,15 @@ def test_every_field_reaches_the_request() -> None:
         given=given,
     )
     checked = {"table": "Orders", "verifyShare": 0.01}
-    assert parse(checked) == Request("Orders", "keys", verify_share=0.01, given=checked)
+    assert KeysInput.parse(checked) == Request("Orders", "keys", verify_share=0.01, given=checked)
     folded = {"table": "Orders", "logical": True, "separator": "-", "metadata": "Shards"}
     fold = {"separator": "-", "metadata": "Shards"}
-    assert parse(folded) == Request(
+    assert KeysInput.parse(folded) == Request(
         "Orders", "keys", {"fold": fold}, {"logical": True, **fold}, given=folded
     )
-    anyway = {"table": "Orders", "method": "index", "anyway": True}
-    assert parse(anyway) == Request(
-        "Orders", "keys", {"anyway": True}, method="index", given=anyway
+    accepted = {"table": "Orders", "method": "index", "accept": ["stale-index"]}
+    assert KeysInput.parse(accepted) == Request(
+        "Orders", "keys", {"accept": ["stale-index"]}, method="index", given=accepted
     )
 
 
@@ -66,9 +66,9 @@ def test_a_walk_is_no_business_of_enumerate_keys() -> None:
     """Only WalkKeyIndexes, which a person cannot reach by mistake, writes to a table."""
     walk = asdict(Walk("build"))
     with pytest.raises(InvalidInput, match="unknown: 'walk'"):
-        parse({"table": "Orders", "walk": walk})
+        KeysInput.parse({"table": "Orders", "walk": walk})
     given = {"table": "Orders", "walk": walk, "lease": "arn:e"}
-    assert parse_walk(given).options == {"walk": walk, "lease": "arn:e"}
+    assert WalkInput.parse(given).options == {"walk": walk, "lease": "arn:e"}
 
 
 @pytest.mark.parametrize(
@@ -104,34 +104,34 @@ def test_a_walk_is_no_business_of_enumerate_keys() -> None:
         ({"table": "Orders", "maxReadRate": "fast"}, "maxReadRate must be"),
         ({"table": "Orders", "maxReadRate": float("inf")}, "maxReadRate must be"),
         ({"table": "Orders", "maxReadUnits": 0.4}, "maxReadUnits must be"),
-        ({"table": "Orders", "format": "text"}, '"jsonl" or "csv"'),
-        ({"table": "Orders", "planOnly": "yes"}, "planOnly must be true or false"),
-        ({"table": "Orders", "planOnly": 1}, "planOnly must be true or false"),
+        ({"table": "Orders", "fileFormat": "text"}, '"jsonl" or "csv"'),
+        ({"table": "Orders", "dryRun": "yes"}, "dryRun must be true or false"),
+        ({"table": "Orders", "dryRun": 1}, "dryRun must be true or false"),
         ({"table": "Orders", "verifyShare": 0}, "verifyShare must be a number above 0"),
         ({"table": "Orders", "verifyShare": 1.1}, "verifyShare must be"),
         ({"table": "Orders", "resume": "a/b"}, "resume must be the id of a run"),
         ({"table": "Orders", "resume": ".."}, "resume must be"),
         ({"table": "Orders", "resume": ""}, "resume must be"),
-        ({"table": "Orders", "resume": "r", "planOnly": True}, "cannot be combined"),
+        ({"table": "Orders", "resume": "r", "dryRun": True}, "cannot be combined"),
     ],
 )
 def test_what_is_wrong_is_told_by_the_name_of_its_field(given: object, told: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        parse(given)
+        KeysInput.parse(given)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(InvalidInput) as error:
-        parse({"tabel": "Orders", "segments": -1, "format": 7})
-    for name in ("tabel", "table is missing", "segments", "format"):
+        KeysInput.parse({"tabel": "Orders", "segments": -1, "fileFormat": 7})
+    for name in ("tabel", "table is missing", "segments", "fileFormat"):
         assert name in str(error.value)
 
 
 def test_a_long_value_is_cut_in_the_message() -> None:
     with pytest.raises(InvalidInput) as error:
-        parse({"table": "x" * 100_000, "y" * 100_000: 1})
+        KeysInput.parse({"table": "x" * 100_000, "y" * 100_000: 1})
     assert len(str(error.value)) < 1_000
 
 

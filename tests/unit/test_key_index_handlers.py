@@ -98,7 +98,7 @@ def test_a_step_is_passed_on_and_drift_is_counted(
     monkeypatch.setattr(settings, "s3_client", lambda: "s3")
     event = {"action": "audit", "step": "finish", "input": {"table": "Orders"}, "state": {"a": 1}}
     assert manage_index.handler({**event, "execution": EXECUTION}, Context())["next"] == "end"
-    assert given == [Audit("Orders"), "finish", {"a": 1}]
+    assert given == [Audit(table="Orders"), "finish", {"a": 1}]
     embedded = [line for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     assert metrics_in("\n".join(embedded))["KeyIndexDrift", ""] == 3
 

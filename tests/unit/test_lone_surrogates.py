@@ -9,11 +9,11 @@ import pytest
 from keyhop.checks import InvalidInput
 from keyhop.cli.each_actions import _json
 from keyhop.cli.report_actions import _old
-from keyhop.each.request import parse as parse_each
+from keyhop.each.request import EachInput
 from keyhop.errors import CannotStart
-from keyhop.keys.request import parse as parse_keys
+from keyhop.keys.request import KeysInput
 from keyhop.rekey.template.files import read as read_template
-from keyhop.report.request import parse as parse_report
+from keyhop.report.request import ReportInput
 from keyhop.report.sources.code_files import read_directory
 from keyhop.report.sources.requests import read_requests
 
@@ -50,12 +50,12 @@ def test_an_argument_that_is_no_text_is_refused(arguments: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     ("parse", "given"),
     [
-        (parse_keys, {"table": f"Orders{HALF}"}),
-        (parse_keys, {"table": "Orders", HALF: 1}),
-        (parse_each, {"table": "Orders", "put": {"sk": HALF}}),
-        (parse_each, {"table": "Orders", "put": {"sk": "#a", HALF: 1}}),
-        (parse_each, {"table": "Orders", "delete": True, "where": f"begins_with({HALF})"}),
-        (parse_report, {"table": "Orders", "baseline": HALF}),
+        (KeysInput.parse, {"table": f"Orders{HALF}"}),
+        (KeysInput.parse, {"table": "Orders", HALF: 1}),
+        (EachInput.parse, {"table": "Orders", "put": {"sk": HALF}}),
+        (EachInput.parse, {"table": "Orders", "put": {"sk": "#a", HALF: 1}}),
+        (EachInput.parse, {"table": "Orders", "delete": True, "where": f"begins_with({HALF})"}),
+        (ReportInput.parse, {"table": "Orders", "baseline": HALF}),
     ],
 )
 def test_an_input_of_an_execution_is_refused(parse: Any, given: dict[str, Any]) -> None:

@@ -4,28 +4,26 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 import pytest
 from handlers.sharding_requests import MoveRequest, QueryRequest, WriteRequest
 from jsonschema import Draft202012Validator
 from keyhop.checks import STARTED_BY, InvalidInput
-from keyhop.each.request import parse as parse_each
-from keyhop.key_index.request import Order, parse_walk
-from keyhop.keys.request import parse
+from keyhop.each.request import EachInput
+from keyhop.key_index.request import Order, WalkInput
+from keyhop.keys.request import KeysInput
 
 from testing.schemas.catalogue import EXCHANGES, FOLDER, files
 from testing.schemas.watch import faults, input_of
 
 RUNS = (FOLDER.parent / "runs.md").read_text()
-BEFORE = json.loads((Path(__file__).parent / "as_of_5c4ff56.json").read_text())
 """Inputs of the README, and outputs of the machines and functions, as of that commit."""
 
 CHECKS: dict[str, Callable[[Any], Any]] = {
-    "EnumerateKeys": parse,
-    "ForEachKey": parse_each,
-    "WalkKeyIndexes": parse_walk,
+    "EnumerateKeys": KeysInput.parse,
+    "ForEachKey": EachInput.parse,
+    "WalkKeyIndexes": WalkInput.parse,
     "BuildKeyIndex": lambda given: Order.parse("build", given),
     "AuditKeyIndex": lambda given: Order.parse("audit", given),
     "RemoveKeyIndex": lambda given: Order.parse("remove", given),
@@ -126,45 +124,6 @@ def _no_object(name: str) -> list[Any]:
 def test_what_step_functions_adds_is_taken() -> None:
     given = {"table": "Orders", STARTED_BY: "arn:aws:states:..."}
     assert faults(input_of("EnumerateKeys"), given) == []
-
-
-@pytest.mark.parametrize("name", sorted(BEFORE["inputs"]))
-def test_inputs_of_before_are_taken(name: str) -> None:
-    for given in BEFORE["inputs"][name]:
-        assert faults(input_of(name), given) == []
-        assert _takes(name, given)
-
-
-ADDED = {
-    "capacity",
-    "elsewhere",
-    "enters",
-    "hot",
-    "kept_by",
-    "refused",
-    "remaining",
-    "stream",
-    "write_units_per_key",
-}
-"""Fields of outputs that have come since; a field that has gone would be found."""
-
-
-@pytest.mark.parametrize("name", sorted(BEFORE["outputs"]))
-def test_outputs_of_before_would_still_be_right(name: str) -> None:
-    """No field of them is gone, and none has another type: who reads outputs goes on reading."""
-    validator = Draft202012Validator(_without_added(EXCHANGES[name].output(strict=True)))
-    for output in BEFORE["outputs"][name]:
-        assert faults(validator, output) == []
-
-
-def _without_added(schema: Any) -> Any:
-    """A schema that does not demand the fields of ADDED."""
-    if isinstance(schema, dict):
-        loose = {name: _without_added(value) for name, value in schema.items()}
-        if "required" in schema and isinstance(schema["required"], list):
-            loose["required"] = [name for name in schema["required"] if name not in ADDED]
-        return loose
-    return [_without_added(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def test_the_documents_show_inputs_that_are_taken() -> None:

@@ -37,9 +37,9 @@ class KeyIndexAccess:
             return local_registry(table)
         return bucket_registry(aws_client("s3", self._endpoint), self._bucket, table)
 
-    def believe(self, table: Table, method: str, anyway: bool) -> Belief:
+    def believe(self, table: Table, method: str, accepts_stale: bool) -> Belief:
         """Whether the keys are read from the index; see keys/task.py."""
-        return choose_source(table, method, anyway, lambda: self.evidence(table))
+        return choose_source(table, method, accepts_stale, lambda: self.evidence(table))
 
     def sentinels_of(self, table: Table) -> Sentinels | None:
         """What tells the sentinels of a table; see keys/task.py."""

@@ -63,7 +63,9 @@ which = in_section("Which keys")
 )
 @shared.give_up_after
 @in_section("Before it begins")(
-    "--dry-run", help="read a small sample, print what it would write and cost, and write nothing"
+    "--dry-run",
+    "-n",
+    help="read a small sample, print what it would write and cost, and write nothing",
 )
 @shared.yes
 @output(

@@ -16,7 +16,7 @@ from keyhop.cli.confirm import Facts, confirm, place
 from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.display import StatusLine, check_report_path, write_report
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
-from keyhop.cli.options import Options
+from keyhop.cli.options import Options, flag
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.session import Stop, connection_of, job_in, stop_on_signals, suggesting, work
 from keyhop.clock import now
@@ -31,7 +31,7 @@ from keyhop.each.effects import effect_of
 from keyhop.each.limits import LIMITS
 from keyhop.each.outcomes import CHANGED, PUT
 from keyhop.each.outcomes import FAILED as KEY_FAILED
-from keyhop.each.request import EachInput, each_request
+from keyhop.each.request import EachInput
 from keyhop.each.task import check_rows
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, Disbelieved, KeyhopError
 from keyhop.jobs.estimate import estimate
@@ -68,7 +68,7 @@ def run(options: Options) -> int:
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: the directory of the run to go on with.")
     asked = _asked(options)
-    request = each_request(asked, lambda name: f"--{name.replace('_', '-')}")
+    request = asked.request(flag, {})
     connection = connection_of(options)
     with suggesting(connection, options.table):
         table = look_up(connection, options.table, options.give_up_after)
@@ -84,7 +84,6 @@ def _asked(options: Options) -> EachInput:
     given = {name: value for name, value in vars(options).items() if name in _FIELDS}
     given["resume"] = options.output if options.resume else None
     given["delete"] = True if options.delete else None
-    given["plan_only"] = options.dry_run
     if options.put is not None:
         given["put"] = _json(options.put, "--put", file=True)
     for name in ("values", "names"):
@@ -284,10 +283,7 @@ class EachCommand:
         options = self.options
         first = sorted(self._effect.first)
         request = keys_request(
-            False,
-            None,
-            None,
-            table=options.table,
+            options.table,
             method=options.method,
             max_read_rate=options.max_read_rate,
             max_read_units=options.max_read_units,

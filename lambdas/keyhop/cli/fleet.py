@@ -33,7 +33,7 @@ follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends 
 name = shared.argument("run", help="name of a run, or ARN of an execution")
 
 OF_KEYS = (
-    *("table", "index", "method", "anyway", "segments", "max_read_rate", "max_read_units"),
+    *("table", "index", "method", "accept", "segments", "max_read_rate", "max_read_units"),
     *("separator", "verify"),
 )
 
@@ -44,7 +44,7 @@ OF_KEYS = (
     short_help="Start a run of a deployment, by its workers.",
     params=[*of_keys(*OF_KEYS), *where],
 )
-@option("--plan", help="read a small sample only, wait, and print what a run would cost")
+@option("--dry-run", "-n", help="read a small sample only, wait, and print what a run would cost")
 @follow
 @option("--name NAME", help="of the run (default: made of the table's name and the time)")
 @option("--resume RUN", help="go on with this run from what it has committed")
@@ -76,7 +76,7 @@ def run(**options: Any) -> None:
 
     \b
     examples:
-      keyhop run Orders --plan               what would it cost?
+      keyhop run Orders --dry-run            what would it cost?
       keyhop run Orders                      start; prints the name of the run
       keyhop run Orders --follow             start, and show how far it is
       keyhop run Orders --max-read-rate 500  spare production

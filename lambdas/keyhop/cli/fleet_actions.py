@@ -11,7 +11,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Any, cast
 
-from keyhop.checks import camel
+from keyhop.checks import camel, read
 from keyhop.cli.display import StatusLine
 from keyhop.cli.executions import Execution, Executions
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
@@ -28,7 +28,7 @@ from keyhop.cli.fleet_view import (
     run_row,
 )
 from keyhop.cli.following import Beside, Following, nothing_beside
-from keyhop.cli.options import Options
+from keyhop.cli.options import Options, flag
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.printed import Printed
 from keyhop.cli.session import Stop, stop_on_signals
@@ -40,19 +40,11 @@ from keyhop.errors import KeyhopError, RunConflict
 from keyhop.jobs.formats import Encoder, Format
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import RUN_ID, table_name
-from keyhop.keys.request import KeysInput, parse
+from keyhop.keys.request import KeysInput
 from keyhop.wording import counted
 
 STATUSES = {"BudgetSpent": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
 """Exit statuses of runs that have failed, by their errors."""
-
-NAMES = {
-    "plan_only": "--plan",
-    "verify_share": "--verify",
-    "status": "keyhop index status",
-    "audit": "AuditKeyIndex",
-}
-"""Of what is not named as in an execution's input (see contradictions)."""
 
 LOOKED_THROUGH = 200
 """Executions of each state machine among which those of one table are looked for."""
@@ -74,7 +66,7 @@ def start(options: Options, find: Callable[[], Stack]) -> int:
     executions = stack.executions(ENUMERATE_KEYS)
     name = options.name or new_name(options.table)
     arn = executions.start(given, name)
-    if not options.plan:
+    if not options.dry_run:
         if is_text(options.format):
             print(name, flush=True)
         if not options.follow:
@@ -86,7 +78,7 @@ def start(options: Options, find: Callable[[], Stack]) -> int:
     ended = follow(stack, executions, arn, options.quiet)
     if ended is None:
         return INTERRUPTED
-    if options.plan and ended.has_succeeded:
+    if options.dry_run and ended.has_succeeded:
         put_out(options.format, ended.output, lambda: "\n".join(plan_lines(ended.output)))
         return DONE
     told = _told(stack, ended)
@@ -221,18 +213,14 @@ def _told(stack: Stack, execution: Execution) -> dict[str, Any]:
 
 
 def _input(options: Options) -> dict[str, Any]:
-    """The input of EnumerateKeys that the flags are; raises InvalidInput."""
-    said = vars(options) | {
-        "plan_only": options.plan,
-        "verify_share": options.verify,
-        "format": options.file_format,
-    }
+    """Return the input of EnumerateKeys for the flags; raise InvalidInput if it is wrong."""
+    said = vars(options) | {"verify_share": options.verify, "accept": [*options.accept]}
     given = {
         camel(field.name): said[field.name]
         for field in fields(KeysInput)
-        if said.get(field.name, field.default) != field.default
+        if said.get(field.name, field.default) not in (field.default, [])
     }
-    parse(given, lambda name: NAMES.get(name, f"--{name}"))
+    read(KeysInput, given, KeysInput.LIKE).request(flag, given)
     return given
 
 

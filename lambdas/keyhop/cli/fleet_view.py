@@ -20,7 +20,7 @@ STATES = {
     "TIMED_OUT": "timed out",
     "ABORTED": "stopped",
 }
-FLAGS = {"planOnly": "--plan", "verifyShare": "--verify", "format": "--file-format"}
+FLAGS = {"dryRun": "--dry-run", "verifyShare": "--verify", "fileFormat": "--file-format"}
 """Fields of an input whose flag is not called so."""
 
 CONSOLES = {"aws-cn": "console.amazonaws.cn", "aws-us-gov": "console.amazonaws-us-gov.com"}
@@ -45,16 +45,12 @@ def command_of(given: Mapping[str, Any], stack: str = "") -> str:
         flag = FLAGS.get(name) or "--" + "".join(
             f"-{c.lower()}" if c.isupper() else c for c in name
         )
-        words += (
-            [flag]
-            if value is True
-            else [flag, f"{value:.15g}" if _is_number(value) else str(value)]
-        )
+        if value is True:
+            words.append(flag)
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            words += [flag, f"{one:.15g}" if isinstance(one, (int, float)) else str(one)]
     return shlex.join([*words, *(("--stack", stack) if stack else ())])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float))
 
 
 def advised(cause: str) -> Mapping[str, Any] | None:
@@ -201,7 +197,7 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plan_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """The output of EnumerateKeys with planOnly, for people."""
+    """The output of EnumerateKeys with dryRun, for people."""
     keys, cost, spent = told["keys"], told["cost"], told["spent"]
     way = told["methods"].get(told["method"])
     name = f"{told['table']}/{told['index']}" if told["index"] else told["table"]

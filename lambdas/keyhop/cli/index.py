@@ -37,7 +37,7 @@ def index(**_: Any) -> None:
 
     \b
     examples:
-      keyhop index build Orders --plan            what would it cost?
+      keyhop index build Orders --dry-run         what would it cost?
       keyhop index build Orders                   add it, put the sentinels, audit
       keyhop index status Orders                  is it to be believed?
       keyhop keys Orders --method index           read the keys from it
@@ -63,13 +63,16 @@ def action(*options: Decorator) -> Decorator:
     return together(command, shared.table, *options, shared.reporting, shared.where, shared.stack)
 
 
-@action(option("--plan", help="read a small sample, and print what a build would cost"), writing)
+@action(
+    option("--dry-run", "-n", help="read a small sample, and print what a build would cost"),
+    writing,
+)
 def build(**options: Any) -> None:
     """Add the index, put a sentinel for each key, audit.
 
     \b
     examples:
-      keyhop index build Orders --plan              what would it cost?
+      keyhop index build Orders --dry-run           what would it cost?
       keyhop index build Orders                     asks, then builds
       keyhop index build Orders -y -o walks         in a script; can be resumed
       keyhop index build Orders --stack Keyhop      beside a deployment's keeper

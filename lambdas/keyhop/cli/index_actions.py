@@ -43,7 +43,7 @@ from keyhop.key_index.report import (
     status_report,
     with_earlier_round,
 )
-from keyhop.key_index.request import Audit, Build, Order, Remove, parse_walk
+from keyhop.key_index.request import Audit, Build, Order, Remove, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import WalkTask
 from keyhop.streams.dead_letters import DeadLetters
@@ -102,11 +102,11 @@ class IndexCommand:
 
     def build(self) -> int:
         try:
-            state = self._run(Build, plan_only=self.options.plan)
+            state = self._run(Build, dry_run=self.options.dry_run)
         except CannotStart:
             self._tell_what_stands_in_its_way()
             raise
-        if self.options.plan:
+        if self.options.dry_run:
             estimate = state["estimate"]
             text = estimate_text(self.table.name, estimate)
             del estimate["spent"]
@@ -236,9 +236,14 @@ class IndexCommand:
     def _run(self, order: type[Order], **more: Any) -> Mapping[str, Any]:
         """The steps of an action, to their end; returns the last one's state."""
         options = self.options
-        asked = order(options.table, options.max_write_rate, options.max_read_rate, **more)
+        asked = order(
+            table=options.table,
+            max_write_rate=options.max_write_rate,
+            max_read_rate=options.max_read_rate,
+            **more,
+        )
         steps = partial(all_steps, partial(self._life_cycle, asked), self._walk, self._wait)
-        if asked.plan_only:
+        if asked.dry_run:
             return steps()
         self._check_is_ours(asked)
         if audit := self.registry.entry().audit:
@@ -314,7 +319,9 @@ class IndexCommand:
                 fence_of=lambda *_: fence_of(),
             )
         }
-        with job_in(path, parse_walk(given), tasks, self.connection, options, self.stop) as job:
+        with job_in(
+            path, WalkInput.parse(given), tasks, self.connection, options, self.stop
+        ) as job:
             job.prepare(may_be_finished=options.resume)
             if not job.journal.is_finished():
                 job.expected = self._expected

@@ -7,6 +7,7 @@ import click
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
 from keyhop.jobs.layout import DEFAULT_UNITS
+from keyhop.keys.request import STALE_INDEX
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.segments import MOST_SEGMENTS
 
@@ -21,11 +22,13 @@ folding = in_section("Logical keys, of a table with sharded keys")
 @reading("--index NAME", help="list the keys of this index instead")
 @shared.method
 @reading(
-    "--anyway",
-    help="with --method index: read the key index though it is not to be believed; the report says "
-    "why it is not",
+    "--accept WHAT",
+    help=f"{STALE_INDEX}, with --method index: read the key index even if it may be out of date; "
+    "the report says why it is not trusted",
+    type=click.Choice((STALE_INDEX,)),
+    multiple=True,
 )
-@reading("--plan", help="read a small sample only, and print what each method would cost")
+@reading("--dry-run", "-n", help="read a small sample only, and print what each method would cost")
 @reading(
     "--segments N",
     help="parts of the hash space to read independently (default: planned from the table)",
@@ -48,12 +51,12 @@ folding = in_section("Logical keys, of a table with sharded keys")
 @limit(
     "--max-read-units RRU",
     help="stop before spending more than this (exit status 4); counts from zero at each start. "
-    f"With --plan: what the sample may cost (default {DEFAULT_UNITS:g})",
+    f"With --dry-run: what the sample may cost (default {DEFAULT_UNITS:g})",
     type=shared.positive,
 )
 @limit(
     "--max-cost DOLLARS",
-    help="the same in dollars of reads, at the prices that --plan names",
+    help="the same in dollars of reads, at the prices that --dry-run names",
     type=shared.positive,
 )
 @shared.give_up_after
@@ -91,7 +94,7 @@ def run(**options: Any) -> None:
 
     \b
     examples:
-      keyhop keys Orders --plan                  what would it cost?
+      keyhop keys Orders --dry-run               what would it cost?
       keyhop keys Orders                         print the keys
       keyhop keys Orders --format json           one object a line: {"pk": "a"}
       keyhop keys Orders -o keys                 into files, which a crash spares

@@ -24,7 +24,7 @@ from keyhop.cli.display import (
     write_report,
 )
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
-from keyhop.cli.options import Options
+from keyhop.cli.options import Options, flag
 from keyhop.cli.output import folded, put_out, width_of
 from keyhop.cli.printed import Printed
 from keyhop.cli.session import (
@@ -49,7 +49,7 @@ from keyhop.jobs.local import LocalJob, check_is_begun
 from keyhop.jobs.model import Commit, usage_json
 from keyhop.jobs.price import price
 from keyhop.jobs.request import Request
-from keyhop.keys.request import contradictions, keys_request
+from keyhop.keys.request import KeysInput
 from keyhop.keys.task import choose_method, listed, without_sentinels
 from keyhop.keys.verify import Verdict, verify
 from keyhop.scan.reader import PageReader
@@ -57,14 +57,6 @@ from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory
 from keyhop.tasks import fold_of, tasks_of
 from keyhop.wording import counted
-
-NAMES = {
-    "plan_only": "--plan",
-    "verify_share": "--verify",
-    "status": "keyhop index status",
-    "audit": "keyhop index audit",
-}
-"""Of what is not named as in an execution's input (see contradictions)."""
 
 MOST_HELD_BYTES = 8 << 20
 """In memory; more is held on disk."""
@@ -85,7 +77,7 @@ def run(options: Options) -> int:
         table = look_up(connection, options.table, options.give_up_after)
     with stop_on_signals() as stop, ExitStack() as cleaning:
         deployment = KeyIndexAccess(options, connection)
-        if options.plan:
+        if options.dry_run:
             return _show_plan(options, connection, table, deployment, stop)
         path = options.output
         if path is None and (options.verify or options.metadata):
@@ -108,35 +100,36 @@ def run(options: Options) -> int:
 
 def _request(options: Options) -> Request:
     """The flags as a job; raises CannotStart for those that do not go together."""
-    for flag in ("output", "report", "separator", "metadata"):
-        if getattr(options, flag) == "":
-            raise CannotStart(f"--{flag} is empty: give it a value, or leave the flag out.")
+    for name in ("output", "report", "separator", "metadata"):
+        if getattr(options, name) == "":
+            raise CannotStart(f"{flag(name)} is empty: give it a value, or leave the flag out.")
     if sys.stdout is None and not options.output:
         raise CannotStart("Standard output is closed: open it, or write to files with --output.")
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: only a run in a directory can be resumed.")
-    if options.plan and (options.output or options.verify or options.report):
-        raise CannotStart("--plan only estimates: it goes without --output, --report and --verify.")
-    request = keys_request(
-        options.logical,
-        options.separator,
-        options.metadata,
+    if options.dry_run and (options.output or options.verify or options.report):
+        raise CannotStart(
+            "--dry-run only estimates: it goes without --output, --report and --verify."
+        )
+    asked = KeysInput(
         table=options.table,
         index=options.index,
         method=options.method,
         segments=options.segments,
-        threads=options.threads,
         max_read_rate=options.max_read_rate,
         max_read_units=options.max_read_units,
-        anyway=options.anyway,
-        format="jsonl" if options.format == "typed-json" else options.format,
-        plan_only=options.plan,
+        accept=options.accept,
+        logical=options.logical,
+        separator=options.separator,
+        metadata=options.metadata,
+        dry_run=options.dry_run,
         verify_share=options.verify,
     )
-    for sentence in contradictions(request, lambda name: NAMES.get(name, f"--{name}")):
+    for sentence in asked.contradictions(flag):
         raise CannotStart(f"{sentence}.")
     check_report_path(options.report)
-    return request
+    format_: Any = "jsonl" if options.format == "typed-json" else options.format
+    return replace(asked.request(flag, {}), threads=options.threads, format=format_)
 
 
 def _tell_it_is_finished(options: Options, job: LocalJob) -> int:

@@ -50,9 +50,9 @@ def command(**_: Any) -> None:
 
     \b
     examples:
-      keyhop keys Orders --plan    what would it cost to list the keys of Orders?
-      keyhop keys Orders           list them
-      keyhop help index build      each command has its own help, with examples
+      keyhop keys Orders --dry-run   what would it cost to list the keys?
+      keyhop keys Orders             list them
+      keyhop help index build        each command has its own help, with examples
 
     The options below may stand before a command or after it.
     """

@@ -24,13 +24,21 @@ FORMATS = ("text", "json", "csv", "typed-json")
 LEAST_RATE = 0.01
 """One page of 0.5 read units every 50 seconds."""
 
+FLAGS = {"verify_share": "--verify", "candidates": "--candidate"}
+"""The flags whose names differ from those of the fields of inputs."""
+
 Decorator = Callable[[Any], Any]
 Options = SimpleNamespace
 """What a command line says: an attribute for each option and argument, by its name."""
 
 
+def flag(field: str) -> str:
+    """Return the flag for a field of an input."""
+    return FLAGS.get(field, f"--{field.replace('_', '-')}")
+
+
 class Option(click.Option):
-    """An option in a section of the help: `--index NAME` takes a value, `--plan` is a flag."""
+    """An option in a section of the help: `--index NAME` takes a value, `--dry-run` is a flag."""
 
     def __init__(self, names: list[str], section: str, **more: Any) -> None:
         name, _, metavar = names[0].partition(" ")

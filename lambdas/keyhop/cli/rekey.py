@@ -8,6 +8,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, limit, number, output, together
+from keyhop.rekey.request import SHARDS, STRAGGLERS, UNMAPPED
 
 SHOW_KEYS = ("full", "digest")
 ACCEPTS = (
@@ -32,7 +33,9 @@ stack = shared.place(
     help="have it done by this deployment, whose function follows the tables (default: this "
     "process does it; who follows is as start was told)",
 )
-dry_run = before("--dry-run", help="look at all that it needs, print that, and change nothing")
+dry_run = before(
+    "--dry-run", "-n", help="look at all that it needs, print that, and change nothing"
+)
 
 
 def key_attribute(text: str) -> tuple[str, str | None]:
@@ -92,9 +95,11 @@ designing = together(
     ),
 )
 accept_loss = option(
-    "--accept",
-    help="go on though something is lost, as the gates name it: items of NEW that cannot be mapped "
-    "back, and writes that bypassed the routers, which are overwritten with what serves",
+    "--accept WHAT",
+    help=f"{UNMAPPED}: lose the items of NEW that cannot be mapped back; {STRAGGLERS}: overwrite "
+    "the items that were written past the routers with those of the serving table; may be repeated",
+    type=click.Choice((UNMAPPED, STRAGGLERS)),
+    multiple=True,
 )
 freeze_limit = option(
     "--freeze-limit SECONDS",
@@ -219,8 +224,11 @@ def create(**options: Any) -> None:
 
 @action(
     option(
-        "--with-shards",
-        help="TABLE is a sharded table, and the template deals with its shards' suffixes",
+        "--accept WHAT",
+        help=f"{SHARDS}: TABLE is a sharded table, and the template handles the suffixes of its "
+        "shards",
+        type=click.Choice((SHARDS,)),
+        multiple=True,
     ),
     follow,
     dry_run,
@@ -281,8 +289,8 @@ def resume(**options: Any) -> None:
 
 @action(
     option(
-        "--sample SHARE",
-        help="only this share of the items (0 to 1); opens no gate of the cutover",
+        "--share SHARE",
+        help="compare only this share of the items (0 to 1); opens no gate of the cutover",
         type=shared.share,
     ),
     option("--no-repair", help="only look"),
@@ -366,7 +374,7 @@ def rollback(**options: Any) -> None:
 
     \b
     examples:
-      keyhop rekey rollback Orders --to New --dry-run   what would be lost?
+      keyhop rekey rollback Orders --to New --dry-run  what would be lost?
       keyhop rekey rollback Orders --to New
       keyhop rekey rollback Orders --to New --freeze-limit 20
 

@@ -1,7 +1,7 @@
 """`keyhop rekey cutover` and `rollback`: another table serves."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from keyhop.cli.confirm import Facts, is_terminal
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
@@ -19,6 +19,7 @@ from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.cutover.gates import ACCEPTABLE, Gate
 from keyhop.rekey.life_cycle.expiry import follow
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.request import STRAGGLERS
 from keyhop.rekey.side.figures import TURNED
 
 GATE_SHUT = DRIFT_FOUND
@@ -46,14 +47,15 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
         if not options.dry_run and side.told(TURNED) is not None:
             move_expiry(command)  # which a state machine does not do
         raise CannotStart(f"The {to} serves already: see keyhop rekey status.")
-    accept = bool(options.accept)
+    accept = set(options.accept)
     looked = _from_here(command, to, accept).dry_run()
     shut = {gate.name for gate in looked.gates if not gate.is_open}
     if options.dry_run:
         command.put_out(looked.to_json(), lambda: "\n".join(_gate_lines(looked.gates)))
         return GATE_SHUT if shut else DONE
-    can_accept = shut <= ACCEPTABLE and not options.yes and is_terminal()
-    only_settles = bool(shut) and shut <= SHUT_BY_STRAGGLERS and accept and bool(side.unsettled(1))
+    can_accept = shut <= ACCEPTABLE.keys() and not options.yes and is_terminal()
+    settles = STRAGGLERS in accept and bool(side.unsettled(1))
+    only_settles = settles and bool(shut) and shut <= SHUT_BY_STRAGGLERS
     if control.stage == "open" and shut and not (can_accept or only_settles):
         command.put_out(looked.to_json(), lambda: "\n".join(_gate_lines(looked.gates)))
         return GATE_SHUT
@@ -71,16 +73,16 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
     if only_settles:
         act = "settle the writes that bypassed the routers; then the tables must be compared again"
     command.confirm(f"accept what is lost, and {act}" if shut else act, facts)
-    accept = accept or bool(shut)
+    accept |= {ACCEPTABLE[gate] for gate in shut}
     if (deployed := command.by_deployment) is not None:
         given = {
             "rekey": command.to,
             "to": to,
-            "accept": accept,
+            "accept": sorted(accept),
             "expect": getattr(options, "expect", None),
             "freezeLimit": getattr(options, "freeze_limit", None),
         }
-        wanted = {name: value for name, value in given.items() if value not in (None, False)}
+        wanted = {name: value for name, value in given.items() if value not in (None, [])}
         status = deployed.run(
             "RekeyCutOver",
             wanted,
@@ -107,7 +109,7 @@ def move_expiry(command: PairCommand) -> None:
         command.say(f"  {says}")
 
 
-def _from_here(command: PairCommand, to: Side, accept: bool) -> Change:
+def _from_here(command: PairCommand, to: Side, accept: Collection[str]) -> Change:
     """Return the change as made by this process, whatever follows the streams."""
     options, stack = command.options, command.stack
     endpoint = command.connection.endpoint

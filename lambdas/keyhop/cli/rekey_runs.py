@@ -25,7 +25,7 @@ from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.pace import THROTTLE, pace_of
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.request import digests_of, parse_backfill, parse_verify, with_digests
+from keyhop.rekey.request import SHARDS, BackfillInput, VerifyInput, digests_of, with_digests
 from keyhop.rekey.side.figures import DEPLOYMENT, LAG
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.template.files import text_of
@@ -51,7 +51,7 @@ def start(command: PairCommand) -> int:
         )
     deployed = command.stack
     is_sharded = command.shards_of(None if deployed is None else deployed.name)
-    if not options.with_shards:
+    if SHARDS not in options.accept:
         check_unsharded(command.table, is_sharded)
     facts = partial(_facts, command)
     if options.dry_run:
@@ -65,7 +65,7 @@ def start(command: PairCommand) -> int:
             "rekey": command.to,
             "maxWriteRate": options.max_write_rate,
             "maxReadRate": options.max_read_rate,
-            "withShards": options.with_shards or None,
+            "accept": [*options.accept] or None,
         }
     )
     if deployed is not None:
@@ -76,7 +76,9 @@ def start(command: PairCommand) -> int:
         return deployed.run("RekeyBackfill", given, end, lambda: ("", _pace(side)))
     path = _path(command)
     items = command.table.source().item_count
-    summary = _here(command, path, parse_backfill(given), "copying", items, is_sharded=is_sharded)
+    summary = _here(
+        command, path, BackfillInput.parse(given), "copying", items, is_sharded=is_sharded
+    )
     counts, examples = summary.get("counts", {}), summary.get("unmappable", ())
     lines = [*copied_lines(side.plan(), counts, examples), _cost(command, summary)]
     command.put_out(summary, lambda: "\n".join(lines))
@@ -93,7 +95,7 @@ def verify(command: PairCommand) -> int:
         {
             "rekey": command.to,
             "repair": not options.no_repair,
-            "sample": options.sample,
+            "share": options.share,
             "maxReadRate": options.max_read_rate,
         }
     )
@@ -101,7 +103,7 @@ def verify(command: PairCommand) -> int:
         command.confirm(f"compare {command.table.name} and {command.to}, and repair {command.to}")
     if (deployed := command.by_deployment) is not None:
         return deployed.run("RekeyVerify", given, partial(_compared_there, pair))
-    summary = _verified_here(command, parse_verify(given))
+    summary = _verified_here(command, VerifyInput.parse(given))
     counts = summary.get("counts", {})
     lines = [*compared_lines(pair, counts), _cost(command, summary)]
     command.put_out(summary, lambda: "\n".join(lines))

@@ -7,7 +7,14 @@ import click
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, positive, whole
 from keyhop.report.findings import SEVERITIES
-from keyhop.report.request import DEFAULT_UNITS, LIKE_A_TIME, MOST_CONFIRMED, is_time, seconds_of
+from keyhop.report.request import (
+    DEFAULT_UNITS,
+    LIKE_A_TIME,
+    MOST_CONFIRMED,
+    THROTTLED,
+    is_time,
+    seconds_of,
+)
 from keyhop.report.shown import SHOW_KEYS
 
 FORMATS = ("text", "json", "html")
@@ -46,7 +53,12 @@ def seconds(text: str) -> float:
 @reading("--insights", help="ask Contributor Insights for the most accessed keys, where it is on")
 @reading("--code DIR", help="look for calls in your application's Python files; runs none of them")
 @reading("--requests FILE", help="what keyhop.report.sampler has written in your application")
-@reading("--anyway", help="read though key ranges of the table were throttled within the last hour")
+@reading(
+    "--accept WHAT",
+    help=f"{THROTTLED}: read the table even if its key ranges were throttled within the last hour",
+    type=click.Choice((THROTTLED,)),
+    multiple=True,
+)
 @judged("--peak-writes W", help="write units a second that you expect", type=positive)
 @judged(
     "--candidate KEY",

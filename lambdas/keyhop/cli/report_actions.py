@@ -14,7 +14,7 @@ from keyhop.cli.confirm import ASK_ABOVE, confirm, place
 from keyhop.cli.confirm import Facts as Told
 from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.display import StatusLine
-from keyhop.cli.options import Options
+from keyhop.cli.options import Options, flag
 from keyhop.cli.output import encodable, width_of
 from keyhop.cli.session import Stop, connection_of, stop_on_signals, suggesting
 from keyhop.dynamodb.client import Connection
@@ -48,7 +48,7 @@ from keyhop.report.pages.baseline import (
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page
 from keyhop.report.pages.text import Line, changes, summary
-from keyhop.report.request import DEFAULT_UNITS, ReportInput, contradictions, report_request
+from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.sampling import sample
 from keyhop.report.sources.absence import why_denied
 from keyhop.report.sources.busiest import Busiest
@@ -94,13 +94,8 @@ def _asked(options: Options) -> ReportInput:
     together.
     """
     given = {name: value for name, value in vars(options).items() if name in _FIELDS}
-    units = given.pop("max_read_units")
-    asked = ReportInput(
-        **{**given, "baseline": None, "candidates": tuple(options.candidate)},
-        max_read_units=DEFAULT_UNITS if units is None else units,
-    )
-    given_units = units is not None
-    for sentence in contradictions(asked, lambda name: f"--{name.replace('_', '-')}", given_units):
+    asked = ReportInput(**{**given, "baseline": None, "candidates": tuple(options.candidate)})
+    for sentence in asked.contradictions(flag):
         raise CannotStart(f"{sentence}.")
     return asked
 
@@ -162,7 +157,7 @@ class ReportCommand:
         with StatusLine(options.quiet) as status, ThreadPoolExecutor(1) as pool:
             status.now("metrics", f"looking at the metrics of {looks.facts.name}")
             metrics = looks.metrics()
-            refused = why_not(metrics, looks.at, self.asked.anyway)
+            refused = why_not(metrics, looks.at, THROTTLED in self.asked.accept)
             hot = pool.submit(looks.insights)
             if self.asked.stream is not None:
                 status.now("stream", "reading the stream")
@@ -186,7 +181,7 @@ class ReportCommand:
         self._go_on()
         heard = [one.facts() if one.seen or one.writes else None for one in listeners]
         facts = replace(facts, candidates=evaluated(self._candidates, heard, facts))
-        return assemble(facts, self._spent(), self.asked.show_keys, self._as_asked())
+        return assemble(facts, self._spent(), self.asked.show_keys, self.asked.settings())
 
     def _go_on(self) -> None:
         if self.stop.event.is_set():
@@ -210,13 +205,14 @@ class ReportCommand:
         asked = self.asked
         if asked.control_plane_only:
             return Absent(
-                "the data was not read", "without --control-plane-only", asked.max_read_units
+                "the data was not read", "without --control-plane-only", asked.read_units or 0.0
             )
         if asked.exhaustive:
             self._ask()
         units = asked.read_units
-        left = max(1.0, asked.max_read_units - self._usage.read_units)
-        request = report_request(replace(asked, max_read_units=left), lambda name: name)
+        if units is not None:
+            asked = replace(asked, max_read_units=max(1.0, units - self._usage.read_units))
+        request = asked.request(flag, {})
 
         def idle() -> None:
             read = self._usage.read_units
@@ -279,12 +275,6 @@ class ReportCommand:
             time.monotonic() - self._began,
         )
         return total([*self.looks.spent, read])
-
-    def _as_asked(self) -> dict[str, Any]:
-        """Without places on this machine."""
-        skipped = {"table", "baseline", "resume", "scheduled", "plan_only"}
-        given = {name: getattr(self.asked, name) for name in _FIELDS - skipped}
-        return {name: value for name, value in sorted(given.items()) if value not in (None, ())}
 
 
 def _tell(options: Options, report: Report, since: Differences | None) -> int:

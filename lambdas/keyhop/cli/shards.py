@@ -143,7 +143,7 @@ def drain(shards: int | None, call_off: bool, **options: Any) -> None:
         "--with-gaps",
         help="also keys of which some shards hold nothing, as ordinary keys look that end in _3",
     ),
-    option("--plan", help="only say what would be recovered"),
+    option("--dry-run", "-n", help="only say what would be recovered"),
     changing,
 )
 def recover(**options: Any) -> None:
@@ -151,7 +151,7 @@ def recover(**options: Any) -> None:
 
     \b
     examples, with M for the shard-metadata table:
-      keyhop shards recover Audit --metadata M --plan
+      keyhop shards recover Audit --metadata M --dry-run
       keyhop shards recover Audit --metadata M
       keyhop shards recover Audit --metadata M --key /f.txt
 

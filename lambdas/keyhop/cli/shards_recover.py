@@ -73,19 +73,19 @@ class Recovery:
         sure, doubtful = self._found()
         keys = [*sure, *doubtful] if options.with_gaps or self.key is not None else sure
         self._show(keys, [] if keys is not sure else doubtful)
-        if keys and not options.plan:
+        if keys and not options.dry_run:
             act = f"recover the metadata of {counted(len(keys), 'key')}"
             confirm(act, partial(self._told, keys), options.yes, self.stop.event)
         failed = 0
         for lost in keys:
-            error = None if options.plan else self._recovered(lost)
+            error = None if options.dry_run else self._recovered(lost)
             failed += error is not None
             told.append(
                 {
                     "key": dict(lost.key),
                     "shards": lost.shards,
                     "known": lost.known,
-                    "recovered": not options.plan and error is None,
+                    "recovered": not options.dry_run and error is None,
                     "error": error,
                 }
             )
@@ -117,7 +117,7 @@ class Recovery:
 
     def _read_keys(self, output: Taken) -> None:
         """All physical keys of the table, by a run of the task `keys` that leaves no files."""
-        request = keys_request(False, None, None, table=self.options.table)
+        request = keys_request(self.options.table)
         journal = Journal(Memory())
         job = LocalJob(request, tasks_of(), self.connection, journal, self.stop.event)
         job.approve = partial(approve, job, self.stop, self.options.yes)

@@ -1,40 +1,18 @@
-"""What a person gives ForEachKey: the input of an execution. Pure."""
+"""The input of ForEachKey. Pure."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from keyhop.checks import (
-    Check,
-    Must,
-    Truth,
-    camel,
-    number,
-    one_of,
-    read,
-    text,
-    whole,
-    without_origin,
-    wrong_input,
-)
+from keyhop.checks import Check, Must, Truth, number, one_of, text, whole
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.each.allowed import MACHINE
 from keyhop.each.limits import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.each.template import template_json
 from keyhop.each.where import FORM, FORMS, Where
-from keyhop.jobs.request import (
-    A_METHOD,
-    A_READ_RATE,
-    A_RUN,
-    A_TABLE,
-    DOLLARS,
-    READ_UNITS,
-    WORKERS,
-    Request,
-)
+from keyhop.jobs.request import A_METHOD, A_RUN, A_TABLE, Request, RunInput
 
-LIKE = '{"table": "Orders", "put": {"sk": "#feature", "plan": "free"}}'
 KINDS = ("put", "update", "delete", "invoke", "queue", "start_machine", "undo")
 
 _OBJECT = Must(
@@ -44,15 +22,13 @@ _QUEUE = re.compile(r"https?://[^/\s@]+/[0-9]{12}/[\w-]{1,80}(\.fifo)?", re.ASCI
 _TRUE = Must(Check(lambda value: value is True, {"const": True}), "true")
 
 
-@dataclass(frozen=True, slots=True)
-class EachInput:
-    """The input of ForEachKey: one of KINDS, and how."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EachInput(RunInput):
+    """The input of ForEachKey: one of KINDS, and its settings."""
 
-    table: Annotated[
-        str,
-        A_TABLE,
-        "a table that has `each` in this deployment",
-    ]
+    LIKE: ClassVar[str] = '{"table": "Orders", "put": {"sk": "#feature", "plan": "free"}}'
+
+    table: Annotated[str, A_TABLE, "a table that has `each` in this deployment"]
     put: Annotated[
         dict[str, Any] | None,
         _OBJECT,
@@ -108,144 +84,98 @@ class EachInput:
         A_RUN,
         "the keys of this finished run; they are listed first if left out",
     ] = None
-    method: Annotated[
-        str,
-        A_METHOD,
-        "how the keys are listed",
-    ] = "auto"
+    method: Annotated[str, A_METHOD, "how the keys are listed"] = "auto"
     max_write_rate: Annotated[
         float,
         Must(number(1), "a number of write units a second, at least 1", float),
-        f"for all workers together; {DEFAULT_WRITE_RATE:g} if left out",
+        f"the maximum write units a second, of all workers together; {DEFAULT_WRITE_RATE:g} by "
+        "default",
     ] = DEFAULT_WRITE_RATE
     max_write_units: Annotated[
         float | None,
         Must(number(1), "a number of write units, at least 1"),
-        "the run ends before it writes more; no limit if left out",
+        "end the run before it writes more than this; no limit by default",
     ] = None
-    max_read_rate: Annotated[
-        float | None,
-        A_READ_RATE,
-        "for all workers together; no limit if left out",
-    ] = None
-    max_read_units: Annotated[
-        float | None,
-        READ_UNITS,
-        "for listing the keys; no limit if left out",
-    ] = None
-    max_concurrency: Annotated[
-        int | None,
-        WORKERS,
-        "workers at once, at most",
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        DOLLARS,
-        "refused if the upper end of the estimate is more; the deployment's maxCost if left out",
-    ] = None
-    plan_only: Annotated[Truth, "read a sample, and end with the estimate"] = False
-    resume: Annotated[str | None, A_RUN, "go on with this run"] = None
-    scheduled: Annotated[Truth, "by a schedule: an input that is refused raises the alarm"] = False
 
-
-def parse(given: object) -> Request:
-    """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
-    return each_request(read(EachInput, given, LIKE), camel, without_origin(given))
-
-
-def each_request(asked: EachInput, called: Callable[[str], str], given: Any = None) -> Request:
-    """A job for the task `each`.
-
-    called: how a field is called where it was asked for. Raises InvalidInput.
-    """
-    if problems := contradictions(asked, called):
-        raise wrong_input(problems)
-    is_told = any(getattr(asked, kind) is not None for kind in KINDS)
-    effect = effect_options(asked) if is_told else {}
-    options: dict[str, Any] = {
-        "effect": effect,
-        "keys": asked.undo or asked.keys,
-        "max_write_rate": asked.max_write_rate,
-        "max_write_units": asked.max_write_units,
-    }
-    if asked.where is not None:
-        options["where"] = Where.parse(asked.where).to_json()
-    return Request(
-        table=asked.table,
-        task="each",
-        options=options,
-        wanted={"effect": effect} if asked.resume and effect and not asked.undo else {},
-        method=asked.method,
-        max_concurrency=asked.max_concurrency,
-        max_read_rate=asked.max_read_rate,
-        max_read_units=asked.max_read_units,
-        max_write_units=asked.max_write_units,
-        max_cost=asked.max_cost,
-        format="jsonl",
-        plan_only=asked.plan_only,
-        resume=asked.resume,
-        given=given or {},
-    )
-
-
-def effect_options(asked: EachInput) -> dict[str, Any]:
-    """What is to be done for each key, as plain JSON: `kind`, and what that kind needs. A run that
-    is gone on with has its own.
-    """
-    if asked.put is not None:
-        guard = asked.guard or ("transaction" if asked.overwrite else "look")
-        item = template_json(asked.put)
-        return {"kind": "put", "item": item, "guard": guard, "overwrite": asked.overwrite}
-    if asked.update is not None:
-        return {
-            "kind": "update",
-            "expression": asked.update,
-            "values": template_json(asked.values or {}),
-            "names": asked.names or {},
-            "item": template_json(asked.item or {}),
+    def _request(self, given: Mapping[str, Any]) -> Request:
+        """RunInput._request."""
+        has_effect = any(getattr(self, kind) is not None for kind in KINDS)
+        effect = self._effect() if has_effect else {}
+        options: dict[str, Any] = {
+            "effect": effect,
+            "keys": self.undo or self.keys,
+            "max_write_rate": self.max_write_rate,
+            "max_write_units": self.max_write_units,
         }
-    if asked.delete:
-        return {"kind": "delete", "item": template_json(asked.item or {})}
-    if asked.undo is not None:
-        return {"kind": "undo"}
-    targets = {"invoke": asked.invoke, "queue": asked.queue, "machine": asked.start_machine}
-    ((kind, target),) = ((kind, one) for kind, one in targets.items() if one is not None)
-    return {"kind": kind, "target": target, "batch": asked.batch or DEFAULT_BATCH}
-
-
-def contradictions(asked: EachInput, called: Callable[[str], str]) -> list[str]:
-    """What does not go together, and what can be no receiver."""
-    fields = asdict(asked)
-    kinds = [kind for kind in KINDS if fields[kind] is not None]
-    names = [called(kind) for kind in KINDS]
-    some = f"{', '.join(names[:-1])} or {names[-1]}"
-    if len(kinds) > 1 or not (kinds or asked.resume):
-        found = "nothing" if not kinds else " and ".join(map(called, kinds))
-        return [f"give one thing to do, {some}; there is {found}"]
-    rules = {
-        f"{called('guard')} and {called('overwrite')} are for {called('put')}": (
-            asked.guard is not None or asked.overwrite
+        if self.where is not None:
+            options["where"] = Where.parse(self.where).to_json()
+        return Request(
+            self.table,
+            "each",
+            options=options,
+            wanted={"effect": effect} if self.resume and effect and not self.undo else {},
+            method=self.method,
+            max_write_units=self.max_write_units,
+            format="jsonl",
+            given=given,
+            **self._of_every_run(),
         )
-        and asked.put is None,
-        f"{called('overwrite')} needs {called('guard')} transaction: what was there could not be "
-        "brought back": asked.overwrite and asked.guard in ("none", "look"),
-        f"{called('item')} is for {called('update')} and {called('delete')}": asked.item is not None
-        and asked.update is None
-        and not asked.delete,
-        f"{called('values')} and {called('names')} are for {called('update')}": (
-            asked.values is not None or asked.names is not None
-        )
-        and asked.update is None,
-        f"{called('batch')} is for {called('invoke')}, {called('queue')} and "
-        f"{called('start_machine')}": asked.batch is not None
-        and not (asked.invoke or asked.queue or asked.start_machine),
-        f"{called('queue')} must be the URL of a queue": asked.queue is not None
-        and not _QUEUE.fullmatch(asked.queue),
-        f"{called('start_machine')} must be the ARN of a state machine": (
-            asked.start_machine is not None and not MACHINE.fullmatch(asked.start_machine)
-        ),
-        f"{called('undo')} takes the keys of the run that it undoes: leave {called('keys')} out": (
-            asked.undo is not None and asked.keys is not None
-        ),
-    }
-    return [sentence for sentence, is_broken in rules.items() if is_broken]
+
+    def _effect(self) -> dict[str, Any]:
+        """Return the effect on each key as plain JSON: its `kind`, and the settings of it."""
+        if self.put is not None:
+            guard = self.guard or ("transaction" if self.overwrite else "look")
+            item = template_json(self.put)
+            return {"kind": "put", "item": item, "guard": guard, "overwrite": self.overwrite}
+        if self.update is not None:
+            return {
+                "kind": "update",
+                "expression": self.update,
+                "values": template_json(self.values or {}),
+                "names": self.names or {},
+                "item": template_json(self.item or {}),
+            }
+        if self.delete:
+            return {"kind": "delete", "item": template_json(self.item or {})}
+        if self.undo is not None:
+            return {"kind": "undo"}
+        targets = {"invoke": self.invoke, "queue": self.queue, "machine": self.start_machine}
+        ((kind, target),) = ((kind, one) for kind, one in targets.items() if one is not None)
+        return {"kind": kind, "target": target, "batch": self.batch or DEFAULT_BATCH}
+
+    def contradictions(self, called: Callable[[str], str]) -> list[str]:
+        """RunInput.contradictions."""
+        fields = asdict(self)
+        kinds = [kind for kind in KINDS if fields[kind] is not None]
+        names = [called(kind) for kind in KINDS]
+        some = f"{', '.join(names[:-1])} or {names[-1]}"
+        if len(kinds) > 1 or not (kinds or self.resume):
+            found = "nothing" if not kinds else " and ".join(map(called, kinds))
+            return [f"give one thing to do, {some}; there is {found}"]
+        rules = {
+            f"{called('guard')} and {called('overwrite')} are for {called('put')}": (
+                self.guard is not None or self.overwrite
+            )
+            and self.put is None,
+            f"{called('overwrite')} needs {called('guard')} transaction: the old item cannot be "
+            "restored": self.overwrite and self.guard in ("none", "look"),
+            f"{called('item')} is for {called('update')} and {called('delete')}": self.item
+            is not None
+            and self.update is None
+            and not self.delete,
+            f"{called('values')} and {called('names')} are for {called('update')}": (
+                self.values is not None or self.names is not None
+            )
+            and self.update is None,
+            f"{called('batch')} is for {called('invoke')}, {called('queue')} and "
+            f"{called('start_machine')}": self.batch is not None
+            and not (self.invoke or self.queue or self.start_machine),
+            f"{called('queue')} must be the URL of a queue": self.queue is not None
+            and not _QUEUE.fullmatch(self.queue),
+            f"{called('start_machine')} must be the ARN of a state machine": (
+                self.start_machine is not None and not MACHINE.fullmatch(self.start_machine)
+            ),
+            f"{called('undo')} uses the keys of the run that it undoes: leave "
+            f"{called('keys')} out": self.undo is not None and self.keys is not None,
+        }
+        return [sentence for sentence, is_broken in rules.items() if is_broken]

@@ -1,4 +1,4 @@
-"""Predictions of a run that read a sample: its first look, its cost, and the report of planOnly.
+"""Predictions of a run that read a sample: its first look, its cost, and the report of dryRun.
 
 A run takes a first look if its layout depends on the content of the table. The look also predicts
 the cost of most tables. Only if that prediction, or the reported size, allows that the run costs
@@ -356,7 +356,7 @@ def estimate_of_fleet(
     worker: FunctionSize,
     most_workers: int | None,
 ) -> tuple[float, dict[str, Any]]:
-    """Return the approximate number of keys, and the report of a run by a fleet (planOnly).
+    """Return the approximate number of keys, and the report of a run by a fleet (dryRun).
 
     Args:
         most_workers: See Planner.

@@ -120,7 +120,7 @@ class Planner:
             task_plan = task.plan(task.reads(table), asked)
             budget = Budget(asked.max_read_rate, asked.max_read_units)
             reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
-            if request.plan_only:
+            if request.dry_run:
                 return self._estimate(request, asked, reader, task, task_plan)
             name = self.execution.name if first is None else self.execution.run(suffix)
             try:
@@ -210,7 +210,7 @@ class Planner:
         name = f"estimate-{self.execution.name}.json"
         journal = self.deployment.runs.journal(self.execution.name)
         journal.keep(name, report)
-        return {"planOnly": True, "estimate": {**report, "file": journal.store.url(name)}}
+        return {"dryRun": True, "estimate": {**report, "file": journal.store.url(name)}}
 
     def _check_cost(
         self,
@@ -357,7 +357,7 @@ class Planner:
         at_once = workers_at_once(concurrency, request.max_read_rate, self.most_workers)
         check = journal.load("verify.json")
         return {
-            "planOnly": False,
+            "dryRun": False,
             "run": plan.id,
             "execution": self.execution.id,
             "table": plan.table,

@@ -1,12 +1,26 @@
-"""What a person asks of a job, whether on the command line or as an execution's input. Pure."""
+"""The request of a job, and the input that all jobs have in common. Pure."""
 
 import math
 import re
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from keyhop.checks import InvalidInput, Must, number, one_of, text, whole
+from keyhop.checks import (
+    InvalidInput,
+    Must,
+    Truth,
+    camel,
+    number,
+    one_of,
+    read,
+    some_of,
+    text,
+    whole,
+    without_origin,
+    wrong_input,
+)
 from keyhop.dynamodb.units import LEAST_COST, UNITS_PER_BLOCK
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import (
@@ -24,9 +38,8 @@ TABLE_ARN = re.compile(
     r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]+):[0-9]{12}:table/(?P<name>[a-zA-Z0-9_.-]{3,255})"
 )
 RUN_ID = re.compile(r"(?!\.+$)[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{1,80}")
-"""The names that Step Functions allows an execution, which are the names of runs; but dots alone
-would be a way out of a run's place."""
-
+"""The names of executions, which are the names of runs. A name of dots only is refused, because it
+would lead out of the folder of the run."""
 
 LEAST_RATE = 1.0
 """Read units a second: two pages of 0.5."""
@@ -38,18 +51,30 @@ A_READ_RATE = Must(number(LEAST_RATE), f"a number of read units a second, at lea
 READ_UNITS = Must(number(UNITS_PER_BLOCK), f"a number of read units, at least {UNITS_PER_BLOCK:g}")
 DOLLARS = Must(number(LEAST_COST), f"a number of dollars, at least {LEAST_COST:g}")
 WORKERS = Must(whole(1, MOST_CONCURRENCY), f"a whole number from 1 to {MOST_CONCURRENCY:,}", int)
-"""What fields of inputs must be (checks.py)."""
+"""Requirements on the fields of inputs (checks.py)."""
+
+
+def accepting(*choices: str) -> Must:
+    """Require a list of conditions that the caller accepts, each with one of these names."""
+    return Must(some_of(*choices), f"a list of {' and '.join(map(repr, choices))}", tuple)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A job for a task. max_read_rate: read units a second of all workers together.
+    """A job for a task.
 
-    resume: the run to go on with. options: the task's own, as plain JSON. wanted: those of them
-    that were asked for by name, which a run that goes on must have been begun with. threads: of one
-    process. max_concurrency: workers of a fleet at once. is_part: of something larger, which is
-    what a person starts again if this fails. max_cost: dollars, of all that it costs. given: the
-    input as it was, for advice. named_by: the field of the input that names the table.
+    Attributes:
+        options: The options of the task, as plain JSON.
+        wanted: The options that the caller has named. A run that is resumed must have been begun
+            with them.
+        threads: The number of threads of one process.
+        max_concurrency: The maximum number of workers of a fleet at the same time.
+        max_read_rate: Read units a second, of all workers together.
+        max_cost: Dollars, of everything that the job costs.
+        resume: The run to resume.
+        is_part: Whether the job is a part of a larger one, which the caller restarts instead.
+        given: The input as it was given, for messages.
+        named_by: The field of the input that names the table.
     """
 
     table: str
@@ -66,12 +91,98 @@ class Request:
     max_write_units: float | None = None
     max_cost: float | None = None
     format: Format | None = None
-    plan_only: bool = False
+    dry_run: bool = False
     verify_share: float | None = None
     resume: str | None = None
     is_part: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
     named_by: str = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobInput:
+    """The fields that the input of every job has; each capability adds its own.
+
+    Attributes:
+        LIKE: An example of the input, as JSON.
+    """
+
+    LIKE: ClassVar[str] = '{"table": "Orders"}'
+
+    max_concurrency: Annotated[
+        int | None, WORKERS, "the maximum number of workers at the same time"
+    ] = None
+    max_read_rate: Annotated[
+        float | None,
+        A_READ_RATE,
+        "the maximum read units a second, of all workers together; no limit by default",
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        DOLLARS,
+        "refuse the job if the upper end of its estimate is more; the deployment's maxCost by "
+        "default",
+    ] = None
+    dry_run: Annotated[Truth, "end with an estimate, and change nothing"] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInput(JobInput, ABC):
+    """The fields that the input of every run over a table has."""
+
+    max_read_units: Annotated[
+        float | None,
+        READ_UNITS,
+        "end the run before it reads more than this; no limit by default",
+    ] = None
+    resume: Annotated[
+        str | None, A_RUN, "the run to continue, which has the name of its execution"
+    ] = None
+    scheduled: Annotated[Truth, "set by a schedule: an input that is refused raises the alarm"] = (
+        False
+    )
+
+    @classmethod
+    def parse(cls, given: object) -> Request:
+        """Return the request in the input of an execution.
+
+        Raises:
+            InvalidInput: The input is wrong; the message names everything that is wrong.
+        """
+        return read(cls, given, cls.LIKE).request(camel, without_origin(given))
+
+    def request(self, called: Callable[[str], str], given: Mapping[str, Any]) -> Request:
+        """Return the request for this input.
+
+        Args:
+            called: Returns the caller's name of a field.
+            given: The input as it was given.
+
+        Raises:
+            InvalidInput: Some fields contradict each other.
+        """
+        if problems := self.contradictions(called):
+            raise wrong_input(problems)
+        return self._request(given)
+
+    def contradictions(self, called: Callable[[str], str]) -> Sequence[str]:
+        """Return what is wrong with the combination of fields; for `called`, see `request`."""
+        return ()
+
+    @abstractmethod
+    def _request(self, given: Mapping[str, Any]) -> Request:
+        """Return the request for fields that do not contradict each other."""
+
+    def _of_every_run(self) -> dict[str, Any]:
+        """Return the fields that a Request takes as they are."""
+        return {
+            "max_concurrency": self.max_concurrency,
+            "max_read_rate": self.max_read_rate,
+            "max_read_units": self.max_read_units,
+            "max_cost": self.max_cost,
+            "dry_run": self.dry_run,
+            "resume": self.resume,
+        }
 
 
 def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wishes:
@@ -94,9 +205,13 @@ def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wish
 
 
 def allowed(table: str, tables: list[str]) -> str:
-    """The table as requests are to name it: a name, or an ARN if it is listed by that.
+    """Return the name of a table in requests: an ARN if the deployment lists it by its ARN.
 
-    tables: the names and ARNs that this deployment may touch. Raises InvalidInput.
+    Args:
+        tables: The names and ARNs of the tables of the deployment.
+
+    Raises:
+        InvalidInput: The table is not one of them, or the name is ambiguous.
     """
     matches = [entry for entry in tables if entry == table or table_name(entry) == table]
     if table in matches:
@@ -116,12 +231,12 @@ def allowed(table: str, tables: list[str]) -> str:
 
 
 def table_name(table: str) -> str:
-    """The name of a table that is given by its name or its ARN."""
+    """Return the name of a table that is given by its name or its ARN."""
     arn = TABLE_ARN.fullmatch(table)
     return arn["name"] if arn else table
 
 
 def table_region(table: str) -> str | None:
-    """The region of a table that is given by its ARN."""
+    """Return the region of a table that is given by its ARN; None for a name."""
     arn = TABLE_ARN.fullmatch(table)
     return arn["region"] if arn else None

@@ -73,14 +73,14 @@ class Belief:
 
 
 def choose_source(
-    table: Table, method: str, anyway: bool, evidence: Callable[[], Evidence]
+    table: Table, method: str, accepts_stale: bool, evidence: Callable[[], Evidence]
 ) -> Belief:
     """Decide whether the key index is read.
 
     Args:
         table: The table.
         method: "index" or "auto".
-        anyway: Whether to read the index even if it is not trusted.
+        accepts_stale: Whether the caller accepts an index that is not trusted.
         evidence: Collects the evidence.
 
     Raises:
@@ -97,10 +97,11 @@ def choose_source(
     doubt = why_not(collected)
     if method == "auto" and doubt is not None:
         return Belief(None, doubt)
-    if doubt is not None and not anyway:
+    if doubt is not None and not accepts_stale:
         raise CannotStart(
-            f"The key index of {table.bare_name!r} is not to be believed: {doubt}. Method auto "
-            f'finds the keys without it; --anyway, or "anyway": true, reads it all the same.'
+            f"The key index of {table.bare_name!r} may be out of date: {doubt}. Method auto finds "
+            'the keys without it; --accept stale-index, or "accept": ["stale-index"], reads it '
+            "nevertheless."
         )
     sentinel = collected.entry.place
     if sentinel is None:
@@ -110,7 +111,7 @@ def choose_source(
         )
     source = replace(table.source(INDEX), only=sentinel.item_of({}))
     if doubt is not None or collected.entry.audit is None:
-        return Belief(source, f"asked for anyway, though {doubt}", doubt)
+        return Belief(source, f"accepted, although {doubt}", doubt)
     audit = collected.entry.audit
     result = "found no drift"
     if drift := audit["drift"]:

@@ -79,7 +79,7 @@ class KeyIndexes:
         """
         return self.registry(table).known().place or self.sentinel(table)
 
-    def believe(self, table: Table, method: str, anyway: bool) -> Belief:
+    def believe(self, table: Table, method: str, accepts_stale: bool) -> Belief:
         """Decide whether the keys are read from the index (keys/task.Believe)."""
         is_listed = self._listed(table) is not None
         sentinel = self.sentinel(table).to_json() if is_listed else None
@@ -87,7 +87,7 @@ class KeyIndexes:
         def evidence() -> Evidence:
             return gather(table, self._entry(table), self.watch, sentinel, is_listed)
 
-        return choose_source(table, method, anyway, evidence)
+        return choose_source(table, method, accepts_stale, evidence)
 
     def sentinels_of(self, table: Table) -> Sentinels | None:
         """Return the sentinels of a table (key_index/index.SentinelsOf)."""

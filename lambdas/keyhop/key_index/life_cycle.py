@@ -52,7 +52,7 @@ from keyhop.key_index.report import (
     remaining,
     report_of,
 )
-from keyhop.key_index.request import Order, parse_walk
+from keyhop.key_index.request import Order, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, Walk, WalkTask
 from keyhop.scan.reader import PageReader
@@ -113,7 +113,7 @@ class LifeCycle:
         that finds what had come of it.
         """
         action = self.order.action
-        if self.order.plan_only:
+        if self.order.dry_run:
             return {"next": "planned", "estimate": self.expected()}
         self.registry.check_writable()
         self.entry = self.registry.known()
@@ -443,7 +443,7 @@ class LifeCycle:
 
     def _reader(self, kind: Kind) -> PageReader:
         """Reads what a walk of that kind walks over."""
-        request = parse_walk(self._job(kind))
+        request = WalkInput.parse(self._job(kind))
         task = WalkTask(self.connection, request.options, lambda table: self.sentinel)
         source = task.plan(self.table, request).source
         return PageReader(self.connection, source, Budget(request.max_read_rate))
@@ -503,7 +503,7 @@ def check_cost(
     """
     order = life_cycle.order
     is_skipped = order.scheduled and life_cycle.table.index(INDEX) is None
-    if order.plan_only or is_skipped or "next" in state:
+    if order.dry_run or is_skipped or "next" in state:
         return
     if (expected := life_cycle.expected()) is None:
         return

@@ -1,189 +1,151 @@
-"""What a person gives EnumerateKeys: the input of an execution. Pure."""
+"""The input of EnumerateKeys, and the request of a list of keys. Pure."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from keyhop.checks import (
-    Check,
-    Must,
-    Truth,
-    camel,
-    is_number,
-    one_of,
-    read,
-    text,
-    whole,
-    without_origin,
-    wrong_input,
-)
+from keyhop.checks import Check, Must, Truth, is_number, one_of, text, whole
 from keyhop.jobs.request import (
     A_METHOD,
-    A_READ_RATE,
     A_TABLE,
-    DOLLARS,
     INDEX_NAME,
-    READ_UNITS,
-    RUN_ID,
     TABLE_NAME,
-    WORKERS,
     Request,
+    RunInput,
+    accepting,
 )
 from keyhop.scan.segments import MOST_SEGMENTS
 from keyhop.sharding.key.names import DEFAULT_SEPARATOR
 
-LIKE = '{"table": "Orders"}'
+STALE_INDEX = "stale-index"
+"""Accepts that a key index is read that is not trusted."""
+
 _SEPARATOR = re.compile(r"[!-/:-~]{1,16}")
-_IN_AN_INPUT = {"index": "the field index", "status": "AuditKeyIndex", "audit": "AuditKeyIndex"}
-
-
-def _up_to(most: int) -> Must:
-    return Must(whole(1, most), f"a whole number from 1 to {most:,}", int)
-
-
 _SHARE = Check(
     lambda value: is_number(value) and 0 < value <= 1,
     {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KeysInput:
-    """The input of EnumerateKeys. metadata: the table that says which keys have a suffix."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysInput(RunInput):
+    """The input of EnumerateKeys."""
 
-    table: Annotated[
-        str,
-        A_TABLE,
-        "a table of the deployment",
-    ]
+    table: Annotated[str, A_TABLE, "a table of the deployment"]
     index: Annotated[
         str | None,
         Must(text(INDEX_NAME), "the name of an index"),
-        "keys of this index instead; read through, by one worker",
+        "list the keys of this index; one worker reads all of it",
     ] = None
     method: Annotated[
         str,
         A_METHOD,
-        "hop (skip), read through (scan), read the key index (index), or what is best (auto)",
+        "skip hops from key to key, scan reads everything, index reads the key index; auto chooses",
     ] = "auto"
     segments: Annotated[
-        int | None, _up_to(MOST_SEGMENTS), "parts of the hash space; planned if left out"
+        int | None,
+        Must(whole(1, MOST_SEGMENTS), f"a whole number from 1 to {MOST_SEGMENTS:,}", int),
+        "the number of segments; planned by default",
     ] = None
-    max_concurrency: Annotated[
-        int | None, WORKERS, "workers at once at most; each has 8 requests at work"
+    file_format: Annotated[
+        Any,
+        Must(one_of("jsonl", "csv"), '"jsonl" or "csv"'),
+        "the format of the parts; jsonl by default",
     ] = None
-    max_read_rate: Annotated[
-        float | None,
-        A_READ_RATE,
-        "for all workers together; no limit if left out",
-    ] = None
-    max_read_units: Annotated[
-        float | None,
-        READ_UNITS,
-        "the run ends before this start spends more, its check included; no limit if left out",
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        DOLLARS,
-        "refused if the upper end of the estimate, of what is left to be read, is more; the "
-        "deployment's maxCost if left out",
-    ] = None
-    format: Annotated[
-        Any, Must(one_of("jsonl", "csv"), '"jsonl" or "csv"'), "of the parts; jsonl if left out"
-    ] = None
-    plan_only: Annotated[Truth, "read a sample, and end with the estimate"] = False
     verify_share: Annotated[
         float | None,
         Must(_SHARE, "a number above 0, up to 1"),
-        "then read this share of the table through by plain Scans, and compare",
+        "afterwards, read this share of the table by plain Scans, and compare",
     ] = None
-    anyway: Annotated[
-        Truth, "with method index: read the key index though it is not to be believed"
-    ] = False
+    accept: Annotated[
+        tuple[str, ...],
+        accepting(STALE_INDEX),
+        f"with method index, {STALE_INDEX}: read the key index even if it may be out of date",
+    ] = ()
     logical: Annotated[Truth, "list logical keys: /f.txt once for /f.txt_1, /f.txt_2, ..."] = False
     separator: Annotated[
         str | None,
         Must(text(_SEPARATOR), "1 to 16 printable ASCII characters, with no digits and no spaces"),
-        f"with logical: between a logical key and its shard; {DEFAULT_SEPARATOR} if left out",
+        f"with logical: between a logical key and its shard; {DEFAULT_SEPARATOR} by default",
     ] = None
     metadata: Annotated[
         str | None,
         Must(text(TABLE_NAME), "the name of a table"),
-        "with logical: fold only what this shard-metadata table of the deployment knows",
+        "with logical: fold only the shards that this shard-metadata table of the deployment has",
     ] = None
-    resume: Annotated[
-        str | None,
-        Must(text(RUN_ID), "the id of a run, which is its execution's name"),
-        "go on with this run from what it has committed",
-    ] = None
-    scheduled: Annotated[Truth, "by a schedule: an input that is refused raises the alarm"] = False
 
+    def contradictions(self, called: Callable[[str], str]) -> list[str]:
+        """RunInput.contradictions."""
+        index, logical, separator, metadata, method, accept = map(
+            called, ("index", "logical", "separator", "metadata", "method", "accept")
+        )
+        dry_run, verify, resume = map(called, ("dry_run", "verify_share", "resume"))
+        by_index = self.method == "index"
+        rules = {
+            f"{accept} {STALE_INDEX} is for {method} index: give that too": self.accept
+            and not by_index,
+            f"{dry_run} samples the table; keyhop index status describes the key index": (
+                by_index and self.dry_run
+            ),
+            f"{separator} and {metadata} are for {logical}: give that too": (
+                self.separator is not None or self.metadata is not None
+            )
+            and not self.logical,
+            f"{logical} folds the keys of the table: leave {index} out": self.logical
+            and self.index,
+            f"{dry_run} samples physical keys: leave {logical} out": self.logical and self.dry_run,
+            f"{method} index reads the key index: leave {index} out": by_index and self.index,
+            f"{verify} does not work with {method} index: keyhop index audit checks all of it": (
+                by_index and self.verify_share
+            ),
+            f"{verify} does not work with {index}: plain Scans read that already": self.index
+            and self.verify_share is not None,
+            f"{resume} and {dry_run} cannot be combined: a run that was begun has its plan": (
+                self.resume and self.dry_run
+            ),
+        }
+        return [sentence for sentence, is_broken in rules.items() if is_broken]
 
-def _called_in_an_input(name: str) -> str:
-    return _IN_AN_INPUT.get(name, camel(name))
-
-
-def parse(given: object, called: Callable[[str], str] = _called_in_an_input) -> Request:
-    """The request in an execution's input; raises InvalidInput, which names all that is wrong.
-
-    called: see `contradictions`.
-    """
-    fields = asdict(read(KeysInput, given, LIKE))
-    del fields["scheduled"]  # the state machine's own
-    request = keys_request(**fields, given=without_origin(given))
-    if problems := contradictions(request, called):
-        raise wrong_input(problems)
-    return request
+    def _request(self, given: Mapping[str, Any]) -> Request:
+        """RunInput._request."""
+        return keys_request(
+            self.table,
+            logical=self.logical,
+            separator=self.separator,
+            metadata=self.metadata,
+            accept=self.accept,
+            index=self.index,
+            method=self.method,
+            segments=self.segments,
+            format=self.file_format,
+            verify_share=self.verify_share,
+            given=given,
+            **self._of_every_run(),
+        )
 
 
 def keys_request(
-    logical: bool,
-    separator: str | None,
-    metadata: str | None,
-    anyway: bool = False,
+    table: str,
+    *,
+    logical: bool = False,
+    separator: str | None = None,
+    metadata: str | None = None,
+    accept: Sequence[str] = (),
     first: Sequence[str] = (),
     **more: Any,
 ) -> Request:
-    """A job for the task `keys`. first: see KeysTask. more: the other fields of Request."""
-    options: dict[str, Any] = {"anyway": True} if anyway else {}
+    """Return the request of a list of keys.
+
+    Args:
+        first: See KeysTask.
+        more: The other fields of the request.
+    """
+    options: dict[str, Any] = {"accept": [*accept]} if accept else {}
     if first:
         options["first"] = [*first]
     named = {"logical": logical or None, "separator": separator, "metadata": metadata}
-    fields = {name: value for name, value in named.items() if value is not None}
-    fold = {"separator": separator or DEFAULT_SEPARATOR, "metadata": metadata}
     if logical:
-        options["fold"] = fold
-    return Request(task="keys", options=options, wanted=fields, **more)
-
-
-def contradictions(asked: Request, called: Callable[[str], str]) -> list[str]:
-    """Return which fields of a request contradict each other.
-
-    Args:
-        asked: The request.
-        called: Returns the caller's name for a field of KeysInput, and for "status" and "audit" how
-            to start that action on a key index.
-    """
-    index, logical, separator, metadata = map(called, ("index", "logical", "separator", "metadata"))
-    plan, verify, resume = map(called, ("plan_only", "verify_share", "resume"))
-    method, status, audit = map(called, ("method", "status", "audit"))
-    by_index, folds = asked.method == "index", "fold" in asked.options
-    names_suffix = {"separator", "metadata"} & asked.wanted.keys()
-    anyway = called("anyway")
-    rules = {
-        f"{anyway} is for {method} index: give that too": "anyway" in asked.options
-        and not by_index,
-        f"{plan} samples the table; {status} tells of the key index": by_index and asked.plan_only,
-        f"{separator} and {metadata} are for {logical}: give that too": names_suffix and not folds,
-        f"{logical} folds the keys of the table: leave {index} out": folds and asked.index,
-        f"{plan} samples physical keys: leave {logical} out": folds and asked.plan_only,
-        f"{method} index reads the key index: leave {index} out": by_index and asked.index,
-        f"{verify} does not work with {method} index: {audit} checks all of it": by_index
-        and asked.verify_share,
-        f"{verify} does not work with {index}: plain Scans read that anyway": asked.index
-        and asked.verify_share is not None,
-        f"{resume} and {plan} cannot be combined: a begun run has its plan": asked.resume
-        and asked.plan_only,
-    }
-    return [sentence for sentence, is_broken in rules.items() if is_broken]
+        options["fold"] = {"separator": separator or DEFAULT_SEPARATOR, "metadata": metadata}
+    wanted = {name: value for name, value in named.items() if value is not None}
+    return Request(table, "keys", options=options, wanted=wanted, **more)

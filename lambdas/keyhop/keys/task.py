@@ -28,6 +28,7 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.jobs.worker import begun_within, work_within
 from keyhop.key_index.index import Sentinels, SentinelsOf
+from keyhop.keys.request import STALE_INDEX
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
@@ -127,7 +128,7 @@ of the run. It reads the shard metadata if the fold needs it. If the start is em
 whether it could."""
 
 
-def no_index(table: Table, method: str, anyway: bool) -> None:
+def no_index(table: Table, method: str, accepts_stale: bool) -> None:
     """Refuse the method "index", where no key indexes are known."""
     if method == "index":
         raise CannotStart("Method index needs a key index, and none is set up here for this table.")
@@ -141,8 +142,8 @@ class KeysTask(Task):
         fold: The options of logical keys.
         place: The attributes of rows that count.
         ignores: The attributes of items that do not count alone.
-        anyway: Whether an index is read even if it is not trusted. Then `doubt` is the reason;
-            otherwise `belief` is the token that must be unchanged at the end.
+        accept: The words of KeysInput.accept. If an index is read that is not trusted, `doubt` is
+            the reason; otherwise `belief` is the token that must be unchanged at the end.
         first: The attributes of the first item of a collection that are stored beside its key.
 
     Attributes:
@@ -172,9 +173,9 @@ class KeysTask(Task):
         if self._first and request.method == "index":
             raise CannotStart("The key index has no attributes of first items: use another method.")
         by_itself = self._first or request.index is not None or request.verify_share is not None
-        if request.method in ("auto", "index") and not by_itself and not request.plan_only:
-            anyway = bool(self.options.get("anyway"))
-            belief = self.believe(table, request.method, anyway)
+        if request.method in ("auto", "index") and not by_itself and not request.dry_run:
+            accepts_stale = STALE_INDEX in self.options.get("accept", ())
+            belief = self.believe(table, request.method, accepts_stale)
         if belief is not None and belief.source is not None:
             place = {"place": to_json(belief.source.only or {})}
             mark = {"belief": belief.token} if belief.doubt is None else {"doubt": belief.doubt}

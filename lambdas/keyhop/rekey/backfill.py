@@ -40,6 +40,7 @@ from keyhop.rekey.destination import Destination, NotTaken
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.opening import OursOf, Rekey, TransformOf
 from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
+from keyhop.rekey.request import NO_STREAM, SHARDS
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.task import RekeyTask
@@ -68,10 +69,11 @@ table, and named, by digests of their keys, in the manifest."""
 
 
 class BackfillTask(RekeyTask):
-    """options: also `max_write_rate`; `without_stream`, to copy though nothing replicates;
-    `with_shards`, if the template deals with the suffixes of a sharded table.
+    """Copies all items of the source to the destination.
 
-    is_sharded: whether a table is, as far as the deployment knows. The others: see RekeyTask.
+    Its options are those of RekeyTask, and:
+        max_write_rate: Write units a second.
+        accept: The words of BackfillInput.accept.
     """
 
     outputs: Mapping[str, str] = {"counts": "outcomes", "write_units": "writeUnits"}
@@ -101,13 +103,14 @@ class BackfillTask(RekeyTask):
                 f"Table {rekey.pair.destination!r} is served already, or about to be: there is "
                 "nothing to backfill after a cutover."
             )
-        if not control.replicating and not self._options.get("without_stream"):
+        accepted = self._options.get("accept", ())
+        if not control.replicating and NO_STREAM not in accepted:
             raise CannotStart(
                 "Nothing replicates yet, so the backfill would miss what is written meanwhile: "
-                "begin with keyhop rekey start, which turns that on first (or give withoutStream, "
-                "and let a verify repair what it finds)."
+                "begin with keyhop rekey start, which turns that on first (or accept "
+                f"{NO_STREAM}, and let a verify repair what it finds)."
             )
-        if not self._options.get("with_shards"):
+        if SHARDS not in accepted:
             check_unsharded(rekey.source, self._is_sharded)
         source = self.view(rekey.source.source())
         ours = self._ours_of(rekey.source)
@@ -339,7 +342,7 @@ def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
             f"Table {source.bare_name!r} is sharded: its items lie under physical keys, which "
             "end with a shard's number, and would be re-keyed by those. Bring each key back "
             "to one shard first (keyhop shards drain), or, if the template's match takes the "
-            "suffix apart, give withShards."
+            f"suffix apart, accept {SHARDS}."
         )
 
 

@@ -1,20 +1,12 @@
-"""What people give RekeyBackfill, RekeyVerify and RekeyCutOver: the inputs of executions. Pure."""
+"""The inputs of RekeyBackfill, RekeyVerify and RekeyCutOver. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from keyhop.checks import Must, Truth, number, one_of, read, without_origin, wrong_input
+from keyhop.checks import Must, Truth, number, one_of, read
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
-from keyhop.jobs.request import (
-    A_READ_RATE,
-    A_RUN,
-    A_TABLE,
-    DOLLARS,
-    READ_UNITS,
-    WORKERS,
-    Request,
-)
+from keyhop.jobs.request import A_TABLE, Request, RunInput, accepting
 from keyhop.rekey.control import Side
 
 BACKFILL, VERIFY, DIGESTS = "rekey_backfill", "rekey_verify", "rekey_digests"
@@ -23,62 +15,81 @@ BACKFILL, VERIFY, DIGESTS = "rekey_backfill", "rekey_verify", "rekey_digests"
 LIKE = '{"rekey": "OrdersByTenant"}'
 
 LEAST_FREEZE_SECONDS, MOST_FREEZE_SECONDS = 6.0, 20.0
-"""Of a freeze: two leases and the drain; and what routers wait for without being told (25 s)."""
+"""The limits of a freeze: it contains two leases and the drain, and routers wait for 25 seconds."""
 
-_DESTINATION = "the destination of a re-key: all else is in its side table"
-_RATE = "for all workers together; no limit if left out"
-_COST = "refused if the upper end of the estimate is more; the deployment's maxCost if left out"
+NO_STREAM, SHARDS = "no-stream", "shards"
+"""Accept that a copy misses what is written meanwhile, or that its source is a sharded table."""
+
+UNMAPPED, STRAGGLERS = "unmapped", "stragglers"
+"""Accept what a change of the serving table loses."""
+
+_DESTINATION = "the destination of the re-key"
 
 
-@dataclass(frozen=True, slots=True)
-class BackfillInput:
-    """The input of RekeyBackfill."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RekeyInput(RunInput):
+    """The input of a run of a re-key."""
+
+    LIKE: ClassVar[str] = LIKE
 
     rekey: Annotated[str, A_TABLE, _DESTINATION]
+
+    def contradictions(self, called: Callable[[str], str]) -> list[str]:
+        """RunInput.contradictions."""
+        if not self.dry_run or self.resume is None:
+            return []
+        return [f"{called('dry_run')} is for a new run: leave it, or {called('resume')}, out"]
+
+    def _request_for(self, task: str, given: Mapping[str, Any], **options: Any) -> Request:
+        return Request(
+            self.rekey,
+            task,
+            options={"rekey": self.rekey, **options},
+            format="jsonl",
+            given=given,
+            named_by="rekey",
+            **self._of_every_run(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillInput(_RekeyInput):
+    """The input of RekeyBackfill."""
+
     max_write_rate: Annotated[
         float,
         Must(number(1), "a number of write units a second, at least 1", float),
-        f"for all workers together; {DEFAULT_WRITE_RATE:g} if left out; `keyhop rekey throttle` "
-        "changes it while the backfill runs",
+        "the maximum write units a second, of all workers together; "
+        f"{DEFAULT_WRITE_RATE:g} by default; `keyhop rekey throttle` changes it during the copy",
     ] = DEFAULT_WRITE_RATE
-    max_read_rate: Annotated[float | None, A_READ_RATE, _RATE] = None
-    max_read_units: Annotated[
-        float | None, READ_UNITS, "for reading the source; no limit if left out"
-    ] = None
-    max_concurrency: Annotated[int | None, WORKERS, "workers at once, at most"] = None
-    max_cost: Annotated[float | None, DOLLARS, _COST] = None
-    without_stream: Annotated[
-        Truth, "copy though nothing replicates: what is written meanwhile, verify has to find"
-    ] = False
-    with_shards: Annotated[
-        Truth, "the source is a sharded table, and the template deals with its shards' suffixes"
-    ] = False
-    plan_only: Annotated[Truth, "read a sample, and end with the estimate"] = False
-    resume: Annotated[str | None, A_RUN, "go on with this run"] = None
+    accept: Annotated[
+        tuple[str, ...],
+        accepting(NO_STREAM, SHARDS),
+        f"{NO_STREAM}: copy although nothing replicates, and let a verify find what is written "
+        f"meanwhile; {SHARDS}: the source is a sharded table, and the template handles the "
+        "suffixes of its shards",
+    ] = ()
+
+    def _request(self, given: Mapping[str, Any]) -> Request:
+        """RunInput._request."""
+        rate, accept = self.max_write_rate, [*self.accept]
+        return self._request_for(BACKFILL, given, max_write_rate=rate, accept=accept)
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyInput:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyInput(_RekeyInput):
     """The input of RekeyVerify."""
 
-    rekey: Annotated[str, A_TABLE, _DESTINATION]
-    repair: Annotated[Truth, "put right what differs; else only count it"] = False
-    sample: Annotated[
+    repair: Annotated[Truth, "repair what differs; otherwise only count it"] = True
+    share: Annotated[
         float | None,
         Must(number(1e-6, 1), "a number from 0.000001 to 1"),
-        "compare only this share of both tables, drawn at random; such a check opens no cutover",
+        "compare only this share of both tables, drawn at random; such a verify opens no cutover",
     ] = None
-    max_read_rate: Annotated[float | None, A_READ_RATE, _RATE] = None
-    max_read_units: Annotated[
-        float | None, READ_UNITS, "for reading both tables; no limit if left out"
-    ] = None
-    max_concurrency: Annotated[int | None, WORKERS, "workers at once, at most"] = None
-    max_cost: Annotated[float | None, DOLLARS, _COST] = None
-    plan_only: Annotated[Truth, "end with the estimate"] = False
-    scheduled: Annotated[
-        Truth, "by a schedule: where there is nothing to compare, it ends with the reason"
-    ] = False
-    resume: Annotated[str | None, A_RUN, "go on with this run"] = None
+
+    def _request(self, given: Mapping[str, Any]) -> Request:
+        """RunInput._request."""
+        return self._request_for(VERIFY, given, repair=self.repair, share=self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +103,11 @@ class CutOverInput:
         "the table that is to serve: the destination by a cutover, the source by a rollback",
     ] = "destination"
     accept: Annotated[
-        Truth,
-        "go on though something is lost: items that cannot be mapped back, and writes that "
-        "bypassed the routers, which are overwritten with what the serving table says",
-    ] = False
+        tuple[str, ...],
+        accepting(UNMAPPED, STRAGGLERS),
+        f"{UNMAPPED}: lose the items that cannot be mapped back; {STRAGGLERS}: overwrite the items "
+        "that were written past the routers with those of the serving table",
+    ] = ()
     expect: Annotated[
         int | None,
         Must(number(0, 100_000), "a whole number, 0 or more"),
@@ -109,31 +121,12 @@ class CutOverInput:
         ),
         "go back if writes would wait for longer; if left out as the last time, at first 10",
     ] = None
-    dry_run: Annotated[Truth, "look at the gates, and change nothing"] = False
+    dry_run: Annotated[Truth, "only look at the gates"] = False
 
-
-def parse_backfill(given: object) -> Request:
-    """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
-    asked = read(BackfillInput, given, LIKE)
-    options = {
-        "rekey": asked.rekey,
-        "max_write_rate": asked.max_write_rate,
-        "without_stream": asked.without_stream,
-        "with_shards": asked.with_shards,
-    }
-    return _request(asked, BACKFILL, options, given)
-
-
-def parse_verify(given: object) -> Request:
-    """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
-    asked = read(VerifyInput, given, LIKE)
-    options = {"rekey": asked.rekey, "repair": asked.repair, "sample": asked.sample}
-    return _request(asked, VERIFY, options, given)
-
-
-def parse_cut_over(given: object) -> CutOverInput:
-    """Raises InvalidInput, which names all that is wrong."""
-    return read(CutOverInput, given, LIKE)
+    @staticmethod
+    def parse(given: object) -> "CutOverInput":
+        """Return the input of an execution; raise InvalidInput if it is wrong."""
+        return read(CutOverInput, given, LIKE)
 
 
 def digests_of(request: Request) -> Request:
@@ -145,24 +138,3 @@ def with_digests(request: Request, run: str) -> Request:
     """The verify, when that run is finished: no more is read than what differs."""
     options = {**request.options, "digests": run}
     return replace(request, options=options, max_read_rate=None, max_read_units=None)
-
-
-def _request(
-    asked: BackfillInput | VerifyInput, task: str, options: Mapping[str, Any], given: Any
-) -> Request:
-    if asked.plan_only and asked.resume is not None:
-        raise wrong_input(["planOnly is of a new run: leave it, or resume, out"])
-    return Request(
-        table=asked.rekey,
-        task=task,
-        options=options,
-        max_concurrency=asked.max_concurrency,
-        max_read_rate=asked.max_read_rate,
-        max_read_units=asked.max_read_units,
-        max_cost=asked.max_cost,
-        format="jsonl",
-        plan_only=asked.plan_only,
-        resume=asked.resume,
-        given=without_origin(given),
-        named_by="rekey",
-    )

@@ -185,7 +185,7 @@ class Standing:
             found.append(
                 f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
                 "and make the writes that count again through a router. A verify does not touch "
-                f"these items; a {self._next_change} settles them, with --accept"
+                f"these items; a {self._next_change} settles them, with --accept stragglers"
             )
         if self.shadowed["real"]:
             found.append("shadow reads have found real differences: verify")

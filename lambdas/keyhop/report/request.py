@@ -1,37 +1,19 @@
-"""What a person gives ReportKeys: the input of an execution, and the command's flags. Pure."""
+"""The input of ReportKeys. Pure."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from keyhop.checks import (
-    Check,
-    Must,
-    Truth,
-    camel,
-    number,
-    one_of,
-    read,
-    text,
-    whole,
-    without_origin,
-    wrong_input,
-)
-from keyhop.jobs.request import (
-    A_READ_RATE,
-    A_RUN,
-    A_TABLE,
-    DOLLARS,
-    READ_UNITS,
-    WORKERS,
-    Request,
-)
+from keyhop.checks import Check, Must, Truth, number, one_of, text, whole
+from keyhop.jobs.request import A_RUN, A_TABLE, READ_UNITS, Request, RunInput, accepting
 from keyhop.report.candidates.template import why_wrong
 from keyhop.report.findings import SEVERITIES
 from keyhop.report.shown import SHOW_KEYS
 
-LIKE = '{"table": "Orders"}'
+THROTTLED = "throttled"
+"""Accepts that a table is read of which a key range was throttled within the last hour."""
+
 DEFAULT_UNITS = 3_000.0
 """A quarter of a hundredth of a dollar; what it brings is in docs/report-statistics.md."""
 
@@ -55,20 +37,17 @@ _TEXTS = Must(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReportInput:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportInput(RunInput):
     """The input of ReportKeys."""
 
     table: Annotated[str, A_TABLE, "a table of the deployment"]
     max_read_units: Annotated[
-        float, READ_UNITS, f"that the sample may spend; {DEFAULT_UNITS:g} if left out"
-    ] = DEFAULT_UNITS
-    max_read_rate: Annotated[
-        float | None, A_READ_RATE, "for all workers together; no limit if left out"
+        float | None,
+        READ_UNITS,
+        f"the maximum read units of the sample; {DEFAULT_UNITS:g} by default",
     ] = None
-    exhaustive: Annotated[
-        Truth, "look at every partition key, and not at a sample: without maxReadUnits"
-    ] = False
+    exhaustive: Annotated[Truth, "look at every partition key instead of a sample"] = False
     control_plane_only: Annotated[Truth, "read nothing of the table's data"] = False
     since: Annotated[
         str,
@@ -107,102 +86,82 @@ class ReportInput:
         "the execution fails for a finding so severe, or worse; never if left out",
     ] = None
     strict: Annotated[Truth, "the execution fails if a rule remains unknown"] = False
-    anyway: Annotated[
-        Truth, "read though key ranges of the table were throttled within the last hour"
-    ] = False
+    accept: Annotated[
+        tuple[str, ...],
+        accepting(THROTTLED),
+        f"{THROTTLED}: read the table even if its key ranges were throttled within the last hour",
+    ] = ()
     baseline: Annotated[str | None, A_RUN, "tell what has changed since this run's report"] = None
-    max_concurrency: Annotated[int | None, WORKERS, "workers at once, at most"] = None
-    max_cost: Annotated[
-        float | None,
-        DOLLARS,
-        "refused if it may cost more; the deployment's maxCost if left out",
-    ] = None
-    plan_only: Annotated[Truth, "read nothing but a few pages, and end with the estimate"] = False
-    resume: Annotated[str | None, A_RUN, "go on with this run"] = None
-    scheduled: Annotated[Truth, "by a schedule: an input that is refused raises the alarm"] = False
 
     @classmethod
     def of(cls, request: Request) -> "ReportInput":
-        """What was asked for, from the job that samples the data."""
-        asked = request.options["report"]
-        return cls(**{**asked, "candidates": tuple(asked["candidates"])})
+        """Return the input from which the request of a sample was made."""
+        options = request.options["report"]
+        lists = {name: tuple(options[name]) for name in ("candidates", "accept")}
+        return cls(**{**options, **lists})
 
     @property
     def since_seconds(self) -> float:
-        """How far back to look."""
+        """Return the time before now that metrics are looked at."""
         return seconds_of(self.since)
 
     @property
     def read_units(self) -> float | None:
-        """That the sample may spend; None for no limit."""
-        return None if self.exhaustive else self.max_read_units
+        """Return the maximum read units of the sample; None for no limit."""
+        return None if self.exhaustive else self.max_read_units or DEFAULT_UNITS
 
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that affect what the report says, by name."""
+        skipped = {"table", "baseline", "resume", "scheduled", "dry_run"}
+        all_settings = {**asdict(self), "max_read_units": self.read_units}
+        return {
+            name: value
+            for name, value in sorted(all_settings.items())
+            if name not in skipped and value not in (None, ())
+        }
 
-def parse(given: object) -> Request:
-    """The request in an execution's input; raises InvalidInput, which names all that is wrong."""
-    asked = read(ReportInput, given, LIKE)
-    is_given = isinstance(given, dict) and "maxReadUnits" in given
-    return report_request(asked, camel, without_origin(given), is_given)
+    def contradictions(self, called: Callable[[str], str]) -> list[str]:
+        """RunInput.contradictions."""
+        control, exhaustive = called("control_plane_only"), called("exhaustive")
+        units, candidates = called("max_read_units"), called("candidates")
+        rules = {
+            f"{exhaustive} reads all keys, {control} none: give one of them": self.exhaustive
+            and self.control_plane_only,
+            f"{exhaustive} has no {units}: its end cannot be known before": self.exhaustive
+            and self.max_read_units is not None,
+            f"{control} reads no data: leave {candidates} out": self.control_plane_only
+            and bool(self.candidates),
+            f"there are more than {MOST_CANDIDATES} {candidates}": len(self.candidates)
+            > MOST_CANDIDATES,
+        }
+        broken = [sentence for sentence, is_broken in rules.items() if is_broken]
+        return broken + [wrong for one in self.candidates if (wrong := why_wrong(one))]
 
-
-def report_request(
-    asked: ReportInput,
-    called: Callable[[str], str],
-    given: Any = None,
-    units_given: bool = False,
-) -> Request:
-    """The job that samples the data. Its options have all that was asked for under `report`, by the
-    fields of ReportInput.
-
-    called: how a field is called where it was asked for. units_given: whether max_read_units was.
-    Raises InvalidInput.
-    """
-    if problems := contradictions(asked, called, units_given):
-        raise wrong_input(problems)
-    return Request(
-        table=asked.table,
-        task="report",
-        options={
-            "units": asked.read_units,
-            "show_keys": asked.show_keys,
-            "report": {**asdict(asked), "candidates": list(asked.candidates)},
-        },
-        max_concurrency=asked.max_concurrency,
-        max_read_rate=asked.max_read_rate,
-        max_read_units=asked.read_units,
-        max_cost=asked.max_cost,
-        format="jsonl",
-        plan_only=asked.plan_only,
-        resume=asked.resume,
-        given=given or {},
-    )
-
-
-def contradictions(
-    asked: ReportInput, called: Callable[[str], str], units_given: bool = False
-) -> list[str]:
-    """What does not go together."""
-    control, exhaustive = called("control_plane_only"), called("exhaustive")
-    units = called("max_read_units")
-    rules = {
-        f"{exhaustive} reads all keys, {control} none: give one of them": asked.exhaustive
-        and asked.control_plane_only,
-        f"{exhaustive} has no {units}: its end cannot be known before": asked.exhaustive
-        and units_given,
-        f"{control} reads no data: leave {called('candidates')} out": asked.control_plane_only
-        and bool(asked.candidates),
-        f"there are more than {MOST_CANDIDATES} {called('candidates')}": len(asked.candidates)
-        > MOST_CANDIDATES,
-    }
-    broken = [sentence for sentence, is_broken in rules.items() if is_broken]
-    return broken + [wrong for one in asked.candidates if (wrong := why_wrong(one))]
+    def _request(self, given: Mapping[str, Any]) -> Request:
+        """RunInput._request: the request of the sample, with this input in its options."""
+        return Request(
+            self.table,
+            "report",
+            options={
+                "units": self.read_units,
+                "show_keys": self.show_keys,
+                "report": {
+                    **asdict(self),
+                    "candidates": [*self.candidates],
+                    "accept": [*self.accept],
+                },
+            },
+            format="jsonl",
+            given=given,
+            **{**self._of_every_run(), "max_read_units": self.read_units},
+        )
 
 
 def is_time(text: str) -> bool:
-    """Whether it is one that `seconds_of` takes."""
+    """Return whether a text is a duration that `seconds_of` reads."""
     return _DURATION.fullmatch(text) is not None
 
 
 def seconds_of(duration: str) -> float:
-    """Of a text as 14d, 6h, 30m."""
+    """Return the seconds of a duration such as 14d, 6h or 30m."""
     return float(int(duration[:-1]) * _SECONDS[duration[-1]])

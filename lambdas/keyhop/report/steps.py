@@ -36,7 +36,7 @@ from keyhop.report.pages.baseline import differences, status_of
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page
 from keyhop.report.pages.widget import widget
-from keyhop.report.request import ReportInput
+from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
 from keyhop.report.sources import guard
@@ -53,8 +53,6 @@ State = dict[str, Any]
 
 OF_THE_REPORT = {"scheduled", "failOn", "strict", "baseline"}
 """Fields of the input that the job SampleKeys is not given."""
-NO_OPTIONS = {"table", "baseline", "resume", "scheduled", "plan_only"}
-"""What was asked for that changes nothing of what the report says."""
 
 HEARD = "facts/heard.json"
 """Of each candidate key what the stream has said of it, if it has."""
@@ -103,15 +101,15 @@ class Steps:
             self._baseline(self.asked.baseline)
         looks = self._looks()
         table = looks.begin()
-        if self.asked.plan_only:
-            return {"planOnly": True, "estimate": self._estimate(table)}
+        if self.asked.dry_run:
+            return {"dryRun": True, "estimate": self._estimate(table)}
         self._keep("table", table, looks)
         metrics = looks.metrics()
         self._keep("metrics", metrics, looks)
-        state: State = {"planOnly": False, "at": looks.at, "identity": looks.table.identity}
-        why_not = guard.why_not(metrics, looks.at, self.asked.anyway)
+        state: State = {"dryRun": False, "at": looks.at, "identity": looks.table.identity}
+        why_not = guard.why_not(metrics, looks.at, THROTTLED in self.asked.accept)
         if self.asked.control_plane_only:
-            units = self.asked.max_read_units
+            units = self.asked.read_units or 0.0
             why_not = Absent("the data was not read", "without controlPlaneOnly", units)
         if why_not is None:
             sample = {name: one for name, one in self.given.items() if name not in OF_THE_REPORT}
@@ -175,7 +173,7 @@ class Steps:
         heard = [one if isinstance(one, Streamed) else None for one in read]
         facts = self._facts(state)
         facts = replace(facts, candidates=evaluated(candidates, heard, facts))
-        report = assemble(facts, self._spent(state), self.asked.show_keys, self._as_asked())
+        report = assemble(facts, self._spent(state), self.asked.show_keys, self.asked.settings())
         self.journal.keep(ADVICE, told(report))
         return state
 
@@ -271,10 +269,6 @@ class Steps:
             dollars = self.connection.prices.dollars(units)
             told.append(Spent(units, manifest["requests"], dollars, 0.0))
         return replace(total(told), seconds=self.clock() - state["at"])
-
-    def _as_asked(self) -> dict[str, Any]:
-        asked = {name: one for name, one in asdict(self.asked).items() if name not in NO_OPTIONS}
-        return {name: one for name, one in sorted(asked.items()) if one not in (None, ())}
 
     def _table(self) -> TableFacts:
         table = self._kept("table", TableFacts)

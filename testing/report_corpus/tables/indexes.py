@@ -103,7 +103,7 @@ case(
         Metric("WriteKeyRangeThroughputThrottleEvents", 40, index="byStatus", since=1_800, days=1),
         Metric("WriteThrottleEvents", 40, index="byStatus", since=1_800, days=1),
     ),
-    options={"anyway": True},
+    options={"accept": ("throttled",)},
     found=["A9 byStatus", "H3 byStatus"],
     allowed=CONSTANT | {"H1": "a key of the index is hot"},
 )

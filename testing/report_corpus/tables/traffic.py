@@ -281,7 +281,7 @@ case(
         Metric("ReadThrottleEvents", 90, since=120, days=0.2),
     ),
     insights=(Contributor("PKT", ("CUSTOMER#hot",), 90, 20),),
-    options={"anyway": True},
+    options={"accept": ("throttled",)},
     found=["H1"],
 )
 

@@ -34,9 +34,9 @@ def index_machines(database: Database) -> dict[str, Any]:
 
         def act(name: str, action: str, more: Mapping[str, Any]) -> None:
             told = machines.start(action, {**given, **more})
-            found[name] = shape([told]) if "planOnly" in more else normal(told)
+            found[name] = shape([told]) if "dryRun" in more else normal(told)
 
-        act("plan", "build", {"planOnly": True})
+        act("plan", "build", {"dryRun": True})
         act("build", "build", {})
         harm(database, "ByMachine")
         act("look", "audit", {"repair": False})
@@ -68,7 +68,7 @@ def index_command(database: Database) -> dict[str, Any]:
     with somewhere() as (folder, _):
         report = folder / "report.json"
         for name, *arguments in (
-            ("plan", "build", "--plan"),
+            ("plan", "build", "--dry-run"),
             ("build", "build"),
             ("look", "audit", "--no-repair", "--grace", "0"),
             ("audit", "audit", "--grace", "0"),

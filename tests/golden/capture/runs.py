@@ -70,7 +70,7 @@ def run_files(content: Mapping[str, bytes]) -> dict[str, Any]:
 
 FLEET: dict[str, dict[str, Any]] = {
     "plain": {},
-    "scan as csv": {"method": "scan", "format": "csv"},
+    "scan as csv": {"method": "scan", "fileFormat": "csv"},
     "verified": {"verifyShare": 1},
     "logical": {"logical": True},
     "index": {"index": "by-day"},
@@ -81,7 +81,7 @@ def fleet_runs() -> dict[str, Any]:
     """What executions of EnumerateKeys put out, and leave in the bucket."""
     found: dict[str, Any] = {}
     with stand_in() as database, machine_on(database, "Orders") as machine:
-        planned = machine.start({"table": "Orders", "planOnly": True}, name="plan")
+        planned = machine.start({"table": "Orders", "dryRun": True}, name="plan")
         found["plan only"] = {"output": shape([planned])}
         for number, (name, more) in enumerate(FLEET.items()):
             run = f"run-{number}"

@@ -227,7 +227,7 @@ def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
 ) -> None:
     strict.collections(table_name, SIZES)
     given = {"table": table_name, "put": ITEM, "guard": "none", "maxWriteRate": 100}
-    told = each.start({**given, "planOnly": True})
+    told = each.start({**given, "dryRun": True})
     keys = told["each"]["keys"]
     assert 0.8 * len(SIZES) < keys < 1.2 * len(SIZES)
     assert told["each"]["write_units"] == keys
@@ -236,7 +236,7 @@ def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
     each.name = "EnumerateKeys"
     each.start({"table": table_name}, "list")
     each.name = "ForEachKey"
-    told = each.start({**given, "keys": "list", "planOnly": True})
+    told = each.start({**given, "keys": "list", "dryRun": True})
     assert told["each"]["keys"] == len(SIZES)
     assert told["each"]["dollars"] == pytest.approx(len(SIZES) * 0.625e-6, abs=1e-6)
 

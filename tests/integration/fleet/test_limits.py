@@ -80,14 +80,14 @@ def test_no_more_workers_are_asked_for_than_the_rate_or_the_deployment_can_serve
     assert machine.plan(slow, machine.execution())["maxConcurrency"] == 10
     machine.most_workers = 7
     assert machine.plan(given, machine.execution())["maxConcurrency"] == 7
-    assert machine.start({**given, "planOnly": True})["workers"] <= 7
+    assert machine.start({**given, "dryRun": True})["workers"] <= 7
 
 
 def test_a_plan_reads_a_sample_however_much_a_run_may_read(
     machine: Machine, strict: Database, table_name: str, charged: Scans
 ) -> None:
     strict.collections(table_name, [1] * 2_000, filling=3_000)
-    machine.start({"table": table_name, "planOnly": True, "maxReadUnits": 1e9})
+    machine.start({"table": table_name, "dryRun": True, "maxReadUnits": 1e9})
     assert units(charged) <= 60
 
 

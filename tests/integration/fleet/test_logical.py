@@ -20,7 +20,7 @@ from keyhop.errors import (
 )
 from keyhop.jobs.pages import PartPages
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.keys.request import parse
+from keyhop.keys.request import KeysInput
 
 from testing.databases import Database
 from testing.marks import prove
@@ -291,8 +291,8 @@ def test_a_number_cannot_carry_a_suffix(
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"logical": True, "index": "by-day"}, "leave the field index out"),
-        ({"logical": True, "planOnly": True}, "planOnly samples physical keys"),
+        ({"logical": True, "index": "by-day"}, "leave index out"),
+        ({"logical": True, "dryRun": True}, "dryRun samples physical keys"),
         ({"separator": "-"}, "are for logical: give that too"),
         ({"logical": False, "separator": "-"}, "are for logical: give that too"),
         ({"logical": True, "separator": "1"}, "with no digits and no spaces"),
@@ -302,13 +302,13 @@ def test_a_number_cannot_carry_a_suffix(
 )
 def test_what_does_not_go_together_is_refused(more: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
-        parse({"table": "Orders", **more})
+        KeysInput.parse({"table": "Orders", **more})
 
 
 def test_the_fields_of_logical_keys() -> None:
-    assert parse({"table": "Orders"}).options == {}
-    assert parse({"table": "Orders", "logical": False}).options == {}
+    assert KeysInput.parse({"table": "Orders"}).options == {}
+    assert KeysInput.parse({"table": "Orders", "logical": False}).options == {}
     fold = {"separator": "_", "metadata": None}
-    assert parse({"table": "O-1", "logical": True}).options == {"fold": fold}
+    assert KeysInput.parse({"table": "O-1", "logical": True}).options == {"fold": fold}
     given = {"table": "Orders", "logical": True, "separator": "--"}
-    assert parse(given).options == {"fold": {"separator": "--", "metadata": None}}
+    assert KeysInput.parse(given).options == {"fold": {"separator": "--", "metadata": None}}

@@ -72,7 +72,7 @@ def test_no_state_asks_for_more_than_its_role_allows(
     execution = machine.execution("run")
     given = {"table": table_name, "segments": 96, "verifyShare": 1, "maxReadRate": 4_000}
     with guard.state("PlanRun"):
-        machine.start({"table": table_name, "planOnly": True})
+        machine.start({"table": table_name, "dryRun": True})
         state = machine.plan(given, execution)
     with guard.state("ScanSegments"):
         machine.map(state)

@@ -67,7 +67,7 @@ def test_a_resume_with_other_wishes_is_refused(
 ) -> None:
     strict.collections(table_name, SIZES)
     machine.plan({"table": table_name, "segments": 64}, machine.execution("run"))
-    for wish in ({"segments": 65}, {"format": "csv"}, {"method": "scan"}):
+    for wish in ({"segments": 65}, {"fileFormat": "csv"}, {"method": "scan"}):
         with pytest.raises(RunConflict, match="was begun with"):
             machine.start({"table": table_name, "resume": "run", **wish})
 

@@ -55,7 +55,7 @@ def test_parts_are_gzip_files_of_typed_json_lines(
 
 def test_csv_with_a_header(local: Machine, dynamodb: Database, table_name: str) -> None:
     expected = dynamodb.collections(table_name, [2] * 30)
-    local.start({"table": table_name, "format": "csv"}, name="run")
+    local.start({"table": table_name, "fileFormat": "csv"}, name="run")
     (part,) = local.manifest("run")["parts"]
     assert part["name"].endswith(".csv.gz")
     lines = gzip.decompress(local.object(f"runs/run/{part['name']}")).decode().splitlines()
@@ -91,11 +91,11 @@ def test_an_index_is_read_by_one_group_and_gives_no_key_twice(
     assert told["index"] == "by-day"
 
 
-def test_a_plan_only_reads_a_sample_and_begins_nothing(
+def test_a_dry_run_reads_a_sample_and_begins_nothing(
     local: Machine, dynamodb: Database, table_name: str
 ) -> None:
     dynamodb.collections(table_name, [3] * 400, filling=500)
-    told = local.start({"table": table_name, "planOnly": True, "maxReadUnits": 40}, name="plan")
+    told = local.start({"table": table_name, "dryRun": True, "maxReadUnits": 40}, name="plan")
     assert told["spent"]["read_units"] <= 40
     assert told["keys"]["low"] / 1.5 <= 400 <= told["keys"]["high"] * 1.5
     assert told["cost"]["total"] > 0

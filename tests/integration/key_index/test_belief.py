@@ -215,8 +215,10 @@ def test_an_index_is_read_anyway_if_that_is_asked_for(
     dynamodb.collections(table_name, [2] * 10)
     machines.start("build", {"table": table_name, "graceSeconds": 0})
     disables_the_mapping(machines, dynamodb, table_name)
-    read = machines.machine.start({"table": table_name, "method": "index", "anyway": True})
+    read = machines.machine.start(
+        {"table": table_name, "method": "index", "accept": ["stale-index"]}
+    )
     assert (read["method"], read["keys"]) == ("index", 10)
     assert "mapping is Disabled" in read["doubt"]
-    with pytest.raises(InvalidInput, match="anyway is for method index"):
-        machines.machine.start({"table": table_name, "anyway": True})
+    with pytest.raises(InvalidInput, match="accept stale-index is for method index"):
+        machines.machine.start({"table": table_name, "accept": ["stale-index"]})

@@ -178,7 +178,7 @@ def test_a_plan_counts_every_index_that_a_sentinel_enters(
         GlobalSecondaryIndexes=[inverted, other],
     )
     dynamodb.fill(table_name, [item(f"k{number}", "a") for number in range(10)])
-    plan = machines.start("build", {"table": table_name, "planOnly": True})
+    plan = machines.start("build", {"table": table_name, "dryRun": True})
     assert plan["write_units"] == 30
     assert (plan["enters"], plan["hot"]) == (["inverted"], ["inverted"])
     built = machines.start("build", {"table": table_name, **QUICK})["build"]

@@ -45,7 +45,7 @@ def test_auto_reads_an_index_that_is_kept_and_was_audited(
     read, keys = keys_from(dynamodb, table_name, *stack)
     assert "found no drift" in read.err
     assert len(keys) == 5
-    plan = ("keys", table_name, "--plan", "--endpoint-url", dynamodb.url, "-f", "json")
+    plan = ("keys", table_name, "--dry-run", "--endpoint-url", dynamodb.url, "-f", "json")
     told = json.loads(keyhop(*plan, *stack).out)
     assert (told["method"], told["key_index"]["read"]) == ("index", True)
     assert told["methods"]["index"]["read_units"]["estimate"] == 0.5

@@ -242,7 +242,7 @@ def test_our_stream_stays_on_for_readers_that_lambda_does_not_know(
 
 def test_a_plan_writes_nothing(dynamodb: Database, table_name: str, machines: Machines) -> None:
     dynamodb.collections(table_name, [2] * 50)
-    planned = machines.start("build", {"table": table_name, "planOnly": True})
+    planned = machines.start("build", {"table": table_name, "dryRun": True})
     assert planned["write_units"] == 100
     told = dynamodb.client.describe_table(TableName=table_name)["Table"]
     assert not told.get("GlobalSecondaryIndexes")
@@ -275,7 +275,7 @@ def test_an_audit_without_an_index_is_refused(
     [
         ("build", [], "JSON object"),
         ("build", {}, "table is missing"),
-        ("build", {"table": "T", "planonly": True}, "did you mean planOnly"),
+        ("build", {"table": "T", "dryrun": True}, "did you mean dryRun"),
         ("audit", {"table": "T", "repair": "no"}, "repair must be true or false"),
         ("audit", {"table": "T", "graceSeconds": -1}, "graceSeconds must be a number from 0"),
         ("remove", {"table": "T", "repair": True}, "unknown: 'repair'"),

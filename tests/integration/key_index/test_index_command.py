@@ -301,7 +301,7 @@ def test_a_plan_says_what_a_build_costs_and_writes_nothing(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:
     dynamodb.collections(table_name, [3] * 200, filling=200)
-    status, told = report_of(dynamodb, "build", table_name, tmp_path / "p", "--plan")
+    status, told = report_of(dynamodb, "build", table_name, tmp_path / "p", "--dry-run")
     assert status == 0
     _, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
     assert told["keys"]["exact"]
@@ -337,7 +337,7 @@ def test_an_index_of_a_provisioned_table_gets_little_throughput_and_not_the_tabl
         ProvisionedThroughput={"ReadCapacityUnits": 5000, "WriteCapacityUnits": 10000},
     )
     dynamodb.client.put_item(TableName=table_name, Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
-    planned = index(dynamodb, "build", table_name, "--max-write-rate", "800", "--plan")
+    planned = index(dynamodb, "build", table_name, "--max-write-rate", "800", "--dry-run")
     said = " ".join((planned.out.decode() + planned.err).split())
     assert "400 WCU and 5 RCU while it is built" in said
     assert index(dynamodb, "build", table_name, "--max-write-rate", "800").status == 0

@@ -104,7 +104,7 @@ def test_a_fleet_and_its_check_go_the_same_way(
         assert listed(machine.keys(result["run"])) == sorted(collections[:20])
         assert (result["keys"], result["leftOut"]) == (20, 10)
         assert result["verify"]["surplus"] == result["verify"]["missing"] == 0
-    planned = machine.start({"table": table_name, "planOnly": True})
+    planned = machine.start({"table": table_name, "dryRun": True})
     assert planned["keys"]["estimate"] == 20
     for sort in "az":
         dynamodb.client.delete_item(TableName=table_name, Key=items_of("k7", [sort])[0])
@@ -133,7 +133,7 @@ def test_the_record_tells_where_sentinels_are_when_the_index_is_gone(
         status, report = database.report(table_name, tmp_path, *way)
         assert (status, report["left_out"]) == (0, 40), way
         assert listed(report["out"]) == sorted(collections[:60]), way
-    plan = database.keys(table_name, "--plan", "--format", "json")
+    plan = database.keys(table_name, "--dry-run", "--format", "json")
     assert b'"estimate": 60' in plan.out
 
 
@@ -158,7 +158,7 @@ def test_left_over_sentinels_are_recognised_by_their_place_and_marker(
         status, report = database.report(table_name, tmp_path, *way)
         assert (status, report["left_out"]) == (0, 40), way
         assert listed(report["out"]) == sorted(collections[:60]), way
-    plan = json.loads(database.keys(table_name, "--plan", "--format", "json").out)
+    plan = json.loads(database.keys(table_name, "--dry-run", "--format", "json").out)
     assert plan["keys"]["low"] <= 60 <= plan["keys"]["high"]
 
 

@@ -11,7 +11,7 @@ from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
-from keyhop.rekey.request import VERIFY, digests_of, parse_backfill, parse_verify, with_digests
+from keyhop.rekey.request import VERIFY, BackfillInput, VerifyInput, digests_of, with_digests
 from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
@@ -43,7 +43,7 @@ def backfill(connection: Connection, tmp_path: Path) -> Begin:
         asked = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, **given}
         made = tasks_of(transform_of=transform_of, **(tasks or {}))
         path = tmp_path / f"{rekey.pair.source}-backfill"
-        request, journal = parse_backfill(asked), opened(path, resume)
+        request, journal = BackfillInput.parse(asked), opened(path, resume)
         return _begun(LocalJob(request, made, on or connection, journal))
 
     return begun
@@ -55,7 +55,9 @@ def digests(connection: Connection, tmp_path: Path) -> Begin:
     numbers = count()
 
     def begun(rekey: RekeyTables, task: Mapping[str, Any] | None = None, **given: Any) -> LocalJob:
-        request = digests_of(parse_verify({"rekey": rekey.pair.destination, **given}))
+        request = digests_of(
+            VerifyInput.parse({"rekey": rekey.pair.destination, "repair": False, **given})
+        )
         tasks = verifying(journal_in, transform_of, **(task or {}))
         path = tmp_path / f"verify-{next(numbers)}" / DIGESTS
         return _begun(LocalJob(request, tasks, connection, opened(path, False)))

@@ -165,8 +165,8 @@ def test_what_cannot_be_backfilled_is_refused_by_name(
         backfill(rekey)
     sharded = {"is_sharded": lambda table: table.name == table_name}
     with pytest.raises(CannotStart, match="is sharded"):
-        backfill(rekey, tasks=sharded, withoutStream=True)
-    assert backfill(rekey, tasks=sharded, withoutStream=True, withShards=True).work()
+        backfill(rekey, tasks=sharded, accept=["no-stream"])
+    assert backfill(rekey, tasks=sharded, accept=["no-stream", "shards"]).work()
     with pytest.raises(CannotStart, match="no re-key into"):
         backfill(RekeyTables(dynamodb, rekey.pair.__class__("x", table_name, {}), rekey.side))
 

@@ -107,12 +107,12 @@ def test_stragglers_that_keep_the_tables_from_being_equal_can_be_settled_before_
     pairs.side.straggler("destination", {"pk": {"S": "bypassed"}}, [{"pk": {"S": "there"}}])
     refused = pairs.rekey("cutover", yes=False)
     assert (refused.status, refused.err) == (3, "")
-    asked = pairs.rekey("cutover", "--accept", yes=False)
+    asked = pairs.rekey("cutover", "--accept", "stragglers", yes=False)
     assert asked.status == 2
     assert "settle the writes that bypassed the routers" in asked.err
     assert len(pairs.side.unsettled()) == 1
     pairs.side.resolve(*pairs.side.unsettled())
-    assert pairs.rekey("cutover", "--accept", yes=False).status == 3
+    assert pairs.rekey("cutover", "--accept", "stragglers", yes=False).status == 3
 
 
 def test_there_is_nothing_to_roll_back_before_a_cutover(pairs: Pairs, template: Path) -> None:

@@ -106,7 +106,7 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     assert pairs.status()["phase"] == "verified", "as the gate has it: nothing is left"
     assert pairs.rekey("verify", "--no-repair").status == 0
     assert pairs.status()["phase"] == "verified"
-    sample = pairs.rekey("verify", "--sample", "0.5", "--no-repair")
+    sample = pairs.rekey("verify", "--share", "0.5", "--no-repair")
     assert sample.status == 0, sample.err
     assert pairs.status()["phase"] == "copied", "a sample opens no gate"
 

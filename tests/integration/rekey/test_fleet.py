@@ -68,10 +68,10 @@ def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTable
     orders = list(rekey.originals().values())
     planted = plant(rekey, orders, 40)
     machine.name = "RekeyVerify"
-    compared = machine.start({"rekey": rekey.pair.destination, "maxConcurrency": 3})["compared"]
+    looked = {"rekey": rekey.pair.destination, "maxConcurrency": 3, "repair": False}
+    compared = machine.start(looked)["compared"]
     assert {name: compared[name] for name in planted} == dict(planted)
-    asked = {"rekey": rekey.pair.destination, "repair": True}
-    compared = machine.start(asked, "repair")["compared"]
+    compared = machine.start({"rekey": rekey.pair.destination}, "repair")["compared"]
     assert (compared["repaired"], compared["is_clean"]) == (40, True)
     manifest = machine.manifest("repair")
     assert manifest["keys"] == sum(part["keys"] for part in manifest["parts"]) == 40
@@ -122,7 +122,7 @@ def verifies(machine: Machine, rekey: RekeyTables, monkeypatch: pytest.MonkeyPat
 
 
 def test_buckets_are_shared_out_among_workers(verifies: Machine, rekey: RekeyTables) -> None:
-    result = verifies.start({"rekey": rekey.pair.destination}, "shared")
+    result = verifies.start({"rekey": rekey.pair.destination, "repair": False}, "shared")
     assert (result["compared"]["left"], result["digests"]["buckets"]) == (40, 12)
     assert (result["digests"]["keys"], result["keys"]) == (2 * ITEMS, 40)
     _, plan = verifies.runs.begun("shared")
@@ -193,7 +193,7 @@ def test_an_estimate_tells_writes_and_what_is_too_dear_is_refused(
     machine: Machine, rekey: RekeyTables, dynamodb: Database
 ) -> None:
     asked = {"rekey": rekey.pair.destination}
-    told = machine.start({**asked, "planOnly": True, "maxWriteRate": 100})
+    told = machine.start({**asked, "dryRun": True, "maxWriteRate": 100})
     assert told["each"]["keys"] == ITEMS
     assert told["each"]["write_units"] == ITEMS
     assert told["each"]["seconds"] == ITEMS / 100
@@ -204,7 +204,7 @@ def test_an_estimate_tells_writes_and_what_is_too_dear_is_refused(
     assert told["each"]["dollars"] == pytest.approx(dollars, abs=1e-6)
     assert rekey.copied() == {}
     machine.name = "RekeyVerify"
-    told = machine.start({**asked, "planOnly": True})
+    told = machine.start({**asked, "dryRun": True})
     assert told["read_units"] >= size / BLOCK_BYTES
     machine.name = "RekeyBackfill"
     machine.max_cost = 1e-4

@@ -17,7 +17,7 @@ from keyhop.jobs.local import LocalJob
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Tasks
 from keyhop.rekey.backfill import CLAIMED, COPIED, THERE
-from keyhop.rekey.request import digests_of, parse_backfill, parse_verify, with_digests
+from keyhop.rekey.request import BackfillInput, VerifyInput, digests_of, with_digests
 from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
@@ -180,7 +180,7 @@ def test_a_backfill_repeats_one_slice_at_most(
     rekey = create(dynamodb, connection, table_name, by="order")
     rekey.put(order(number) for number in range(ITEMS - 1))
     rekey.put([{**order(1), "pk": {"S": "another"}}])  # wants a place that is taken
-    asked = parse_backfill({"rekey": rekey.pair.destination, "maxWriteRate": 1e6})
+    asked = BackfillInput.parse({"rekey": rekey.pair.destination, "maxWriteRate": 1e6})
     request = replace(asked, segments=SEGMENTS)
     tasks = tasks_of(transform_of=transform_of)
     runs = Runs({"": request}, lambda journal_of: tasks, connection, rekey, tmp_path / "run")
@@ -199,7 +199,7 @@ def test_a_backfill_repeats_one_slice_at_most(
 
 
 def verifying(rekey: RekeyTables, connection: Connection, path: Path, **given: Any) -> Runs:
-    request = parse_verify({"rekey": rekey.pair.destination, **given})
+    request = VerifyInput.parse({"rekey": rekey.pair.destination, "repair": False, **given})
     second = with_digests(request, str(path / DIGESTS))
     return Runs(
         {DIGESTS: digests_of(request), "": second},

@@ -248,7 +248,7 @@ def test_a_sample_compares_a_share_of_both_sides(
     rekey = create(dynamodb, connection, table_name)
     orders = fill(rekey, 200)
     plant(rekey, orders, 8)
-    told = finished(verify(rekey, sample=1))["verify"]
+    told = finished(verify(rekey, share=1))["verify"]
     assert not told["is_clean"]
     assert told["missing"] + told["surplus"] + told["changed"] == 8
     assert told["in_flight"] == 0

@@ -73,7 +73,7 @@ def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Pl
     result = place.run("recover", "--yes")
     assert "lacks nothing" in result.err
     lose(place, "/f")
-    result = place.run("recover", "--plan")
+    result = place.run("recover", "--dry-run")
     assert result.out.decode() == "/f: would have 3 shards.\n"
     assert "physical keys read, for" in result.err
     assert metadata_of(place) == {"!keyhop-total"}
@@ -214,7 +214,7 @@ def test_binary_keys(dynamodb: Database, table_name: str) -> None:
     place = Place(dynamodb, table_name, "B")
     at_all(place, b"\x00\xff", 3)
     lose(place, b"\x00\xff")
-    assert "AP8=: would have 3 shards." in place.run("recover", "--plan").out.decode()
+    assert "AP8=: would have 3 shards." in place.run("recover", "--dry-run").out.decode()
     told = json.loads(place.run("recover", "--key", "AP8=", "--base64", "--yes", "-f", "json").out)
     assert [one["recovered"] for one in told] == [True]
     assert place.shards(b"\x00\xff").readable == 3

@@ -279,7 +279,7 @@ def test_a_straggler_that_is_noted_during_a_rollback_aborts_it(stage: str) -> No
 
 
 def test_what_is_not_examined_refuses_a_rollback_until_that_is_accepted() -> None:
-    for accept, action in ((False, "refused"), (True, "done")):
+    for accept, action in (((), "refused"), (("stragglers",), "done")):
         world = World()
         world.side.item = replace(world.side.item, serving="destination", turns=1)
         change = world.change("source")
@@ -300,7 +300,7 @@ def test_accepted_stragglers_are_settled_by_batches_before_a_rollback_begins() -
     world.side.item = replace(world.side.item, serving="destination", turns=1)
     world.side.bypassed.append(straggler())
     change, rehearsals = world.change("source"), []
-    change.accept = True
+    change.accept = ("stragglers",)
     rehearse = change.drain.prepare
 
     def settle(one: Straggler, control: Control) -> bool:

@@ -2,16 +2,16 @@
 
 import pytest
 from keyhop.checks import InvalidInput
-from keyhop.rekey.request import parse_backfill, parse_verify
+from keyhop.rekey.request import BackfillInput, VerifyInput
 
 
 def test_an_input_names_the_destination() -> None:
-    request = parse_backfill({"rekey": "New", "maxWriteRate": 50, "maxCost": 3})
+    request = BackfillInput.parse({"rekey": "New", "maxWriteRate": 50, "maxCost": 3})
     assert (request.table, request.task, request.named_by) == ("New", "rekey_backfill", "rekey")
     assert request.options["max_write_rate"] == 50.0
     assert request.max_cost == 3
-    request = parse_verify({"rekey": "New", "repair": True, "sample": 0.01})
-    assert (request.task, request.options["repair"], request.options["sample"]) == (
+    request = VerifyInput.parse({"rekey": "New", "repair": True, "share": 0.01})
+    assert (request.task, request.options["repair"], request.options["share"]) == (
         "rekey_verify",
         True,
         0.01,
@@ -28,10 +28,10 @@ def test_an_input_names_the_destination() -> None:
 )
 def test_what_is_wrong_is_named(given: dict[str, object], told: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse_backfill(given)
+        BackfillInput.parse(given)
     assert told in str(refused.value)
 
 
 def test_a_sample_is_a_share() -> None:
-    with pytest.raises(InvalidInput, match="sample must be a number from"):
-        parse_verify({"rekey": "New", "sample": 2})
+    with pytest.raises(InvalidInput, match="share must be a number from"):
+        VerifyInput.parse({"rekey": "New", "share": 2})

@@ -64,14 +64,14 @@ def test_a_straggler_without_a_form_in_the_other_table_is_not_settled_in_name_on
         pair.put_old(item("c", 2, to="-"))
         pair.send("delete_item", TableName=pair.world.pair.destination, Key={"pk": {"S": "at a"}})
         pair.world.sleep(20.0)
-        refused = pair.change("source", accept=True)
+        refused = pair.change("source", accept=("stragglers",))
         assert refused.action == "refused"
         assert "stragglers" in refused.why
         assert not pair.side.claims("reverse")
         for key in "abc":
             pair.delete_old(key)
         pair.world.sleep(20.0)
-        assert pair.change("source", accept=True).action == "done"
+        assert pair.change("source", accept=("stragglers",)).action == "done"
         assert {key: one["n"] for key, one in pair.old.items()} == {"b": {"N": "1"}}
 
     pair.run(act)
@@ -150,7 +150,7 @@ def test_nothing_is_settled_if_another_table_serves_by_then() -> None:
             pair.world.pair.destination,
             "source",
             pair.world.streams,
-            accept=True,
+            accept=("stragglers",),
             clock=pair.world,
             chance=pair.world.chance,
             pool=pair.world.pool,

@@ -60,10 +60,10 @@ class DigestsTask(RekeyTask):
         """Task.plan; waits until nothing of a backfill can still be written. Raises CannotStart."""
         rekey = self._opened()
         check_comparable(rekey, bool(self._options.get("repair")))
-        if not request.plan_only:
+        if not request.dry_run:
             self._await_the_backfill(rekey)
         source, other = self.view(rekey.source.source()), self._other(rekey)
-        share = self._options.get("sample")
+        share = self._options.get("share")
         layouts = [
             layout_for_scan(one.size_bytes or None, wishes_of_fleet(request, one.size_bytes, False))
             for one in (source, other)
@@ -101,7 +101,7 @@ class DigestsTask(RekeyTask):
         return replace(source, whole=True, strong=True)
 
     def settings(self) -> Mapping[str, Any]:
-        return {"repair": self._options.get("repair"), "sample": self._options.get("sample")}
+        return {"repair": self._options.get("repair"), "share": self._options.get("share")}
 
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None

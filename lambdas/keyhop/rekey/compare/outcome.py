@@ -50,7 +50,7 @@ def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str,
     """
     found = {name: counts.get(name, 0) for name in _COUNTS}
     found[SOURCE_ITEMS] += found[IRREVERSIBLE]
-    share = plan.options.get("sample")
+    share = plan.options.get("share")
     left = sum(found[kind] for kind in NOT_EQUAL) - found[REPAIRED]
     return {
         "run": plan.id,

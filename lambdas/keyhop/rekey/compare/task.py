@@ -135,7 +135,7 @@ class VerifyTask(RekeyTask):
         )
 
     def settings(self) -> Mapping[str, Any]:
-        return {"repair": self._options.get("repair"), "sample": self._options.get("sample")}
+        return {"repair": self._options.get("repair"), "share": self._options.get("share")}
 
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
@@ -156,7 +156,7 @@ class VerifyTask(RekeyTask):
             source,
             destination,
             self._settle_of(self._connection, rekey) if plan.options.get("repair") else None,
-            sampled=plan.options.get("sample") is not None,
+            sampled=plan.options.get("share") is not None,
             pauses=self._pauses,
             lag=lambda: self._lag(rekey),
             may_settle=partial(without_stragglers, rekey.side),

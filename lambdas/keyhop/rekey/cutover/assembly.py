@@ -1,7 +1,7 @@
 """A cutover or a rollback of a re-key that is there: what it is made of, and what the gates see."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -36,7 +36,7 @@ def change_of(
     streams: Any,
     *,
     deployed: Deployed | NotDeployed = NotDeployed(),  # noqa: B008 frozen
-    accept: bool = False,
+    accept: Collection[str] = (),
     expect: int | None = None,
     freeze_limit: float | None = None,
     told: Callable[[str], None] = lambda step: None,
@@ -50,7 +50,7 @@ def change_of(
 
     Args:
         streams: boto3's client `dynamodbstreams`.
-        accept: Open the gates of what would be lost (gates.ACCEPTABLE).
+        accept: The losses that the caller accepts (gates.ACCEPTABLE).
         expect: How many routers must have reported.
         told, check: As of Change.
         more: As of ItemCalls.

@@ -12,7 +12,7 @@ the same change goes on. A freeze that was left behind is aborted, since nobody 
 writes have waited. Until `turned`, each router aborts it too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -29,6 +29,7 @@ from keyhop.rekey.control import (
 )
 from keyhop.rekey.cutover.gates import Gate, are_open, examined_gate, settling_seconds
 from keyhop.rekey.cutover.markers import Rehearsal
+from keyhop.rekey.request import STRAGGLERS
 from keyhop.rekey.side.layout import Straggler
 from keyhop.wording import counted
 
@@ -143,7 +144,8 @@ class Change:
         look: Returns the gates as they are now.
         told: Receives a sentence about each step.
         check: Called often before the turn; what it raises aborts the change.
-        accept: Settle the stragglers, which loses either their writes or what they overwrote.
+        accept: The losses that the caller accepts (gates.ACCEPTABLE). Settling the stragglers loses
+            either their writes or what they overwrote.
         examine: Waits until the worker has examined what was written to the table that does not
             serve, so that stragglers are known; raises GaveUp. None: there are no stragglers.
     """
@@ -156,7 +158,7 @@ class Change:
     told: Callable[[str], None] = lambda step: None
     freeze_limit: float | None = None
     check: Callable[[], None] = lambda: None
-    accept: bool = False
+    accept: Collection[str] = ()
     examine: Callable[[], object] | None = None
 
     def dry_run(self) -> Next:
@@ -257,7 +259,9 @@ class Change:
 
     def _settle_stragglers(self, control: Control) -> int:
         """Have the workers settle all stragglers, if that is accepted; return how many."""
-        stragglers = [one for one in self.side.unsettled() if one.has_form] if self.accept else []
+        if STRAGGLERS not in self.accept:
+            return 0
+        stragglers = [one for one in self.side.unsettled() if one.has_form]
         for straggler in stragglers:
             if not self.side.settle(straggler, control):
                 raise _Overtaken  # perhaps the other table serves, and is right

@@ -1,11 +1,12 @@
 """What must be true before a cutover, or a rollback, begins. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.rekey.control import Control, Direction, Side, other_side
 from keyhop.rekey.digest import key_digest
+from keyhop.rekey.request import STRAGGLERS, UNMAPPED
 from keyhop.rekey.side.layout import Straggler
 from keyhop.rekey.standing import (
     LAG_SECONDS,
@@ -16,8 +17,8 @@ from keyhop.rekey.standing import (
 )
 from keyhop.wording import counted, duration
 
-ACCEPTABLE = {"would lose", "stragglers", "examined"}
-"""Gates that a person may open by accepting what is lost (--accept)."""
+ACCEPTABLE = {"would lose": UNMAPPED, "stragglers": STRAGGLERS, "examined": STRAGGLERS}
+"""The gates that open if the caller accepts a loss, with the word that accepts it."""
 
 MOST_NAMED = 5
 """Stragglers that a gate names."""
@@ -77,11 +78,11 @@ class Seen:
     """Of the claims, why DynamoDB refused the items of some."""
 
 
-def gates_of(seen: Seen, to: Side, accept: bool = False) -> list[Gate]:
+def gates_of(seen: Seen, to: Side, accept: Collection[str] = ()) -> list[Gate]:
     """Return all gates of a change that makes `to` serve.
 
     Args:
-        accept: Open the gates of what would be lost (ACCEPTABLE).
+        accept: The losses that the caller accepts: words of ACCEPTABLE.
     """
     gates = [
         _stage(seen, to),
@@ -152,13 +153,13 @@ def _unmappable(seen: Seen) -> Gate:
     return _gate("unmappable", not seen.unmappable, says, remedy)
 
 
-def _would_lose(seen: Seen, accept: bool) -> Gate:
+def _would_lose(seen: Seen, accept: Collection[str]) -> Gate:
     says = f"going back would lose {counted(seen.unmappable, 'item')}, which cannot be mapped back"
-    remedy = "give them what the template's inverse needs, or --accept that they are lost"
-    return _gate("would lose", accept or not seen.unmappable, says, remedy)
+    remedy = f"give them what the template's inverse needs, or lose them: --accept {UNMAPPED}"
+    return _gate("would lose", UNMAPPED in accept or not seen.unmappable, says, remedy)
 
 
-def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
+def _stragglers(seen: Seen, to: Side, accept: Collection[str]) -> Gate:
     unsettled = [one for one in seen.stragglers if one.settled is None]
     count = len(unsettled)
     if not count:
@@ -173,24 +174,25 @@ def _stragglers(seen: Seen, to: Side, accept: bool) -> Gate:
     )
     remedy = (
         f"keyhop rekey status --show-keys full names them: make those writes that count again in "
-        f"the {serving}; then --accept settles them, and what only the {other} has is lost. "
+        f"the {serving}; then --accept {STRAGGLERS} settles them, and what only the {other} has "
+        "is lost. "
         f"Without settling, what the {serving} has would be lost"
     )
     if formless := sum(not one.has_form for one in unsettled):
         says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
         remedy = f"delete those without a form in the {other}, or mend them there; {remedy}"
-    return _gate("stragglers", accept and not formless, says, remedy)
+    return _gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
 
 
-def examined_gate(why_not: str, accept: bool) -> Gate:
+def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
     """Return the gate for writes to the other table that nobody has examined yet.
 
     Args:
         why_not: Why they could not be examined; empty if they were.
     """
     says = why_not or "all writes to the table that does not serve were examined for stragglers"
-    remedy = "wait, or --accept that stragglers of this time overwrite what serves now"
-    return _gate("examined", accept or not why_not, says, remedy)
+    remedy = f"wait, or --accept {STRAGGLERS}: then later ones may overwrite what serves now"
+    return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
 
 
 def _lag(seen: Seen, to: Side) -> Gate:

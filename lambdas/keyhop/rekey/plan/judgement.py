@@ -141,7 +141,7 @@ def judged(facts: Facts) -> tuple[list[str], list[str]]:
     if facts.is_sharded:
         blocks.append(
             "the table is sharded: bring each key back to one shard first, or let the template's "
-            "match take the suffix apart (--with-shards of start)"
+            "match take the suffix apart (--accept shards of start)"
         )
     try:
         check_stream_view(table)

@@ -7,13 +7,16 @@ CALM_SECONDS = 3600.0
 """So long a key range has to be without throttles before a report adds reads of its own."""
 
 
-def why_not(metrics: MetricFacts | Absent, now: float, anyway: bool = False) -> Absent | None:
-    """Why the data is not sampled; None: it may be.
+def why_not(metrics: MetricFacts | Absent, now: float, accepted: bool = False) -> Absent | None:
+    """Return why the data is not sampled; None if it may be sampled.
 
-    Only throttles that were seen speak against it: where CloudWatch cannot be asked, the report
-    reads, at its low rate, and says that it does not know.
+    Only throttles that CloudWatch reports prevent a sample. Without an answer of CloudWatch, the
+    report reads at its low rate, and says that it does not know.
+
+    Args:
+        accepted: Whether the caller accepts that the table is throttled.
     """
-    if anyway or isinstance(metrics, Absent):
+    if accepted or isinstance(metrics, Absent):
         return None
     recent = {
         target: throttles.last
@@ -29,5 +32,5 @@ def why_not(metrics: MetricFacts | Absent, now: float, anyway: bool = False) -> 
     ago = duration(max(0.0, now - last))
     return Absent(
         f"DynamoDB throttled a key range of {where} {ago} ago: a sample would add to that load",
-        f"wait until there were none for {duration(CALM_SECONDS)}, or give --anyway",
+        f"wait until there were none for {duration(CALM_SECONDS)}, or give --accept throttled",
     )

@@ -13,7 +13,7 @@ from keyhop.errors import NotPermitted, RunConflict
 from keyhop.jobs.runs import ExecutionContext
 from keyhop.report.findings import Severity
 from keyhop.report.latest import Latest, latest_in
-from keyhop.report.request import ReportInput, parse
+from keyhop.report.request import ReportInput
 from keyhop.report.steps import Steps
 
 from testing.databases import Database
@@ -44,7 +44,7 @@ class Reports:
         return latest_in(runs.s3, runs.bucket, self.table)
 
     def steps(self, execution: ExecutionContext, given: Mapping[str, Any]) -> Steps:
-        request, runs = parse(passed_on(given)), self.machine.runs
+        request, runs = ReportInput.parse(passed_on(given)), self.machine.runs
         return Steps(
             ReportInput.of(request),
             request.given,
@@ -63,7 +63,7 @@ class Reports:
         given = {"table": self.table, **more}
         steps = self.steps(self.machine.execution(name), given)
         state = passed_on(steps.take("plan", {}))
-        if state["planOnly"]:
+        if state["dryRun"]:
             return steps, given, state
         for source in ("insights", "stream"):
             steps.take(source, state)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ class Reports:
     def run(self, name: str, **more: Any) -> dict[str, Any]:
         """The last state, whose result is the execution's output."""
         steps, given, state = self.state(name, **more)
-        if not state["planOnly"]:
+        if not state["dryRun"]:
             state = after(steps, state)
         exchanged("ReportKeys", given, state.get("result") or state["estimate"])
         return state
@@ -189,7 +189,7 @@ def test_without_the_data_nothing_of_them_is_clear(reports: Reports) -> None:
 
 
 def test_an_estimate_reads_no_item(reports: Reports) -> None:
-    estimate = reports.run("estimate", planOnly=True)["estimate"]
+    estimate = reports.run("estimate", dryRun=True)["estimate"]
     assert (estimate["read_units"], estimate["table"]) == (3_000, reports.table)
     assert not reports.told
 

@@ -9,7 +9,7 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.report.facts import SampleFacts
-from keyhop.report.request import ReportInput, report_request
+from keyhop.report.request import ReportInput
 from keyhop.report.sampling import sample
 
 from testing.databases import Database
@@ -31,9 +31,13 @@ def collections(sizes: Iterable[int], name: str = "USER#{}", filling: int = 200)
 
 
 def sampled(
-    database: Database, table: str, units: float = 3_000, usage: Usage | None = None, **asked: Any
+    database: Database,
+    table: str,
+    units: float | None = None,
+    usage: Usage | None = None,
+    **asked: Any,
 ) -> SampleFacts:
     """What a sample for so many units says of a table."""
     connection = connect(Endpoint(url=database.url))
-    request = report_request(ReportInput(table, max_read_units=units, **asked), str)
+    request = ReportInput(table=table, max_read_units=units, **asked).request(str, {})
     return sample(connection, look_up(connection, table), request, usage=usage)

@@ -13,7 +13,7 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.jobs.journal import Journal
-from keyhop.report.request import ReportInput, report_request
+from keyhop.report.request import ReportInput
 from keyhop.report.sampling import sample
 from keyhop.storage.local import Directory
 
@@ -88,7 +88,7 @@ def test_no_file_of_a_run_holds_a_key_or_a_value(
     )
     connection = connect(Endpoint(url=strict.url))
     table = look_up(connection, table_name)
-    request = report_request(ReportInput(table_name, max_read_units=150), str)
+    request = ReportInput(table=table_name, max_read_units=150).request(str, {})
     facts = sample(connection, table, request, journal=Journal(Directory(tmp_path)))
     assert facts.keys is not None
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -104,7 +104,7 @@ def test_a_run_that_is_stopped_goes_on(
     strict.create(table_name)
     strict.fill(table_name, collections([1, 3, 30] * 300))
     connection = connect(Endpoint(url=strict.url))
-    request = report_request(ReportInput(table_name, max_read_units=1_000), str)
+    request = ReportInput(table=table_name, max_read_units=1_000).request(str, {})
     stop = Event()
     answer, seen = stand_in.answer, [0]
 

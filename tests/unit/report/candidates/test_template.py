@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from keyhop.checks import InvalidInput
 from keyhop.errors import CannotStart
 from keyhop.report.candidates.template import candidate
-from keyhop.report.request import ReportInput, report_request
+from keyhop.report.request import ReportInput
 
 ITEM: dict[str, Any] = {
     "deviceId": {"S": "d-17"},
@@ -140,6 +140,6 @@ def test_no_text_fails_otherwise_than_by_a_sentence(text: str):
 
 
 def test_a_wrong_candidate_is_refused_before_anything_is_read():
-    asked = ReportInput("Orders", candidates=("PK={a}", "PK={a"))
+    asked = ReportInput(table="Orders", candidates=("PK={a}", "PK={a"))
     with pytest.raises(InvalidInput, match=r"The candidate 'PK=\{a' has a \{ without its \}\.$"):
-        report_request(asked, str)
+        asked.request(str, {})

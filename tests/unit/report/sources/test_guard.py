@@ -17,7 +17,7 @@ def test_recent_key_range_throttles_forbid_a_sample_and_say_how_long():
     told = why_not(throttled(1200), NOW)
     assert told == Absent(
         "DynamoDB throttled a key range of the table 20 min ago: a sample would add to that load",
-        "wait until there were none for 60 min, or give --anyway",
+        "wait until there were none for 60 min, or give --accept throttled",
     )
 
 
@@ -41,5 +41,5 @@ def test_otherwise_the_data_may_be_sampled(metrics: MetricFacts | Absent):
     assert why_not(metrics, NOW) is None
 
 
-def test_anyway_is_anyway():
-    assert why_not(throttled(60), NOW, anyway=True) is None
+def test_throttles_can_be_accepted():
+    assert why_not(throttled(60), NOW, accepted=True) is None
