@@ -236,8 +236,8 @@ class Tag:
 
     Attributes:
         prefix: The text with which every sampled partition key of this tag begins, such as
-            `ORDER#`; "" if they write the delimiter in several ways, or if only sort keys have
-            the tag.
+            `ORDER#`; "" if they write the delimiter in several ways, if one of them has another
+            delimiter after it, or if only sort keys have the tag.
     """
 
     name: str

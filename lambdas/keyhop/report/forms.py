@@ -46,9 +46,19 @@ def tag_of(text: str) -> str:
 
 
 def prefix_of(text: str) -> str:
-    """Return the tag together with its delimiter, such as `ORDER#`; "" if there is no tag."""
+    """Return the tag together with its delimiter, such as `ORDER#`.
+
+    It is "" if there is no tag, and if another delimiter follows: ORDER_LINE_17 is no order.
+    """
     found = _TAG.match(text)
-    return found[0] if found else ""
+    return found[0] if found and re.search(pattern_of(found[0]), text) else ""
+
+
+def pattern_of(prefix: str) -> str:
+    """Return a regular expression for the keys whose prefix (see `prefix_of`) this is."""
+    delimiters = "#|:/~$=_" if prefix.endswith("_") else "#|:/~$="
+    literal = re.sub(r"[.|$]", r"\\\g<0>", prefix)
+    return f"^{literal}[^{delimiters}]*$"
 
 
 def rest_of(text: str) -> str:
@@ -84,7 +94,8 @@ class KeyForm:
         dated: Whether the key is only a date, apart from its tag.
         number: The number at the end of the key, or at its beginning if that is the only one,
             rounded to KEPT_DIGITS; None if there is none.
-        prefix: The tag together with its delimiter, such as `ORDER#`.
+        prefix: The tag together with its delimiter, such as `ORDER#`; "" if there is no tag, or
+            if another delimiter follows.
     """
 
     tag: str = ""

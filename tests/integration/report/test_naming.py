@@ -54,3 +54,32 @@ def test_keys_that_write_one_tag_in_two_ways_get_no_command(
     texts += [f"USER#{at:04}" for at in range(40)]
     dynamodb.fill(table_name, ({"pk": {"S": text}, "data": {"S": "x"}} for text in texts))
     assert command_of(dynamodb, table_name) == ""
+
+
+@pytest.mark.parametrize("line", ["ORDER_LINE_{:04}", "ORDER_{:04}_LINE_1"])
+def test_a_tag_that_begins_keys_of_two_kinds_gets_no_command(
+    dynamodb: Database, table_name: str, line: str
+) -> None:
+    dynamodb.create(table_name, sort=None)
+    texts = [f"ORDER_{at:04}" for at in range(60)] + [line.format(at) for at in range(40)]
+    texts += [f"USER_{at:04}" for at in range(20)]
+    dynamodb.fill(table_name, ({"pk": {"S": text}, "data": {"S": "x"}} for text in texts))
+    assert command_of(dynamodb, table_name) == ""
+
+
+@pytest.mark.parametrize("line", ["ORDER_LINE_17", "ORDER_LINE#17", "ORDER_17_LINE_3"])
+def test_the_command_leaves_a_kind_alone_that_the_sample_has_not_seen(
+    dynamodb: Database, table_name: str, tmp_path: Path, line: str
+) -> None:
+    dynamodb.create(table_name, sort=None)
+    texts = [f"ORDER_{at:04}" for at in range(60)] + [f"USER_{at:04}" for at in range(20)]
+    dynamodb.fill(table_name, ({"pk": {"S": text}, "data": {"S": "x"}} for text in texts))
+    _, *words = shlex.split(command_of(dynamodb, table_name))
+    words.remove("--dry-run")
+    dynamodb.fill(table_name, iter([{"pk": {"S": line}, "data": {"S": "x"}}]))
+    changed = keyhop(*words, "--endpoint-url", dynamodb.url, "--yes", "-q", "-o", f"{tmp_path}/run")
+    assert changed.status == 0, changed.err
+    stored = dynamodb.client.scan(TableName=table_name, ConsistentRead=True)["Items"]
+    named = {item["pk"]["S"] for item in stored if "Type" in item}
+    assert len(named) == 60
+    assert line not in named

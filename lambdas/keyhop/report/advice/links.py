@@ -5,6 +5,7 @@ import json
 from keyhop.report.advice.money import money, of_table, rewriting
 from keyhop.report.facts import Facts, Tag
 from keyhop.report.findings import Advice
+from keyhop.report.forms import pattern_of
 
 REKEY_EXISTS = False
 """Whether there is a `keyhop rekey`; without it the steps say in words what is to be done."""
@@ -30,14 +31,15 @@ def naming(table: str, attribute: str, tag: Tag) -> str:
     """Return the command that writes the kind into the items of one tag.
 
     The table must have no sort key, so that each item is a collection of its own. The command
-    changes no item that has the attribute already. The condition on keys includes the delimiter:
-    ORDER alone is also the beginning of ORDERLINE#17. Without one delimiter there is no such
-    condition, and no command.
+    changes no item that has the attribute already. The condition on keys includes the delimiter,
+    and excludes keys with another one after it: ORDER alone is also the beginning of ORDERLINE#17,
+    and ORDER_ that of ORDER_LINE_17. Without such a prefix there is no condition, and no command.
     """
     if not tag.prefix:
         return ""
     names, values = json.dumps({"#kind": attribute}), json.dumps({":kind": tag.name.title()})
     return (
         f"keyhop each {table} --update 'SET #kind = if_not_exists(#kind, :kind)' "
-        f"--names '{names}' --values '{values}' --where 'begins_with({tag.prefix})' --dry-run"
+        f"--names '{names}' --values '{values}' --where 'matches({pattern_of(tag.prefix)})' "
+        "--dry-run"
     )

@@ -95,9 +95,14 @@ def _kind(field: Field, known: set[str], operation: str) -> ReadKind:
 
 
 def _migration_units(sample: CandidateSample, facts: Facts) -> float:
-    """Write units of putting each item once, into a table with the same indexes."""
+    """Estimate the write units of putting each item once, into a table with the same indexes.
+
+    Large items can be missing in a sample, so an item needs at least the units of the mean item
+    that DescribeTable knows.
+    """
     table = facts.table
-    units = table.items * sample.coverage.value * sample.write_units
+    of_an_item = max(sample.write_units, (table.mean_item_bytes or 0) / WRITE_UNIT_BYTES)
+    units = table.items * sample.coverage.value * of_an_item
     for index in table.indexes:
         if index.items:
             units += index.items * max(1, math.ceil(index.bytes / index.items / WRITE_UNIT_BYTES))

@@ -238,6 +238,9 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
     if typed.against(TYPED) == "above":
         return [clear(f"{interval(typed)} of the items name their kind in {name}.", signal)]
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
+        if any(tag.share.low < TYPED for tag in tags):
+            told = "Whether all items have the same tags is open."
+            return [_unknown(sample, told, UNITS_OF_KEYS, signal)]
         return [clear("All items have the same tags: they are of one kind.", signal)]
     if len(tags) < 2:
         are_seen = sample.keys_read >= FEWEST_ALIKE and sample.most_unrepresented < UNTAGGED_AT_MOST

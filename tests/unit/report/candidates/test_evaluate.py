@@ -106,6 +106,13 @@ def test_a_migration_writes_each_item_once_and_its_indexes():
     assert found.migration == pytest.approx(2_000 * 0.625e-6 + 2_000_000 / 4096 / 2 * 0.125e-6)
 
 
+def test_a_migration_costs_what_the_mean_item_costs_if_the_sample_has_missed_the_large_ones():
+    facts = facts_of()
+    facts = replace(facts, table=replace(facts.table, bytes=20_480_000, indexes=()))
+    (found,) = evaluated([candidate(TEXT)], [None], facts)
+    assert found.migration_units == 1_000 * 0.5 * 20
+
+
 def test_a_month_costs_what_it_does_and_reads_of_several_keys_as_many_times():
     today, advised = 8 * 0.125 + 4 * 0.625, 4 * 8 * 0.125 + 4 * 0.625
     (found,) = evaluated(

@@ -151,6 +151,10 @@ TAGS = (Tag("ORDER", share(0.7)), Tag("USER", share(0.3)))
         ({"tags": TAGS}, (UNKNOWN, "info")),
         # One kind of item: a tag in each key, and one in each sort key.
         ({"typed": FEW, "tags": (Tag("USER", ALL), Tag("ORDER", ALL))}, (CLEAR, "info")),
+        (
+            {"typed": FEW, "tags": (Tag("USER", share(1.0, 0.6, 1.0)), Tag("ORDER", ALL))},
+            (UNKNOWN, "info"),
+        ),
         ({"typed": FEW, "tags": (Tag("USER", ALL),)}, (CLEAR, "info")),
         ({"typed": FEW, "tags": (Tag("USER", share(0.6)),)}, (UNKNOWN, "info")),
         ({"typed": FEW, "tags": (), "tagged": FEW}, (CLEAR, "info")),
