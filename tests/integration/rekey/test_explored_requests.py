@@ -24,7 +24,7 @@ HELD = {
 }
 CLAIMS = {"no claim": (), "a claim": ((0, 0, 1),), "somebody's claim": ((0, 0, 2),)}
 CALLS = list(itertools.product((Kind.WRITE, Kind.REMOVE, Kind.TAKE_OVER), (None, 1)))
-OTHERS = "not the token of anybody"
+OTHERS = ("not the row of anybody", "nor the token")
 
 
 def key(number: int) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class Requests:
         self.side: SideTable = world.side
         self.table = world.pair.destination
         self.target = Target(world.connection, self.table, Owned(), "forward", self.side)
-        self.tokens: dict[str, int] = {}
+        self.tokens: dict[tuple[str, str], int] = {}
 
     def image(self, source: int, content: int) -> Image:
         item = {**key(source), "to": self.place["pk"], "data": {"S": str(content)}}
@@ -54,7 +54,8 @@ class Requests:
             item = {**self.place, **owner, "data": {"S": str(held[1][1])}}
             self.world.client.put_item(TableName=self.table, Item=item)
         for _, owner, token in claims:
-            self.tokens[self.side.claim("forward", self.place, key(owner)).token] = token
+            claim = self.side.claim("forward", self.place, key(owner))
+            self.tokens[self.side.fence(claim)] = token
 
     def send(self, step: Any) -> Any:
         kind, source, _, image, owner, fence = step
@@ -62,7 +63,7 @@ class Requests:
             "image": image and self.image(source, image[1]),
             "owner": None if owner is None else frozen(key(owner)),
             "fence": fence
-            and next((text for text, token in self.tokens.items() if token == fence), OTHERS),
+            and next((row for row, token in self.tokens.items() if token == fence), OTHERS),
         }
         call = Call(kind, frozen(key(source)), frozen(self.place), **given)
         if kind is Kind.WRITE:
@@ -82,7 +83,7 @@ class Requests:
             owner = owners[found["id"]["S"]] if "id" in found else Outcome.FOREIGN
             held = (owner, (0, int(found["data"]["S"])))
         claims = [
-            (0, owners[claim.owner["id"]["S"]], self.tokens.get(claim.token, NEW))
+            (0, owners[claim.owner["id"]["S"]], self.tokens.get(self.side.fence(claim), NEW))
             for claim in self.side.claims("forward")
         ]
         return held, tuple(sorted(claims))

@@ -19,6 +19,7 @@ from keyhop.rekey.valve import SETTLED_SECONDS
 from keyhop.rekey.worker.replicate import GiveUp
 from keyhop.scan.skip_scan import Page
 
+from testing.rekey_looks import looked_at
 from tests.unit.rekey.chaos_world import ChaosWorld
 
 Item = dict[str, Any]
@@ -92,7 +93,7 @@ class ChaosCopy:
         candidates = unmatched.candidates(compared, 0, len(unmatched.places))
         counts: Counter[str] = Counter()
         while candidates:
-            found = looks.look(candidates, world.sleep)
+            found = looked_at(looks, candidates, world.sleep)
             counts += looks.settled(found)[0]
             candidates = candidates[len(found) :]
         self.counts.update({f"verify: {name}": count for name, count in counts.items()})

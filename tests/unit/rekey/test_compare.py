@@ -19,6 +19,7 @@ from keyhop.rekey.pace import Pace, pace_of, why_not_mine
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.worker.images import frozen, thawed
 
+from testing.rekey_looks import looked_at
 from testing.rekey_pairs import ByOrder, ByTenant, order
 
 numbers = st.sampled_from(["1", "1.0", "10", "1E1", "-0", "0", "0.10", "0.1"])
@@ -244,7 +245,7 @@ class Changing:
         def pause(seconds: float) -> None:
             self.now += seconds
 
-        counts, reported = self.looks.settled(self.looks.look([self.candidate], pause))
+        counts, reported = self.looks.settled(looked_at(self.looks, [self.candidate], pause))
         return dict(counts), [one.finding for one in reported]
 
 
@@ -314,7 +315,7 @@ class Stream:
         self.now += seconds
 
     def settled(self) -> dict[str, int]:
-        counts, _ = self.looks.settled(self.looks.look([self.candidate], self.pause))
+        counts, _ = self.looks.settled(looked_at(self.looks, [self.candidate], self.pause))
         return dict(counts)
 
 

@@ -19,7 +19,9 @@ from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.assembly import change_of
 from keyhop.rekey.cutover.change import Change
 from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.work import MOST_JOINT
 
+from testing.rekey_looks import looked_at
 from testing.rekey_owned import Owned
 from testing.simulation.schedule import Process
 from tests.unit.rekey.chaos_world import ChaosWorld
@@ -131,7 +133,7 @@ def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> Non
     source, destination = Empty(), Wrong()
     looks = Looks(Owned(), source, destination, settle, may_settle=may_settle)  # type: ignore[arg-type]
     candidates = [Candidate(place, []) for place in places]
-    counts, _ = looks.settled(looks.look(candidates, lambda seconds: None))
+    counts, _ = looks.settled(looked_at(looks, candidates, lambda seconds: None))
     assert f"p{count - 1}" not in settled
     assert counts[BYPASSED] == 1
     assert counts[REPAIRED] == count - 1
@@ -229,7 +231,7 @@ class Differing:
         results: list[Counter[str]] = []
 
         def act() -> None:
-            results.append(looks.settled(looks.look(candidates, pause))[0])
+            results.append(looks.settled(looked_at(looks, candidates, pause))[0])
 
         world.schedule.spawn(act, Process("verify"))
         world.schedule.run()
@@ -241,8 +243,8 @@ def test_repairs_are_made_many_at_once_and_quiet_times_are_waited_once_for_all()
     counts, seconds, waited = differing.repaired()
     assert counts == {"missing": 2_000, REPAIRED: 2_000}
     assert waited == [*PAUSES]
-    assert differing.most > 10
-    assert differing.sent["transact_write_items"] == 2_000
+    assert differing.most > 1
+    assert differing.sent["transact_write_items"] == 2_000 / MOST_JOINT
     assert not differing.world.side().claims("forward")
     one, alone, _ = Differing(1).repaired()
     assert one == {"missing": 1, REPAIRED: 1}

@@ -1,13 +1,15 @@
 """The pages of a verify: buckets of digests compared, and what differs looked at.
 
 A bucket is a segment. It is read in many steps, which are not committed one by one: whoever is
-killed reads it again. Then each step settles some of its candidates, and those are.
+killed reads it again. Then its candidates are looked at in waves, of which some wait while another
+is looked at or settled. A step makes one look at a wave, or settles some of the first wave; only
+what is settled is committed.
 """
 
+import math
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from threading import Event, Lock
 from typing import Any
@@ -31,8 +33,11 @@ ROWS_AT_ONCE = 20_000
 """A fraction of a second."""
 
 GATHERED_AT_ONCE = 20_000
-"""Candidates whose keys are held in memory: for so many a bucket is read once more. At most so many
-wait together between their looks; fewer if looking takes long (looks.FIRST_LOOK_SECONDS)."""
+"""Candidates whose keys are held in memory: for so many a bucket is read once more. A wave has at
+most so many; fewer if looking takes long (looks.FIRST_LOOK_SECONDS)."""
+
+WAITING_AT_ONCE = 2
+"""Waves of a bucket that wait for their next look: more work than the quiet times are long."""
 
 SETTLED_AT_ONCE = 1_000
 """Candidates of a step, which is committed as a whole: some seconds of repairs."""
@@ -66,31 +71,59 @@ class Blocks:
 
 
 @dataclass(slots=True)
+class _Wave:
+    """Candidates that are looked at together.
+
+    Attributes:
+        first: The number of the first of them in their bucket.
+        found: The last look at each.
+        looks: The looks that are left (Looks.look_again).
+        due: When the next look is due; infinite if none is left.
+    """
+
+    first: int
+    found: list[Found]
+    looks: Iterator[float]
+    due: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """The number of the candidate after the last one."""
+        return self.first + len(self.found)
+
+    def look_again(self, clock: Callable[[], float]) -> None:
+        """Make the look that is due, and find out when the next one is."""
+        seconds = next(self.looks, math.inf)
+        self.due = clock() + seconds
+
+
+@dataclass(slots=True)
 class _Open:
     """A bucket under way.
 
     Attributes:
         rows: Those left to read.
-        waiting: Its next candidates, from number `first` on.
-        found: What the looks at its next candidates found, from number `found_first` on.
+        gathered: Its next candidates, from number `first` on.
+        waves: Those of its candidates that are looked at, or are to be settled.
     """
 
     rows: Iterator[Key]
     unmatched: Unmatched = field(default_factory=Unmatched)
     is_read: bool = False
     first: int = 0
-    waiting: list[Candidate] = field(default_factory=list)
-    found_first: int = 0
-    found: list[Found] = field(default_factory=list)
+    gathered: list[Candidate] = field(default_factory=list)
+    waves: list[_Wave] = field(default_factory=list)
 
     def found_from(self, number: int) -> list[Found]:
-        """Return what is to be settled next, from this candidate on; nothing if none was looked at.
+        """Return what is to be settled next, from this candidate on; empty if it has to wait."""
+        if not self.waves or self.waves[0].due < math.inf:
+            return []
+        at = number - self.waves[0].first
+        return self.waves[0].found[at : at + SETTLED_AT_ONCE]
 
-        Args:
-            number: The number of the first candidate that is not settled yet.
-        """
-        at = number - self.found_first
-        return self.found[at : at + SETTLED_AT_ONCE] if 0 <= at < len(self.found) else []
+    def waits_until(self) -> float:
+        """Return when the next look at a wave is due; infinite if none waits."""
+        return min((wave.due for wave in self.waves), default=math.inf)
 
 
 @dataclass(slots=True)
@@ -123,22 +156,43 @@ class BucketPages:
             self._read(bucket)
             return PageResult((), position)
         done = int(position.start[ROWS]["N"]) if position.start else 0
-        found = bucket.found_from(done)
-        if not found:
-            candidates = self._next(segment, bucket, done)
-            if not candidates:
-                self._open.pop(segment)
-                return PageResult((), None)
-            bucket.found = self.looks.look(candidates, partial(pause, self.stop, over))
-            bucket.found_first = done
-            found = bucket.found_from(done)
+        bucket.waves = [wave for wave in bucket.waves if wave.end > done]
+        clock, due = self.looks.clock, bucket.waits_until()
+        if due <= clock():
+            next(wave for wave in bucket.waves if wave.due == due).look_again(clock)
+        elif self._begins_wave(segment, bucket, done):
+            bucket.waves[-1].look_again(clock)
+        elif found := bucket.found_from(done):
+            return self._settled(found, done)
+        elif due < math.inf:
+            pause(self.stop, over, due - clock())
+        else:
+            self._open.pop(segment)
+            return PageResult((), None)
+        return PageResult((), position)
+
+    def _begins_wave(self, segment: int, bucket: _Open, done: int) -> bool:
+        """Look at the next candidates for the first time, unless enough wait, or none is left.
+
+        Args:
+            done: The number of candidates that are settled.
+        """
+        first = bucket.waves[-1].end if bucket.waves else done
+        waiting = sum(wave.due < math.inf for wave in bucket.waves)
+        if waiting == WAITING_AT_ONCE or first - done >= GATHERED_AT_ONCE:
+            return False
+        candidates = self._next(segment, bucket, first)
+        if candidates:
+            found = self.looks.look(candidates)
+            bucket.waves.append(_Wave(first, found, self.looks.look_again(found)))
+        return bool(candidates)
+
+    def _settled(self, found: list[Found], done: int) -> PageResult:
         counts, real = self.looks.settled(found)
         for one in real:
             self.note(one)
-        done += len(found)
-        return PageResult(
-            [row_of(one) for one in real], Position({ROWS: {"N": str(done)}}), counts=counts
-        )
+        position = Position({ROWS: {"N": str(done + len(found))}})
+        return PageResult([row_of(one) for one in real], position, counts=counts)
 
     def _read(self, bucket: _Open) -> None:
         """On through its rows."""
@@ -148,15 +202,16 @@ class BucketPages:
             bucket.unmatched.end()
             bucket.is_read = True
 
-    def _next(self, segment: int, bucket: _Open, done: int) -> list[Candidate]:
-        if done >= len(bucket.unmatched.places):
+    def _next(self, segment: int, bucket: _Open, number: int) -> list[Candidate]:
+        """Return candidates from this number on; empty if there are no more."""
+        if number >= len(bucket.unmatched.places):
             return []
-        at = done - bucket.first
-        if not 0 <= at < len(bucket.waiting):
+        at = number - bucket.first
+        if not 0 <= at < len(bucket.gathered):
             rows = self._rows(segment)
-            bucket.waiting = bucket.unmatched.candidates(rows, done, GATHERED_AT_ONCE)
-            bucket.first, at = done, 0
-        return bucket.waiting[at:]
+            bucket.gathered = bucket.unmatched.candidates(rows, number, GATHERED_AT_ONCE)
+            bucket.first, at = number, 0
+        return bucket.gathered[at:]
 
     def _rows(self, bucket: int) -> Iterator[Key]:
         with self._lock:

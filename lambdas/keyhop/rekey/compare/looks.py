@@ -10,7 +10,7 @@ difference; without repair, it is counted as unsettled, and keeps a verify from 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -54,8 +54,7 @@ LOOKING_THREADS = 8
 
 FIRST_LOOK_SECONDS = 2.0
 """For the first look at candidates: as many as are looked at in this time wait together. The other
-two looks take as long, and with the quiet times all three fit into the first slice of a worker
-(worker.CALM_SLICES)."""
+looks take as long."""
 
 MOST_LAG_SECONDS = 40.0
 """For which the third look waits, as a slice has to be long enough for it (worker.CALM_SLICES);
@@ -134,41 +133,48 @@ class Looks:
     clock: Callable[[], float] = time.monotonic
     pool: Callable[[int], Executor] = ThreadPoolExecutor
 
-    def look(
-        self, candidates: Sequence[Candidate], pause: Callable[[float], None]
-    ) -> list["Found"]:
-        """Look at candidates, the first so many of them, until they are equal or really differ.
+    def look(self, candidates: Sequence[Candidate]) -> list["Found"]:
+        """Look at candidates, the first so many of them, for the first time.
 
         Args:
             candidates: Places where the two tables seem to differ.
-            pause: Waits for so many seconds; all candidates wait together.
 
         Returns:
-            The last look at each of the first candidates. How many these are is decided by the time
-            that the first look takes.
+            The look at each of the first candidates. How many these are is decided by the time that
+            it takes.
         """
         found = self._look(candidates, FIRST_LOOK_SECONDS)
-        left = _differing(found)
         for one in found:
             one.was_equal_at_once = one.look.finding == "equal"
+        return found
+
+    def look_again(self, found: Sequence["Found"]) -> Iterator[float]:
+        """Look again at what differs, until it is equal or really differs.
+
+        Args:
+            found: What `look` has returned. It gets the later looks.
+
+        Yields:
+            Seconds to wait before the next look, at least.
+        """
+        left = _differing(found)
         for number, seconds in enumerate(self.pauses, 1):
             if not left:
-                break
-            pause(seconds)
+                return
+            yield seconds
             if number == len(self.pauses):
-                self._await_the_stream(seconds, pause)
+                yield from self._until_the_stream_has_come(seconds)
             again = self._look([one.candidate for one in left])
             for one, after in zip(left, again, strict=True):
                 one.is_changing = verdict(one.look, after.look) == "changing"
                 one.look = after.look
             left = _differing(left)
-        return found
 
     def settled(self, found: Sequence["Found"]) -> tuple[Counter[str], list["Found"]]:
         """Settle those that still differ, and return what became of all.
 
         Args:
-            found: What `look` has returned, or a part of it.
+            found: What has been looked at until it is equal or differs, or a part of that.
 
         Returns:
             The counts of all candidates, and those that are a difference or are unsettled.
@@ -188,10 +194,10 @@ class Looks:
             counts[BYPASSED] += one.is_bypassed
         return +counts, differing
 
-    def _await_the_stream(self, waited: float, pause: Callable[[float], None]) -> None:
-        """Wait until the stream's lag has passed, which may grow meanwhile."""
+    def _until_the_stream_has_come(self, waited: float) -> Iterator[float]:
+        """Yield seconds to wait until the stream's lag has passed, which may grow meanwhile."""
         while (left := min(MOST_LAG_SECONDS, self.lag()) - waited) > 0:
-            pause(left)
+            yield left
             waited += left
 
     def _repair(self, found: Sequence["Found"]) -> None:
@@ -263,18 +269,19 @@ class Looks:
 
     def _look_at(self, candidates: Sequence[Candidate]) -> list["Found"]:
         """Read the destination first, as its items name more owners, and then the source."""
-        there = self.destination.items(one.place for one in candidates)
-        for one in candidates:
-            item = there.get(key_text(one.place))
+        items = self.destination.items(one.place for one in candidates)
+        there = [items.get(key_text(one.place)) for one in candidates]
+        for one, item in zip(candidates, there, strict=True):
             owner = None if item is None else self.transform.owner_of(item)
             if owner is not None:
                 one.add(owner)
         sources = self.source.items(owner for one in candidates for owner in one.owners)
         found = []
-        for one in candidates:
+        for one, item in zip(candidates, there, strict=True):
             here = [sources.get(key_text(owner)) for owner in one.owners]
-            items = [item for item in here if item is not None]
-            look = look_at(self.transform, one.place, there.get(key_text(one.place)), items)
+            look = look_at(
+                self.transform, one.place, item, [each for each in here if each is not None]
+            )
             found.append(Found(one, look))
         return found
 

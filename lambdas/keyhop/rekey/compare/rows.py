@@ -48,7 +48,7 @@ class Candidate:
 
     def add(self, owner: Key) -> None:
         """Once, whatever form its numbers have."""
-        if key_text(owner) not in map(key_text, self.owners):
+        if owner not in self.owners and key_text(owner) not in map(key_text, self.owners):
             self.owners.append(owner)
 
 

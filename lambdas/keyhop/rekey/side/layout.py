@@ -7,6 +7,7 @@ S), on demand; `complete` deletes it. So neither of the two tables carries anyth
     control    control                       Control, as JSON; a change is a swap of its revision
     plan       plan                          Pair, as JSON
     claims#D   <place>|<owner>               work that is left: a source item, and a place of its
+    claims#D   joint|<random>                the same of several items, which are repaired together
     begun#D    <shard>#<sequence number>     a batch that may be under way
     unmapped#D <digest of the key>           an item without a form in the other table
     marker     <random>                      a marker, and where it was seen
@@ -63,6 +64,8 @@ class Claim:
         token: Another one each time that the claim is noted or taken. So a process that was
             overtaken does nothing more.
         refusal: Why DynamoDB refused the item at its last try; empty if it did not.
+        joint: The name of its row if it shares the row, and the token, with other claims; empty if
+            it has a row of its own.
     """
 
     direction: Direction
@@ -71,6 +74,7 @@ class Claim:
     at: float
     token: str
     refusal: str = ""
+    joint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

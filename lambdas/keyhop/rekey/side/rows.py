@@ -17,6 +17,8 @@ from keyhop.dynamodb.values import Key, canonical, to_json
 MOST_SORT_KEY_BYTES = 1024
 """Of a sort key (AWS documentation); a longer name of a row is its SHA-256."""
 
+_KEY_TEXT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
+
 ABSENT = "attribute_not_exists(pk)"
 PRESENT = "attribute_exists(pk)"
 
@@ -111,7 +113,7 @@ class Rows(ItemCalls):
 def key_text(key: Key) -> str:
     """A key as JSON text, the same for equal keys."""
     plain = to_json({name: dict([canonical(value)]) for name, value in key.items()})
-    return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _KEY_TEXT(plain)
 
 
 def row_name(text: str) -> str:

@@ -2,7 +2,8 @@
 
 import json
 import uuid
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,13 @@ from keyhop.rekey.side.rows import (
     row_name,
     text_of,
 )
+
+JOINT = "joint|"
+"""How the names of rows begin that several claims share."""
+
+MOST_JOINT = 50
+"""The maximum number of claims in such a row: one transaction can make the writes of all of them.
+With keys of the greatest length a row then has 300 KB of the 400 KB that an item may have."""
 
 
 class Batches(Rows):
@@ -112,65 +120,121 @@ class Batches(Rows):
 class Claims(Rows):
     """Of each direction."""
 
-    def claim(self, direction: Direction, place: Key, owner: Key, is_due: bool = False) -> Claim:
+    def claim(
+        self,
+        direction: Direction,
+        place: Key,
+        owner: Key,
+        is_due: bool = False,
+        refusal: str = "",
+    ) -> Claim:
         """Note that a source item must be settled at a place; repeating it is harmless.
 
         Args:
             is_due: Whether any batch settles it at once, and not only after SWEEP_SECONDS.
+            refusal: See Claim.
         """
-        made = self.new_claim(direction, place, owner)
+        made = replace(self.new_claim(direction, place, owner), refusal=refusal)
         made = replace(made, at=0.0) if is_due else made
-        self._put(f"{of.CLAIMS}#{direction}", _claim_name(place, owner), _claim_row(made))
+        self._put(f"{of.CLAIMS}#{direction}", _row_of(made), _claim_row(made))
         return made
+
+    def claim_together(self, direction: Direction, pairs: Sequence[tuple[Key, Key]]) -> list[Claim]:
+        """Note that source items must be settled at places, MOST_JOINT of them in each row.
+
+        One row is written, checked and removed instead of many, so a repair of many places costs
+        little more than its writes.
+
+        Args:
+            pairs: A source key and a place each.
+        """
+        claims: list[Claim] = []
+        for first in range(0, len(pairs), MOST_JOINT):
+            row, token = f"{JOINT}{uuid.uuid4().hex}", uuid.uuid4().hex
+            joint = [
+                replace(self.new_claim(direction, place, owner), joint=row, token=token)
+                for owner, place in pairs[first : first + MOST_JOINT]
+            ]
+            self._put(f"{of.CLAIMS}#{direction}", row, _joint_row(joint))
+            claims += joint
+        return claims
 
     def claims(
         self, direction: Direction, most: int | None = None, after: Claim | None = None
     ) -> list[Claim]:
-        """All, or the first `most`; after: those that come after this one."""
-        found = []
-        name = "" if after is None else _claim_name(after.place, after.owner)
-        for row in self._rows(f"{of.CLAIMS}#{direction}", most, name):
-            told = body_of(row)
-            place, owner = from_json(told["place"]), from_json(told["owner"])
-            stamp, refusal = row["stamp"]["S"], told.get("refusal", "")
-            found.append(Claim(direction, place, owner, told["at"], stamp, refusal))
-        return found
+        """Return all claims, or those of the first `most` rows.
+
+        Args:
+            after: The last claim that is left out at the beginning.
+        """
+        name = "" if after is None else _row_of(after)
+        rows = self._rows(f"{of.CLAIMS}#{direction}", most, name)
+        return [claim for row in rows for claim in _claims_in(direction, row)]
 
     def take_claim(self, claim: Claim) -> Claim | None:
         """Put a token of one's own; None if it has been noted, taken or dropped meanwhile."""
         taken = self.new_claim(claim.direction, claim.place, claim.owner)
         taken = replace(taken, refusal=claim.refusal)
-        name = _claim_name(claim.place, claim.owner)
-        row, seen = _claim_row(taken), {":seen": {"S": claim.token}}
-        refused = self._put(f"{of.CLAIMS}#{claim.direction}", name, row, "stamp = :seen", seen)
-        if refused is None or refused.row.get("stamp") == row["stamp"]:
-            return taken
-        return None
+        return taken if self._swapped(claim, _claim_row(taken), taken.token) else None
+
+    def take_joint(self, claim: Claim) -> list[Claim]:
+        """Give each claim of a shared row a row of its own, and return these claims, taken.
+
+        The shared row gets another token first. So whoever noted it, and may have been killed,
+        writes nothing any more, and yet each claim has a row at each moment.
+
+        Args:
+            claim: One of the claims.
+
+        Returns:
+            No claims if the row has been taken or dropped meanwhile.
+        """
+        row = self._row(f"{of.CLAIMS}#{claim.direction}", claim.joint) or {}
+        if row.get("stamp") != {"S": claim.token}:
+            return []
+        token = uuid.uuid4().hex
+        shared = [replace(one, token=token) for one in _claims_in(claim.direction, row)]
+        if not self._swapped(claim, _joint_row(shared), token):
+            return []
+        taken = [self.claim(one.direction, one.place, one.owner) for one in shared]
+        self.drop_claim(shared[0])
+        return taken
+
+    def _swapped(self, claim: Claim, row: Mapping[str, Any], token: str) -> bool:
+        """Put a row in the place of a claim's row if that has the claim's token."""
+        seen = {":seen": {"S": claim.token}}
+        partition = f"{of.CLAIMS}#{claim.direction}"
+        refused = self._put(partition, _row_of(claim), row, "stamp = :seen", seen)
+        return refused is None or refused.row.get("stamp") == {"S": token}
 
     def note_refusal(self, claim: Claim, refusal: str) -> None:
         """Note why DynamoDB refused a claim's item, unless somebody else has taken the claim."""
-        name = _claim_name(claim.place, claim.owner)
         row, seen = _claim_row(replace(claim, refusal=refusal)), {":seen": {"S": claim.token}}
-        self._put(f"{of.CLAIMS}#{claim.direction}", name, row, "stamp = :seen", seen)
+        self._put(f"{of.CLAIMS}#{claim.direction}", _row_of(claim), row, "stamp = :seen", seen)
 
     def drop_claim(self, claim: Claim) -> bool:
-        """Remove a claim if it has this token; whether it is gone."""
+        """Remove a claim's row if it has this token; whether it is gone."""
         seen = {":seen": {"S": claim.token}}
-        name = _claim_name(claim.place, claim.owner)
-        return self._delete(f"{of.CLAIMS}#{claim.direction}", name, ("stamp = :seen", seen))
+        partition = f"{of.CLAIMS}#{claim.direction}"
+        return self._delete(partition, _row_of(claim), ("stamp = :seen", seen))
 
-    def holds(self, direction: Direction, place: Key, owner: Key, token: str) -> dict[str, Any]:
-        """Of a transaction: on condition that the claim has this token."""
+    def fence(self, claim: Claim) -> tuple[str, str]:
+        """Return what `holds` needs to check a claim: its row, and its token."""
+        return _row_of(claim), claim.token
+
+    def holds(self, direction: Direction, fence: tuple[str, str]) -> dict[str, Any]:
+        """Of a transaction: on condition that the row of a claim has its token."""
+        name, token = fence
         check = {
             "TableName": self._table,
-            "Key": row_key(f"{of.CLAIMS}#{direction}", _claim_name(place, owner)),
+            "Key": row_key(f"{of.CLAIMS}#{direction}", name),
             **conditional("stamp = :seen", {":seen": {"S": token}}),
         }
         return {"ConditionCheck": check}
 
     def claiming(self, claim: Claim) -> dict[str, Any]:
         """Of a transaction: note a claim, one of `new_claim`."""
-        name = row_key(f"{of.CLAIMS}#{claim.direction}", _claim_name(claim.place, claim.owner))
+        name = row_key(f"{of.CLAIMS}#{claim.direction}", _row_of(claim))
         return {"Put": {"TableName": self._table, "Item": {**name, **_claim_row(claim)}}}
 
     def new_claim(self, direction: Direction, place: Key, owner: Key) -> Claim:
@@ -178,11 +242,33 @@ class Claims(Rows):
         return Claim(direction, place, owner, self._now(), uuid.uuid4().hex)
 
 
-def _claim_name(place: Key, owner: Key) -> str:
-    return row_name(f"{key_text(place)}|{key_text(owner)}")
+def _row_of(claim: Claim) -> str:
+    """Return the name of the row that holds a claim."""
+    return claim.joint or row_name(f"{key_text(claim.place)}|{key_text(claim.owner)}")
 
 
 def _claim_row(claim: Claim) -> dict[str, Any]:
     told = {"place": to_json(claim.place), "owner": to_json(claim.owner), "at": claim.at}
     told |= {"refusal": claim.refusal} if claim.refusal else {}
     return {"stamp": {"S": claim.token}, "body": {"S": text_of(told)}}
+
+
+def _joint_row(claims: Sequence[Claim]) -> dict[str, Any]:
+    """Return the row of claims that share one; its keys are deflated, as they are much alike."""
+    pairs = [[to_json(one.place), to_json(one.owner)] for one in claims]
+    told = text_of({"pairs": pairs, "at": claims[0].at})
+    return {"stamp": {"S": claims[0].token}, "deflated": {"B": zlib.compress(told.encode())}}
+
+
+def _claims_in(direction: Direction, row: Mapping[str, Any]) -> Iterator[Claim]:
+    """Yield the claims that a row holds."""
+    stamp = row["stamp"]["S"]
+    if "deflated" not in row:
+        told = body_of(row)
+        place, owner = from_json(told["place"]), from_json(told["owner"])
+        yield Claim(direction, place, owner, told["at"], stamp, told.get("refusal", ""))
+        return
+    told = json.loads(zlib.decompress(row["deflated"]["B"]))
+    for place, owner in told["pairs"]:
+        keys = from_json(place), from_json(owner)
+        yield Claim(direction, *keys, told["at"], stamp, joint=row["sk"]["S"])

@@ -3,7 +3,7 @@
 Works are driven in waves, so no more images are held than one answer of BatchGetItem brings.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
@@ -16,7 +16,7 @@ from keyhop.rekey.side.layout import Claim
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, place_of, thawed
-from keyhop.rekey.worker.protocol import WAIT_SECONDS, Call, Kind, Protocol, Work
+from keyhop.rekey.worker.protocol import WAIT_SECONDS, Call, Kind, Outcome, Protocol, Work
 from keyhop.rekey.worker.target import Target
 
 V = TypeVar("V")
@@ -28,6 +28,9 @@ THREADS = 24
 
 WAVE_BYTES = 12 * 1024 * 1024
 """Of the images of a wave, as they were; an answer of BatchGetItem brings 16 MB at most."""
+
+MOST_TOGETHER_BYTES = 3 * 1024 * 1024
+"""Of the images that are written in one transaction, which may have 4 MB."""
 
 MOST_ROUNDS = 20
 """Of one work. An item that changes quicker than it can be written is left as a claim, so that it
@@ -49,6 +52,8 @@ class Task:
     rounds: int = 0
     refusal: str = ""
     """Why DynamoDB refused the item; empty if it did not."""
+    is_overtaken: bool = False
+    """Whether somebody else has taken the claim that this work was for."""
 
     @property
     def is_left(self) -> bool:
@@ -124,7 +129,7 @@ class Driver:
             writing = [task for task in active if task.work.step is not None]
             for task in [task for task in writing if task.rounds > MOST_ROUNDS]:
                 task.work = self.protocol.leave(task.work)
-            self._each(pool, self._until_look, writing)
+            self._each(pool, self._write, _of_one_row(writing))
 
     def _each(self, pool: Executor, work: Callable[[V], None], values: Sequence[V]) -> None:
         """Work all values by all threads; when one fails, the others begin nothing more."""
@@ -146,13 +151,48 @@ class Driver:
         if errors:
             raise errors[0]
 
+    def _write(self, tasks: Sequence[Task]) -> None:
+        """Make the writes of works, until each looks at its source.
+
+        Works whose claims share a row write together. Where that is refused, one writes after the
+        other, as transactions that check the same row conflict.
+        """
+        for some in _together([task for task in tasks if self._writes_next(task)]):
+            self._write_together(some)
+        for task in tasks:
+            self._until_look(task)
+
+    def _writes_next(self, task: Task) -> bool:
+        call = self.protocol.call(task.work)
+        return call is not None and call.kind in (Kind.WRITE, Kind.REMOVE)
+
+    def _write_together(self, tasks: Sequence[Task]) -> None:
+        """Make the next write of works in one transaction."""
+        calls = [call for task in tasks if (call := self.protocol.call(task.work)) is not None]
+        try:
+            answers = self._target.write_together(calls)
+        except Unanswered:
+            for task in tasks:
+                self._unanswered(task)
+            return
+        except KeyhopError as error:
+            if not is_of_the_item(error):
+                raise
+            return  # it is not told of which item
+        for task, answer in zip(tasks, answers, strict=True):
+            if answer is not Outcome.REFUSED:
+                self._answered(task, answer)
+
+    def _unanswered(self, task: Task) -> None:
+        task.quiet_at = self._clock() + WAIT_SECONDS
+        task.work = self.protocol.unanswered(task.work)
+
     def _until_look(self, task: Task) -> None:
         while (call := self.protocol.call(task.work)) and call.kind is not Kind.LOOK:
             try:
                 answer = self._answer(call, task)
             except Unanswered:
-                task.quiet_at = self._clock() + WAIT_SECONDS
-                task.work = self.protocol.unanswered(task.work)
+                self._unanswered(task)
                 return
             except KeyhopError as error:
                 if task.is_left or not is_of_the_item(error):
@@ -161,7 +201,11 @@ class Driver:
                 task.refusal = str(error)
                 task.work = self.protocol.leave(task.work)
                 continue
-            task.work = self.protocol.answered(task.work, answer)
+            self._answered(task, answer)
+
+    def _answered(self, task: Task, answer: Any) -> None:
+        task.is_overtaken |= answer is Outcome.OVERTAKEN
+        task.work = self.protocol.answered(task.work, answer)
 
     def _answer(self, call: Call, task: Task) -> Any:
         if call.kind is Kind.WRITE:
@@ -191,6 +235,30 @@ class Driver:
             for item in self._origin.get_many(wanted[at : at + MOST_KEYS_AT_ONCE]):
                 found[frozen(self._transform.source.of(item))] = Image(item, self._transform)
         return found
+
+
+def _of_one_row(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Return the tasks in groups: those whose claims share a row, and each of the others alone."""
+    groups: dict[Hashable, list[Task]] = {}
+    for task in tasks:
+        fence = task.work.fence
+        groups.setdefault(id(task) if fence is None else fence, []).append(task)
+    return [*groups.values()]
+
+
+def _together(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Yield the tasks in groups whose writes one transaction takes; none for a single one."""
+    some: list[Task] = []
+    size = 0
+    for task in tasks:
+        more = task.work.image.bytes if isinstance(task.work.image, Image) else 0
+        if some and size + more > MOST_TOGETHER_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(task)
+        size += more
+    if len(some) > 1:
+        yield some
 
 
 def _waves(tasks: Sequence[Task]) -> Iterator[list[Task]]:

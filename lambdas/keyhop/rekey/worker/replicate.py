@@ -16,7 +16,7 @@ from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction, Share, Side, origin_of, other_direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import Claim, Straggler
+from keyhop.rekey.side.layout import Straggler
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
@@ -186,13 +186,8 @@ class Replicator:
             pairs: A source key and a place each. No place may come twice: who takes it over from
                 its other owner would overtake the work of that one.
         """
-        driver = self._driver()
-
-        def note(pair: tuple[Key, Key]) -> Claim:
-            owner, place = pair
-            return self._side.claim(self.direction, place, owner)
-
-        return self._sweeper.settle(driver.map(note, pairs), driver)
+        claims = self._side.claim_together(self.direction, pairs)
+        return self._sweeper.settle(claims, self._driver())
 
     def again(self, source: Key, places: Iterable[Key]) -> bool:
         """Settle a source item that was given up: where it lies now, and at all places that it had

@@ -3,8 +3,8 @@
 No write is sent again whose answer was lost (item_calls.Unanswered): the protocol waits, and looks.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
@@ -18,7 +18,7 @@ from keyhop.rekey.side.layout import Claim
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, owner_values, thawed
-from keyhop.rekey.worker.protocol import Call, Outcome
+from keyhop.rekey.worker.protocol import Call, Kind, Outcome
 
 MOST_TRIES = 50
 """Of one write, each refused as the item's own owner has changed it meanwhile."""
@@ -59,10 +59,10 @@ class Target(ItemCalls):
         assert image.there is not None
         item = image.there
         if self._is_bijective:
-            return self._sent("Put", call, item)[0]
+            return self._sent(call, item)[0]
         values = image.owner_values
         for _ in range(MOST_TRIES):
-            answer, old = self._sent("Put", call, item, values, or_absent=True)
+            answer, old = self._sent(call, item, values, or_absent=True)
             if answer is not Outcome.REFUSED:
                 return answer
             if old is None:
@@ -78,12 +78,12 @@ class Target(ItemCalls):
     def remove(self, call: Call, values: Values | None) -> Answer:
         """Delete what is at a place if it is of the source. values: what tells that, if known."""
         if self._is_bijective:
-            return self._sent("Delete", call)[0]
+            return self._sent(call)[0]
         for _ in range(MOST_TRIES):
             if values is None:
                 old = self.get(thawed(call.place))
             else:
-                answer, old = self._sent("Delete", call, None, values)
+                answer, old = self._sent(call, None, values)
                 if answer is not Outcome.REFUSED:
                     return answer
             if old is None or self._owner_of(old) != call.source:
@@ -97,10 +97,62 @@ class Target(ItemCalls):
         assert isinstance(image, Image)
         claim = self._side.new_claim(self._direction, thawed(call.place), thawed(call.owner))
         seen = self._seen[call.source, call.place]
-        answer, _ = self._sent("Put", call, image.there, seen, claim=claim)
+        answer, _ = self._sent(call, image.there, seen, claim=claim)
         if answer is None:
             self.claims.append(claim)
         return answer
+
+    def write_together(self, calls: Sequence[Call]) -> list[Outcome | None]:
+        """Write and remove in one transaction, by claims that share a row.
+
+        If some of the writes are refused, the others are tried again without them.
+
+        Args:
+            calls: Kind.WRITE and Kind.REMOVE, at distinct places, with the same fence.
+
+        Returns:
+            For each call: None if it is done; OVERTAKEN if the fence has fallen, which then is the
+            answer to all of them; REFUSED if it has to be tried by itself.
+        """
+        answers: list[Outcome | None] = [None] * len(calls)
+        parts = {number: part for number, part in enumerate(self._parts(calls)) if part is not None}
+        while parts:
+            fence = self._side.holds(self._direction, cast(tuple[str, str], calls[0].fence))
+            units = 2 * (sum(units for _, units in parts.values()) + 1)
+            whole = [*(part for part, _ in parts.values()), fence]
+            sent = self._write("transact_write_items", units, units, once=True, TransactItems=whole)
+            if sent.refused is None:
+                break
+            *reasons, of_fence = cancellations(sent.refused)
+            if of_fence == CHECK_FAILED:
+                return [Outcome.OVERTAKEN] * len(calls)
+            for number, reason in zip([*parts], reasons, strict=True):
+                if reason == CHECK_FAILED:
+                    answers[number] = Outcome.REFUSED
+                    del parts[number]
+        return answers
+
+    def _parts(self, calls: Sequence[Call]) -> Iterator[tuple[dict[str, Any], float] | None]:
+        """Yield the part of a transaction that each call is; None if it has nothing to remove."""
+        held: dict[FrozenKey, Item] = {}
+        removed = [thawed(call.place) for call in calls if call.kind is Kind.REMOVE]
+        if removed and not self._is_bijective:
+            names = self._transform.destination
+            held = {frozen(names.of(old)): old for old in self.get_many(removed)}
+        for call in calls:
+            if call.kind is Kind.WRITE:
+                image = call.image
+                assert isinstance(image, Image)
+                assert image.there is not None
+                values = None if self._is_bijective else image.owner_values
+                yield self._part(call, image.there, values, or_absent=True)
+            elif self._is_bijective:
+                yield self._part(call)
+            else:
+                old = held.get(cast(FrozenKey, call.place))
+                is_its_own = old is not None and self._owner_of(old) == call.source
+                values = owner_values(old, self._transform) if old and is_its_own else None
+                yield self._part(call, None, values) if is_its_own else None
 
     def get(self, key: Key) -> Item | None:
         """A strong look at an item."""
@@ -118,9 +170,24 @@ class Target(ItemCalls):
             return None
         return None if owner is None else frozen(owner)
 
+    def _part(
+        self,
+        call: Call,
+        item: Item | None = None,
+        values: Values | None = None,
+        or_absent: bool = False,
+    ) -> tuple[dict[str, Any], float]:
+        """Return the part of a transaction that a Put or a Delete is, and its write units."""
+        place = thawed(call.place)
+        write: dict[str, Any] = {"TableName": self._table}
+        write |= {"Key": place} if item is None else {"Item": item}
+        if values is not None:
+            write |= self._condition(values, next(iter(place)), or_absent)
+        kind = "Delete" if item is None else "Put"
+        return {kind: write}, write_units(0 if item is None else size_of(item))
+
     def _sent(
         self,
-        kind: str,
         call: Call,
         item: Item | None = None,
         values: Values | None = None,
@@ -128,22 +195,18 @@ class Target(ItemCalls):
         claim: Claim | None = None,
     ) -> tuple[Answer, Item | None]:
         """Of a Put or a Delete: None, REFUSED or OVERTAKEN, and what it was refused for."""
-        place = thawed(call.place)
-        write: dict[str, Any] = {"TableName": self._table}
-        write |= {"Key": place} if item is None else {"Item": item}
-        if values is not None:
-            write |= self._condition(values, next(iter(place)), or_absent)
-        units = write_units(0 if item is None else size_of(item))
+        part, units = self._part(call, item, values, or_absent)
+        ((kind, write),) = part.items()
         beside = [] if claim is None else [self._side.claiming(claim)]
         if call.fence is not None:
-            source = thawed(call.source)
-            beside.append(self._side.holds(self._direction, place, source, str(call.fence)))
+            fence = cast(tuple[str, str], call.fence)
+            beside.append(self._side.holds(self._direction, fence))
         if not beside:
             written = self._write(f"{kind.lower()}_item", units, once=True, **write)
             if written.refused is None:
                 return None, None
             return Outcome.REFUSED, written.old
-        whole = [{kind: write}, *beside]
+        whole = [part, *beside]
         units = 2 * (units + len(beside))
         written = self._write("transact_write_items", units, units, once=True, TransactItems=whole)
         if written.refused is None:
