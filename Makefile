@@ -93,7 +93,7 @@ pictures: setup .venv/.bench-ready
 	$(BIN)/python docs/draw_stack.py
 	$(BIN)/python docs/draw_terminal.py
 	$(CODE) $(BIN)/python docs/draw_in_flight.py
-	$(BIN)/python -m local.draw_dashboard
+	$(BIN)/python -m docs.draw_dashboard
 	$(BIN)/python -m bench.report
 
 schemas: .venv/.ready

@@ -67,8 +67,8 @@ def exit_with(main: Callable[[], int]) -> NoReturn:
     terminals = [file for file in (1, 2) if os.isatty(file)]
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        for known in SIGNALS:  # once is enough
-            signal.signal(known, signal.SIG_IGN)
+        for handled in SIGNALS:  # once is enough
+            signal.signal(handled, signal.SIG_IGN)
         if number == signal.SIGHUP:
             _discard_output(terminals)
         os.write(sys.stderr.fileno(), b"Stopping ...\n")  # print may be under way
@@ -77,9 +77,11 @@ def exit_with(main: Callable[[], int]) -> NoReturn:
         last.start()
         raise Stopped(number)
 
-    for known in SIGNALS:
-        if known != signal.SIGHUP or signal.getsignal(known) != signal.SIG_IGN:  # as nohup sets it
-            signal.signal(known, stop)
+    for handled in SIGNALS:
+        if (
+            handled != signal.SIGHUP or signal.getsignal(handled) != signal.SIG_IGN
+        ):  # as nohup sets it
+            signal.signal(handled, stop)
     try:
         sys.exit(main())
     except Failed as error:
@@ -138,7 +140,7 @@ class Cloud:
         if not self.bootstrapped:
             self.bootstrap()
         written = self.folder / "outputs.json"
-        given = {
+        context_values = {
             "settings": "",  # none of a deployment of the user's
             "tables": json.dumps(list(tables)),
             "dynamodbEndpoint": self.database,
@@ -147,7 +149,7 @@ class Cloud:
         self._cdk(
             *("deploy", "--require-approval", "never", "--outputs-file", str(written)),
             *("--output", str(self._assembly)),
-            *(part for name, value in given.items() for part in ("-c", f"{name}={value}")),
+            *(part for name, value in context_values.items() for part in ("-c", f"{name}={value}")),
         )
         (self.outputs,) = json.loads(written.read_text()).values()
         return self.outputs
@@ -180,8 +182,8 @@ class Cloud:
     @property
     def template(self) -> Path:
         """Return the path of the template that was deployed last."""
-        (found,) = self._assembly.glob("*.template.json")
-        return found
+        (path,) = self._assembly.glob("*.template.json")
+        return path
 
     @property
     def _assembly(self) -> Path:
@@ -217,18 +219,19 @@ class Cloud:
 
 @contextmanager
 def laptop_cloud(
-    seen: Callable[[str], AbstractContextManager[str]] = nullcontext,
+    address_for: Callable[[str], AbstractContextManager[str]] = nullcontext,
 ) -> Iterator[Cloud]:
-    """Both servers, empty; they end with the block, or with this process.
+    """Start both servers, empty; they end with the block, or with this process.
 
-    seen: makes of a server's address the one by which functions see it.
+    Args:
+        address_for: Converts the address of a server to the one that functions use.
     """
     port = free_port()
     with (
         tempfile.TemporaryDirectory(prefix="keyhop-") as name,
         dynamodb_local() as dynamodb,
-        seen(dynamodb) as database,
-        seen(f"http://127.0.0.1:{port}") as services,
+        address_for(dynamodb) as database,
+        address_for(f"http://127.0.0.1:{port}") as services,
     ):
         environment = {
             **_without_aws(),

@@ -107,24 +107,24 @@ def _from_one_machine(url: str, table: str) -> Iterator[Way]:
     segments = SEGMENTS[table]
     with tempfile.TemporaryDirectory(prefix="keyhop-") as folder:
         database = Database("dynamodb_local", url)
-        _, told = database.report(table, Path(folder), "--segments", str(segments))
-    yield Way("keyhop keys", told["keys"], told["requests"], told["read_units"])
+        _, report = database.report(table, Path(folder), "--segments", str(segments))
+    yield Way("keyhop keys", report["keys"], report["requests"], report["read_units"])
     client = local_client(url)
     for name, way in (("Limit=1, as published", published), ("full scan", full_scan)):
         reading = way(client, table, segments)
         yield Way(name, reading.keys, reading.requests, reading.units)
 
 
-def _say_what_to_choose(deployed: Way, hopped: Way, *others: Way) -> None:
+def _say_what_to_choose(deployed: Way, hopped: Way, *other_ways: Way) -> None:
     """Totals at a size at which a deployment is of use, and one line on which to choose."""
-    mine, scan = larger(TIMES, hopped, others[-1])
+    run_cost, scan = larger(TIMES, hopped, other_ways[-1])
     console.print(
         f"\nAll ways were run just now; prices {ON_DEMAND}.\n"
         f"A deployed run pays for Lambda, Step Functions and S3 too: {dollars(deployed.services)} "
         f"here, more than the scan saves.\n"
-        f"At {TIMES:,} times the routes ({mine.keys:,} keys, {TIMES * ITEMS:,} items), everything "
-        f"included, as a plan reckons it:\n"
-        f"  keyhop run {dollars(mine.total)}    a deployed full scan {dollars(scan.total)}\n\n"
+        f"At {TIMES:,} times the routes ({run_cost.keys:,} keys, {TIMES * ITEMS:,} items), "
+        f"everything included, as a plan reckons it:\n"
+        f"  keyhop run {dollars(run_cost.total)}    a deployed full scan {dollars(scan.total)}\n\n"
         f"Which to choose: keyhop if a key's items are more than 4 KB; if less, a full scan costs "
         f"the same.\n"
         f"keyhop keys for once, keyhop run for large tables, a key index for again and again."

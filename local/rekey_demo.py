@@ -102,16 +102,16 @@ def _there_and_back(cloud: Cloud, items: list[dict[str, Any]], laps: Laps) -> bo
         _say_wait(traffic)
         laps.end("rollback", "the same")
     expected = dict[int, Any](enumerate(items)) | traffic.known
-    there = [item for item in expected.values() if item is not None]
-    found = list(scanned(Database("dynamodb_local", cloud.dynamodb), BY_AIRCRAFT))
-    is_same = sorted(map(_text, there)) == sorted(map(_text, found))
+    expected_items = [item for item in expected.values() if item is not None]
+    stored = list(scanned(Database("dynamodb_local", cloud.dynamodb), BY_AIRCRAFT))
+    is_same = sorted(map(_text, expected_items)) == sorted(map(_text, stored))
     _keyhop(cloud, "cancel")
-    left = set(client.list_tables()["TableNames"]) - {BY_AIRCRAFT}
-    _sum_up(traffic, len(found), is_same, left)
-    return traffic.is_right and is_same and not left
+    leftovers = set(client.list_tables()["TableNames"]) - {BY_AIRCRAFT}
+    _sum_up(traffic, len(stored), is_same, leftovers)
+    return traffic.is_right and is_same and not leftovers
 
 
-def _sum_up(traffic: Traffic, items: int, is_same: bool, left: set[str]) -> None:
+def _sum_up(traffic: Traffic, items: int, is_same: bool, leftovers: set[str]) -> None:
     counts = traffic.counts
     writes = counts["put"] + counts["deleted"] + counts["moved"]
     served = ", ".join(
@@ -124,7 +124,7 @@ def _sum_up(traffic: Traffic, items: int, is_same: bool, left: set[str]) -> None
         f"failed  {counts['failed']}\n"
         f"tables  {BY_AIRCRAFT} has {items:,} flights, "
         f"{'each as the writers left it' if is_same else 'NOT as the writers left them'}; "
-        f"beside it: {', '.join(sorted(left)) or 'nothing is left'}"
+        f"beside it: {', '.join(sorted(leftovers)) or 'nothing is left'}"
     )
 
 

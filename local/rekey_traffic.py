@@ -45,7 +45,7 @@ class Traffic:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Until the block ends."""
+        """Read and write until the block ends."""
         over = Event()
         with ThreadPoolExecutor(THREADS) as pool:
             running = [pool.submit(self._work, number, over) for number in range(THREADS)]
@@ -53,8 +53,8 @@ class Traffic:
                 yield
             finally:
                 over.set()
-        for one in running:
-            one.result()
+        for worker in running:
+            worker.result()
 
     def take_longest(self) -> tuple[float, float]:
         """Seconds that the slowest write took since the last look, and the slowest read."""
@@ -68,14 +68,14 @@ class Traffic:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing was that must not be."""
+        """Whether every read was right, and nothing failed."""
         return not self.counts["wrong"] and not self.counts["failed"]
 
     def _work(self, number: int, over: Event) -> None:
         chance = random.Random(number)
-        mine = range(number, len(self.flights), THREADS)
+        own_flights = range(number, len(self.flights), THREADS)
         while not over.wait(BETWEEN_SECONDS):
-            flight = chance.choice(mine)
+            flight = chance.choice(own_flights)
             try:
                 what = self._do(flight, chance)
             except Exception as error:  # whatever it is, it was none of the application's doing
@@ -145,7 +145,7 @@ class Traffic:
         )
 
     def _move(self, before: Item, after: Item) -> None:
-        """To another route: the same key by aircraft, another one by route."""
+        """Move a flight to another route: its key by aircraft stays, its key by route changes."""
 
         def transact() -> None:
             delete = {"Delete": {"TableName": self.new, "Key": new_key(before)}}

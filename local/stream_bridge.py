@@ -89,14 +89,14 @@ class StreamBridge:
         )
 
     def _carry(self, mapping: Mapping[str, Any]) -> int:
-        """Deliver a page of the oldest shard that has records, or what is left of one.
+        """Deliver a page of the oldest shard that has records, or the rest of one.
 
-        Returns how many records were read or left.
+        Returns how many records were read, or remained.
         """
-        wanted = _patterns(mapping)
+        patterns = _patterns(mapping)
         for shard in self._shards(mapping["EventSourceArn"]):
             place = mapping["UUID"], shard
-            waiting = self._left.pop(place, None) or self._batches(mapping, shard, wanted)
+            waiting = self._left.pop(place, None) or self._batches(mapping, shard, patterns)
             if waiting is None:
                 continue
             count = sum(map(len, waiting))
@@ -108,7 +108,7 @@ class StreamBridge:
         return 0
 
     def _batches(
-        self, mapping: Mapping[str, Any], shard: str, wanted: list[Mapping[str, Any]]
+        self, mapping: Mapping[str, Any], shard: str, patterns: list[Mapping[str, Any]]
     ) -> list[list[Record]] | None:
         """The next page of a shard; None if there is none."""
         page = self._page(mapping, shard)
@@ -117,8 +117,12 @@ class StreamBridge:
         self._last_read[mapping["UUID"], shard] = page[-1]["dynamodb"]["SequenceNumber"]
         self.counts["read"] += len(page)
         size = mapping["BatchSize"]
-        events = [_event(one, mapping["EventSourceArn"]) for one in page]
-        passed = [one for one in events if not wanted or any(_matches(p, one) for p in wanted)]
+        events = [_event(record, mapping["EventSourceArn"]) for record in page]
+        passed = [
+            record
+            for record in events
+            if not patterns or any(_matches(p, record) for p in patterns)
+        ]
         waiting = self.disturb(passed)
         return [waiting[at : at + size] for at in range(0, len(waiting), size)]
 
@@ -134,25 +138,25 @@ class StreamBridge:
         where = {"ShardIteratorType": "TRIM_HORIZON"}
         if last := self._last_read.get((mapping["UUID"], shard)):
             where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": last}
-        found = self.streams.get_shard_iterator(
+        iterator = self.streams.get_shard_iterator(
             StreamArn=mapping["EventSourceArn"], ShardId=shard, **where
         )
-        page = self.streams.get_records(ShardIterator=found["ShardIterator"])
+        page = self.streams.get_records(ShardIterator=iterator["ShardIterator"])
         return list(page["Records"])
 
     def _deliver(self, mapping: Mapping[str, Any], shard: str, records: list[Record]) -> bool:
         """Whether the batch is done, or given up; if not, it is to come again, as it was."""
-        failures, most = 0, mapping["MaximumRetryAttempts"]
-        while records and (failures <= most or most == WITHOUT_END):
-            if most == WITHOUT_END and failures:
+        failures, retries = 0, mapping["MaximumRetryAttempts"]
+        while records and (failures <= retries or retries == WITHOUT_END):
+            if retries == WITHOUT_END and failures:
                 return False
             event = json.dumps({"Records": records})
             answer = self.functions.invoke(FunctionName=mapping["FunctionArn"], Payload=event)
-            done = _count_done(mapping, answer, records)
-            self.counts["delivered"] += done
-            self.counts["failed"] += done < len(records)
-            failures = 1 if done else failures + 1
-            records = records[done:]
+            processed = _count_done(mapping, answer, records)
+            self.counts["delivered"] += processed
+            self.counts["failed"] += processed < len(records)
+            failures = 1 if processed else failures + 1
+            records = records[processed:]
         if records:
             self.counts["given_up"] += len(records)
             queue = mapping["DestinationConfig"]["OnFailure"]["Destination"].rpartition(":")[2]
@@ -174,7 +178,7 @@ def _event(record: Record, stream: str) -> Record:
 def _patterns(mapping: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the patterns of the mapping's filter; none of them means that all records pass."""
     filters = (mapping.get("FilterCriteria") or {}).get("Filters") or ()
-    return [json.loads(one["Pattern"]) for one in filters]
+    return [json.loads(pattern_filter["Pattern"]) for pattern_filter in filters]
 
 
 def _matches(pattern: Any, value: Any) -> bool:
@@ -183,7 +187,7 @@ def _matches(pattern: Any, value: Any) -> bool:
         return isinstance(value, Mapping) and all(
             _matches(part, value.get(name)) for name, part in pattern.items()
         )
-    if not all(isinstance(one, str) for one in pattern):
+    if not all(isinstance(text, str) for text in pattern):
         raise NotImplementedError(f"The bridge filters by equal texts only, not by {pattern}.")
     return value in pattern
 
@@ -199,7 +203,9 @@ def _count_done(
         return 0
     if "ReportBatchItemFailures" not in (mapping.get("FunctionResponseTypes") or ()):
         return len(records)
-    reported = {one["itemIdentifier"] for one in (response or {}).get("batchItemFailures") or ()}
+    reported = {
+        failure["itemIdentifier"] for failure in (response or {}).get("batchItemFailures") or ()
+    }
     numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
     if not reported <= set(numbers):
         return 0

@@ -19,10 +19,10 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import KeyhopError
-from keyhop.key_index.belief import Evidence, why_not
 from keyhop.key_index.life_cycle import LifeCycle
 from keyhop.key_index.registry import DISCARDED, Lease, Registry
 from keyhop.key_index.request import Order
+from keyhop.key_index.trust import Evidence, why_not
 from keyhop.streams.dead_letters import DeadLetters
 from keyhop.streams.event_source import Follower
 from keyhop.streams.partition_worker import BatchResult
@@ -63,7 +63,7 @@ from testing.life_cycle_world import (
 class Rules:
     """What is explored; others than the defaults are mutants, to show what each part is for.
 
-    why_not: of belief. fences: walkers see whether the lease is theirs. waits: for what a dead
+    why_not: of trust. fences: walkers see whether the lease is theirs. waits: for what a dead
     holder, or the keeper, may still be doing. checks_again: a reader, at its end. life_cycle: the
     class that is explored. withdraws: who discards a message withdraws trust before. steps: what is
     known of them already.

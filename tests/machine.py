@@ -228,7 +228,7 @@ class Machine:
 
     def keys(self, run: str) -> list[Key]:
         """All keys of the parts that the manifest and the lists for readers name, in any order."""
-        journal, plan = self.runs.begun(run)
+        journal, plan = self.runs.open_run(run)
         parts = [part for commit in journal.commits_of(range(plan.groups)) for part in commit.parts]
         assert {part.name for part in parts} == {p["name"] for p in self.manifest(run)["parts"]}
         there = {f"runs/{run}/{part.name}" for part in parts}

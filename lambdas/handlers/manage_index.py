@@ -8,12 +8,12 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.checks import without_origin
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.key_index.belief import MappedKeeper
 from keyhop.key_index.index import table_with_index
 from keyhop.key_index.life_cycle import LifeCycle, check_cost
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.registry import Holders
 from keyhop.key_index.request import Order
+from keyhop.key_index.trust import MappedKeeper
 from keyhop.streams.event_source import Mappings
 
 from handlers.settings import ManageSettings

@@ -163,7 +163,7 @@ class JobSettings(Settings):
     def _tasks(self, **more: Any) -> Tasks:
         indexes = self.key_indexes
         return tasks_of(
-            indexes.believe,
+            indexes.decide_trust,
             indexes.task,
             sentinels_of=indexes.sentinels_of,
             journal_of=indexes.deployment.runs.journal,

@@ -85,31 +85,31 @@ class Unreadable(Exception):
     wrong: dict[str, Wrong]
 
 
-def read(shape: type[T], given: object, like: str) -> T:
+def read(shape: type[T], value: object, like: str) -> T:
     """The shape that was given; raises InvalidInput, which names all that is wrong.
 
     like: an example, as JSON.
     """
-    if not isinstance(given, Mapping):
-        raise InvalidInput(f"The input must be a JSON object such as {like}, not {shown(given)}.")
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"The input must be a JSON object such as {like}, not {shown(value)}.")
     try:
-        check_characters(given)
+        check_characters(value)
     except ValueError as error:
         raise InvalidInput(f"The input cannot be read: {error}.") from error
-    given = without_origin(given)
+    value = without_origin(value)
     try:
-        return structured(shape, given)
+        return structured(shape, value)
     except Unreadable as error:
         raise wrong_input(_sentences(shape, error, like)) from error
 
 
-def check_characters(given: object) -> None:
+def check_characters(document: object) -> None:
     """Check that all texts of a JSON value, names among them, can be written in UTF-8.
 
     Raises:
         ValueError: A text has half of a surrogate pair, which JSON can write as an escape.
     """
-    remaining = [given]
+    remaining = [document]
     while remaining:  # without recursion: a value may be nested too deeply for that
         value = remaining.pop()
         if isinstance(value, str) and not value.isascii():
@@ -123,9 +123,9 @@ def check_characters(given: object) -> None:
             remaining += value
 
 
-def without_origin(given: Any) -> dict[str, Any]:
+def without_origin(job_input: Any) -> dict[str, Any]:
     """An input without what Step Functions puts into it."""
-    return {str(name): value for name, value in given.items() if name != STARTED_BY}
+    return {str(name): value for name, value in job_input.items() if name != STARTED_BY}
 
 
 def wrong_input(problems: Sequence[str]) -> InvalidInput:
@@ -133,12 +133,12 @@ def wrong_input(problems: Sequence[str]) -> InvalidInput:
     return InvalidInput(f"The input is wrong: {'; '.join(problems)}.")
 
 
-def structured(shape: type[T], given: Mapping[str, Any]) -> T:
+def structured(shape: type[T], value: Mapping[str, Any]) -> T:
     """The shape in a JSON object; raises Unreadable."""
     from cattrs import ClassValidationError
 
     try:
-        return _converter().structure(given, shape)
+        return _converter().structure(value, shape)
     except ClassValidationError as error:
         raise _unreadable(error) from error
 
@@ -148,9 +148,9 @@ def names_of(shape: type) -> tuple[str, ...]:
     return tuple(camel(field.name) for field in dataclasses.fields(shape))
 
 
-def hint(name: str, known: Sequence[str]) -> str:
+def hint(name: str, names: Sequence[str]) -> str:
     """Suggest a known name for an unknown one; return "" if none is similar."""
-    close = difflib.get_close_matches(name, known, 1)
+    close = difflib.get_close_matches(name, names, 1)
     return f"did you mean {close[0]}?" if close else ""
 
 
@@ -166,8 +166,8 @@ def shown(value: object) -> str:
 
 def camel(name: str) -> str:
     """Convert a name such as max_read_rate to maxReadRate."""
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def is_number(value: object) -> bool:
@@ -197,19 +197,21 @@ def one_of(*choices: str) -> Check:
 def some_of(*choices: str) -> Check:
     """Return a check for a list of texts from `choices`."""
     return Check(
-        lambda value: isinstance(value, list | tuple) and all(one in choices for one in value),
+        lambda value: (
+            isinstance(value, list | tuple) and all(member in choices for member in value)
+        ),
         {"type": "array", "items": {"enum": [*choices]}},
     )
 
 
 def text(*patterns: re.Pattern[str]) -> Check:
     """A text that one of the patterns matches as a whole; any text but the empty one if none."""
-    of = patterns or (_NOT_EMPTY,)
+    allowed = patterns or (_NOT_EMPTY,)
     # JSON Schema's expressions are those of JavaScript, which writes named groups otherwise.
     expressions = [re.sub(r"\?P<\w+>", "?:", pattern.pattern) for pattern in patterns]
     pattern = {"pattern": f"^(?:{'|'.join(expressions)})$"} if patterns else {"minLength": 1}
     return Check(
-        lambda value: isinstance(value, str) and any(p.fullmatch(value) for p in of),
+        lambda value: isinstance(value, str) and any(p.fullmatch(value) for p in allowed),
         {"type": "string", **pattern},
     )
 
@@ -219,37 +221,36 @@ Truth = Annotated[
 ]
 
 
-def _sentences(shape: type, found: Unreadable, like: str) -> list[str]:
+def _sentences(shape: type, error: Unreadable, like: str) -> list[str]:
     sentences = []
-    known = names_of(shape)
-    if found.unknown:
-        names = ", ".join(shown(name) for name in found.unknown[:5])
-        meant = hint(found.unknown[0], known)
-        sentences.append(
-            f"unknown: {names}{f', {meant}' if meant else ''}; the fields are {', '.join(known)}"
-        )
-    sentences += [f"{name} is missing: {like}" for name in found.missing]
-    sentences += [f"{name} {wrong}" for name, wrong in found.wrong.items()]
+    fields = names_of(shape)
+    if error.unknown:
+        names = ", ".join(shown(name) for name in error.unknown[:5])
+        suggestion = hint(error.unknown[0], fields)
+        hinted = f", {suggestion}" if suggestion else ""
+        sentences.append(f"unknown: {names}{hinted}; the fields are {', '.join(fields)}")
+    sentences += [f"{name} is missing: {like}" for name in error.missing]
+    sentences += [f"{name} {wrong}" for name, wrong in error.wrong.items()]
     return sentences
 
 
 def _unreadable(error: "ClassValidationError") -> Unreadable:
     from cattrs import ForbiddenExtraKeysError
 
-    found = Unreadable([], [], {})
-    noted, others = error.group_exceptions()
-    for each in others:
+    result = Unreadable([], [], {})
+    with_notes, without_notes = error.group_exceptions()
+    for each in without_notes:
         if not isinstance(each, ForbiddenExtraKeysError):
             raise each
-        found.unknown += sorted(each.extra_fields)
-    for each, note in noted:
+        result.unknown += sorted(each.extra_fields)
+    for each, note in with_notes:
         if isinstance(each, KeyError):
-            found.missing.append(camel(note.name))
+            result.missing.append(camel(note.name))
         elif isinstance(each, Wrong):
-            found.wrong[camel(note.name)] = each
+            result.wrong[camel(note.name)] = each
         else:
             raise each
-    return found
+    return result
 
 
 def _read_must(value: Any, type_: Any) -> Any:

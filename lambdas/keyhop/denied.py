@@ -60,7 +60,7 @@ class Denied:
     @classmethod
     def read(cls, message: str) -> Self | None:
         """Read a message; return None if it does not name an action and a resource."""
-        what, who, why = (one.search(message) for one in (_WHAT, _WHO, _WHY))
+        what, who, why = (pattern.search(message) for pattern in (_WHAT, _WHO, _WHY))
         if what is None:
             return None
         kinds = (why["implicit"], why["explicit"]) if why else ("", "")
@@ -119,18 +119,18 @@ def clock_text(response: Mapping[str, Any]) -> str | None:
             its Date header.
     """
     error = response.get("Error", {})
-    found = _SKEWED.search(error.get("Message", ""))
-    if found is None and error.get("Code") != "RequestTimeTooSkewed":
+    match = _SKEWED.search(error.get("Message", ""))
+    if match is None and error.get("Code") != "RequestTimeTooSkewed":
         return None
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    here = _time(found["here"] if found else error.get("RequestTime"))
-    there = _time(found["there"] if found else error.get("ServerTime")) or _date(headers)
+    local_time = _time(match["here"] if match else error.get("RequestTime"))
+    aws_time = _time(match["there"] if match else error.get("ServerTime")) or _date(headers)
     by = "is wrong"
-    if here is not None and there is not None:
-        minutes = (there - here).total_seconds() / 60
+    if local_time is not None and aws_time is not None:
+        minutes = (aws_time - local_time).total_seconds() / 60
         unit = "minute" if round(abs(minutes)) == 1 else "minutes"
         by = f"is {abs(minutes):,.0f} {unit} {'behind' if minutes > 0 else 'ahead'}"
-    at = "" if there is None else f" AWS has {there:%Y-%m-%d %H:%M:%S} UTC."
+    at = "" if aws_time is None else f" AWS has {aws_time:%Y-%m-%d %H:%M:%S} UTC."
     return (
         f"The clock of this machine {by}, so AWS does not take its signatures.{at} Set the clock "
         f"(by NTP, or restart the virtual machine that slept), then start again."

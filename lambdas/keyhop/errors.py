@@ -18,7 +18,7 @@ KeyhopError
 ├── NoProgress             a worker had too little time to commit anything
 ├── BudgetSpent            the next page may exceed the budget; the run can be resumed
 ├── SegmentsTooLarge       a check cannot read a segment to its end in the time allowed
-├── Disbelieved            the key index that a run has read may be stale: the run starts again
+├── StaleIndex            the key index that a run has read may be stale: the run starts again
 ├── KeysMissing            a check found keys that the run did not report
 └── BrokenPromise          the service, or a stored run, contradicts its own guarantees: to continue
                            could lose keys
@@ -76,7 +76,7 @@ class BudgetSpent(KeyhopError): ...
 class SegmentsTooLarge(KeyhopError): ...
 
 
-class Disbelieved(KeyhopError): ...
+class StaleIndex(KeyhopError): ...
 
 
 class KeysMissing(KeyhopError):

@@ -46,7 +46,7 @@ def repeat(
     # Imported late, so that commands start faster. Most of them never need it.
     from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
-    def again() -> T:
+    def next_attempt() -> T:
         if failures:
             raise failures.pop()  # the failure above counts as the first attempt
         return attempt()
@@ -59,7 +59,7 @@ def repeat(
         sleep=sleep,
         reraise=True,
     )
-    return policy(again)
+    return policy(next_attempt)
 
 
 def _failure(state: Any) -> BaseException:

@@ -18,7 +18,7 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task, TaskOptions, Tasks
 from keyhop.key_index.index import SentinelsOf, sentinels_of
 from keyhop.keys.request import keys_request
-from keyhop.keys.task import Believe, Fold, KeysTask, no_index
+from keyhop.keys.task import DecideTrust, Fold, KeysTask, no_index
 
 if TYPE_CHECKING:
     from keyhop.each.task import Permit
@@ -72,7 +72,7 @@ def list_of(request: Request, first: Sequence[str]) -> Request:
 
 
 def tasks_of(
-    believe: Believe = no_index,
+    decide_trust: DecideTrust = no_index,
     walks: Callable[[Connection, TaskOptions], Task] = index_walk,
     folds: bool = True,
     sentinels_of: SentinelsOf = sentinels_of,
@@ -84,7 +84,7 @@ def tasks_of(
     """Return all kinds of tasks.
 
     Args:
-        believe: Decides whether keys are listed from the key index.
+        decide_trust: Decides whether keys are listed from the key index.
         walks: Makes the walks over a key index.
         folds: Whether logical keys are folded when all keys have been read; else the caller folds.
         sentinels_of: Returns how to recognize sentinels: a sentinel alone is not a collection.
@@ -94,7 +94,7 @@ def tasks_of(
         transform_of: Loads the template of a re-key.
     """
     keys = partial(
-        KeysTask, fold_of=fold_of, believe=believe, folds=folds, sentinels_of=sentinels_of
+        KeysTask, fold_of=fold_of, decide_trust=decide_trust, folds=folds, sentinels_of=sentinels_of
     )
 
     def each(connection: Connection, options: TaskOptions) -> Task:
@@ -115,7 +115,7 @@ def tasks_of(
         from keyhop.report.task import ReportTask
 
         return ReportTask(
-            connection, options, lambda table: [one] if (one := ours_of(table)) else []
+            connection, options, lambda table: [sentinel] if (sentinel := ours_of(table)) else []
         )
 
     def ours_of(table: Table) -> Key | None:

@@ -22,6 +22,6 @@ def duration(seconds: float) -> str:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a question with the most similar known names; "" if none is similar."""
-    known = {one.casefold(): one for one in sorted(names)}
-    near = [repr(known[one]) for one in difflib.get_close_matches(name.casefold(), known)]
+    originals = {each.casefold(): each for each in sorted(names)}
+    near = [repr(originals[each]) for each in difflib.get_close_matches(name.casefold(), originals)]
     return f" Did you mean {' or '.join(near)}?" if near else ""

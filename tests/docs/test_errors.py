@@ -9,11 +9,11 @@ import keyhop.jobs.failure
 import keyhop.rekey.routing.router  # WritesFrozen
 import keyhop.report.pages.baseline  # noqa: F401  BaselineUnreadable
 from handlers.item_json import InvalidItem
-from keyhop.errors import Disbelieved, KeyhopError
+from keyhop.errors import KeyhopError, StaleIndex
 
 from testing.servers import ROOT
 
-WITHIN = {KeyhopError, Disbelieved}
+WITHIN = {KeyhopError, StaleIndex}
 """Nobody meets these: the root of the tree, and what makes a run begin anew."""
 
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from docs.dashboard_data import Metrics
+from docs.draw_dashboard import LINES
 from infra.monitoring import ANY_TABLE
-from local.dashboard_data import Metrics
-from local.draw_dashboard import LINES
 from testing.flights import BY_AIRCRAFT as TABLE
 from tests.infra.template import Deployed
 

@@ -1,4 +1,4 @@
-"""The life of a key index, explored: LifeCycle and belief in all interleavings; their mutants die.
+"""The life of a key index, explored: LifeCycle and trust in all interleavings; their mutants die.
 
 `auto` never returns a partial list, and a removal that succeeds leaves nothing behind, whoever else
 is at work, and whatever is stopped.
@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from keyhop.key_index.belief import AUDIT_COUNTS_DAYS, Evidence, why_not
 from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.trust import AUDIT_COUNTS_DAYS, Evidence, why_not
 
 from testing.life_cycle_explorer import Rules
 from testing.life_cycle_world import NOW, Actor, Operation, Reader, World

@@ -5,10 +5,10 @@ from functools import partial
 from keyhop.cli.options import Options
 from keyhop.dynamodb.client import Connection, aws_client
 from keyhop.dynamodb.tables import Source, Table
-from keyhop.key_index.belief import Belief, Evidence, choose_source, gather
 from keyhop.key_index.index import Sentinels, sentinels_of
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.registry import Holders, Registry, bucket_registry, local_registry
+from keyhop.key_index.trust import Evidence, Trust, choose_source, gather
 from keyhop.streams.event_source import Watch
 
 
@@ -37,7 +37,7 @@ class KeyIndexAccess:
             return local_registry(table)
         return bucket_registry(aws_client("s3", self._endpoint), self._bucket, table)
 
-    def believe(self, table: Table, method: str, accepts_stale: bool) -> Belief:
+    def decide_trust(self, table: Table, method: str, accepts_stale: bool) -> Trust:
         """Whether the keys are read from the index; see keys/task.py."""
         return choose_source(table, method, accepts_stale, lambda: self.evidence(table))
 

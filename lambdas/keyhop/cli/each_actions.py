@@ -33,7 +33,7 @@ from keyhop.each.outcomes import CHANGED, PUT
 from keyhop.each.outcomes import FAILED as KEY_FAILED
 from keyhop.each.request import EachInput
 from keyhop.each.task import check_rows
-from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, Disbelieved, KeyhopError
+from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, StaleIndex
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes
@@ -290,7 +290,7 @@ class EachCommand:
             format="jsonl",
             first=first,
         )
-        tasks = tasks_of(self._deployment.believe, sentinels_of=self._deployment.sentinels_of)
+        tasks = tasks_of(self._deployment.decide_trust, sentinels_of=self._deployment.sentinels_of)
         journal = Journal(Directory(self._list))
         if options.resume and journal.is_finished():
             return
@@ -298,7 +298,7 @@ class EachCommand:
             job.prepare(self.table)
             try:
                 self._read(job)
-            except Disbelieved as error:
+            except StaleIndex as error:
                 self._read(job.anew(str(error)))
 
     def _read(self, job: LocalJob) -> None:

@@ -20,7 +20,6 @@ from keyhop.errors import CannotStart, IndexBusy, KeyhopError
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.task import noted_examples
-from keyhop.key_index.belief import OthersKeeper
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import check_has_one, check_place, table_with_index
 from keyhop.key_index.keeper import keep
@@ -46,6 +45,7 @@ from keyhop.key_index.report import (
 from keyhop.key_index.request import Audit, Build, Order, Remove, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import WalkTask
+from keyhop.key_index.trust import OthersKeeper
 from keyhop.streams.dead_letters import DeadLetters
 from keyhop.wording import counted
 

@@ -40,7 +40,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
-from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, Disbelieved, KeyhopError
+from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, StaleIndex
 from keyhop.jobs.estimate import Ahead, by_index, estimate
 from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import Journal
@@ -83,7 +83,9 @@ def run(options: Options) -> int:
         if path is None and (options.verify or options.metadata):
             path = cleaning.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX))
         is_kept = path is not None
-        tasks = tasks_of(deployment.believe, folds=is_kept, sentinels_of=deployment.sentinels_of)
+        tasks = tasks_of(
+            deployment.decide_trust, folds=is_kept, sentinels_of=deployment.sentinels_of
+        )
         place = Path(path) if is_kept else None
         if options.resume:
             check_is_begun(Path(options.output))
@@ -187,14 +189,14 @@ def _show_plan(
         found = estimate(reader, method, reason, wishes, options.max_read_units or DEFAULT_UNITS)
     except Stopped:
         return stop.status
-    belief = None if options.index is not None else deployment.believe(table, "auto", False)
-    if belief is not None and belief.source is not None:
-        found = by_index(found, belief.source, belief.why, wishes)
+    trust = None if options.index is not None else deployment.decide_trust(table, "auto", False)
+    if trust is not None and trust.source is not None:
+        found = by_index(found, trust.source, trust.why, wishes)
     told = found.to_json()
     not_index = None
-    if belief is not None:
-        not_index = None if belief.source else belief.why or "the table has none"
-        told["key_index"] = {"read": not_index is None, "why": not_index or belief.why}
+    if trust is not None:
+        not_index = None if trust.source else trust.why or "the table has none"
+        told["key_index"] = {"read": not_index is None, "why": not_index or trust.why}
     methods = [
         {"table": told["table"], "index": told["index"], "method": name, **cost}
         for name, cost in told["methods"].items()
@@ -232,7 +234,7 @@ class _Run:
         try:
             try:
                 self._read()
-            except Disbelieved as error:
+            except StaleIndex as error:
                 print(f"keyhop: {error} The keys are found without it.", file=sys.stderr)
                 self.job = self.job.anew(str(error))
                 self._read()
@@ -267,7 +269,7 @@ class _Run:
 
     def _print(self) -> None:
         """Keys go to standard output alone, page by page."""
-        # What an index lists is held back until it is known that it was to be believed.
+        # The keys of an index are held back until the index is known to have been up to date.
         with SpooledTemporaryFile(MOST_HELD_BYTES) as held:
             holds = self.job.plan.method == "index"
             output = self._printed(held if holds else None)

@@ -32,7 +32,7 @@ class WatchedRun:
                 if self._begin(run):
                     break
         elif self.plan.method == "index" and self.plan.id == self.run:
-            self._begin(f"{self.run}{ANEW}")  # if the index was not to be believed at the end
+            self._begin(f"{self.run}{ANEW}")  # if the index was out of date at the end
         if self.plan is None or self.totals is None:
             return None
         new = [name for name in self.journal.store.sizes("commits") if name not in self._seen]

@@ -221,16 +221,16 @@ class _Role:
     """A provider of credentials, as botocore has them: those of a role, assumed when needed."""
 
     role: str
-    own: Session
+    session: Session
     METHOD: ClassVar[str] = "assume-role"
 
     def load(self) -> Any:
-        credentials = self.own.get_credentials()
+        credentials = self.session.get_credentials()
         if credentials is None:
             raise boto.NoCredentialsError
         name = {"RoleSessionName": "keyhop"}
         fetcher = AssumeRoleCredentialFetcher(
-            self.own.create_client, credentials, self.role, extra_args=name
+            self.session.create_client, credentials, self.role, extra_args=name
         )
         return DeferredRefreshableCredentials(fetcher.fetch_credentials, self.METHOD)
 

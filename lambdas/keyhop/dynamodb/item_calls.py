@@ -138,7 +138,7 @@ class ItemCalls:
 
         Raises:
             Stopped: The run will stop, or the slice is over.
-            GaveUp: There is no time left.
+            GaveUp: No time remains.
             Exception: What `check` raises.
         """
         if self._ends_at is not None and self._clock() + seconds >= self._ends_at:

@@ -7,7 +7,7 @@ R*t units have been spent, except for pages in flight that cost more than expect
 make up for those.
 
 Nothing is lost while pages wait for their turn, and what a page leaves of its reservation is
-available to the next ones at once. While no page waits, the budget saves up one page at most, the
+available to the next ones at once. While no page waits, the budget saves up at most one page, the
 largest so far: that is the only burst. So in any one second no more is spent than R, and one page
 for each request that was in flight or waiting. The limit is not the page that was sent last,
 because a small page after a large one that cost little would lose most of what the large one has
@@ -17,9 +17,10 @@ The expected cost of a page is calculated from items that were read before. So u
 very first page is one item, and no other page is in flight beside it. If the total of units is
 limited, each page also reserves the largest surprise of any page so far.
 
-Throttling lowers the rate for all workers at once, to a share of what was really read in the last
-second. From there the rate grows back quickly to a little less than the rate that was refused, then
-faster and faster, as in TCP CUBIC, until the next throttle, or until it no longer limits anything.
+Throttling lowers the rate for all workers at once, to a share of the rate that was really read in
+the last second. From there the rate grows back quickly to a little less than the rate that was
+refused, then faster and faster, as in TCP CUBIC, until the next throttle, or until it no longer
+limits anything.
 So it is near the capacity of the table for most of the time, and finds more if there is more.
 """
 
@@ -226,8 +227,7 @@ class Budget:
         )
 
     def wait(self, now: float, turn: Turn) -> float:
-        """Return the seconds until a page may be sent, as far as they are known; 0 if it is sent
-        now.
+        """Return the expected seconds until a page may be sent; 0 if it is sent now.
 
         They become fewer if an earlier page leaves a part of its reservation, and more if one costs
         more than expected.

@@ -31,7 +31,7 @@ class StepResult:
 
     Attributes:
         done: Whether nothing remains to be done.
-        says: A text about what is under way.
+        says: A text about the change that is under way.
     """
 
     done: bool
@@ -58,7 +58,7 @@ class Source:
         whole: Whether pages contain all attributes of items.
         strong: Whether pages are strongly consistent, at twice the price.
         trusted: Whether this is an index that is read in place of the table because it is trusted.
-            If reading it is refused, it is no longer trusted (see Disbelieved).
+            If reading it is refused, it is no longer trusted (see StaleIndex).
     """
 
     name: str

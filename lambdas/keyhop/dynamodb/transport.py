@@ -91,8 +91,8 @@ class Client:
         if operation not in SHORT_CALLS or self._connections is None:
             return dict(getattr(self._client, operation)(**parameters))
         name = SHORT_CALLS[operation]
-        sent = self._send(name, parameters)
-        content = sent.content
+        response = self._send(name, parameters)
+        content = response.content
         try:
             answer = json.loads(content.decode())
             if operation == "scan":
@@ -100,7 +100,7 @@ class Client:
             if operation == "describe_table":
                 answer = _with_times(answer)
             converted: dict[str, Any] = with_bytes(answer) if _BYTES.search(content) else answer
-            converted["ResponseMetadata"] = _metadata(sent)
+            converted["ResponseMetadata"] = _metadata(response)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise _not_whole(name) from error
         return converted

@@ -85,14 +85,16 @@ class Prices:
     whose: str = f"{PRICE_REGION}, {PRICE_DATE}"
 
     @classmethod
-    def of(cls, region: str | None, own: str | None = None) -> Self:
-        """Return the prices of a region, or `own` prices given as JSON; raise CannotStart if that
-        JSON is not like LIKE.
+    def of(cls, region: str | None, configured: str | None = None) -> Self:
+        """Return the prices of a region, or those `configured` as JSON.
+
+        Raises:
+            CannotStart: The JSON is not like LIKE.
         """
-        if own:
-            if not are_prices(own):
-                raise CannotStart(f"{VARIABLE} is {own[:100]!r}; it must be {ARE}.")
-            parsed = json.loads(own)
+        if configured:
+            if not are_prices(configured):
+                raise CannotStart(f"{VARIABLE} is {configured[:100]!r}; it must be {ARE}.")
+            parsed = json.loads(configured)
             return cls(parsed["reads"] / PER, parsed["writes"] / PER, "at your own prices")
         if region in AS_US_EAST_1:
             return cls(whose=f"{region}, {PRICE_DATE}")
@@ -116,10 +118,10 @@ class Prices:
 US_EAST_1 = Prices()
 
 
-def are_prices(given: str | Mapping[str, Any]) -> bool:
+def are_prices(text: str | Mapping[str, Any]) -> bool:
     """Return whether these are prices, as JSON text or as its content."""
     try:
-        prices = json.loads(given) if isinstance(given, str) else given
+        prices = json.loads(text) if isinstance(text, str) else text
         return set(prices) == {"reads", "writes"} and all(
             isinstance(price, int | float) and not isinstance(price, bool) and price >= 0
             for price in prices.values()

@@ -48,11 +48,11 @@ class Usage:
         with self._lock:
             self.throttles.update(reasons)
 
-    def add(self, other: "Usage") -> None:
-        self.count(**{name: getattr(other, name) for name in _NUMBERS})
+    def add(self, usage: "Usage") -> None:
+        self.count(**{name: getattr(usage, name) for name in _NUMBERS})
         with self._lock:
-            self.throttles.update(other.throttles)
-            self.counters.update(other.counters)
+            self.throttles.update(usage.throttles)
+            self.counters.update(usage.counters)
 
     def copy(self) -> "Usage":
         with self._lock:

@@ -2,7 +2,7 @@
 
 A run takes a first look if its layout depends on the content of the table. The look also predicts
 the cost of most tables. Only if that prediction, or the reported size, allows that the run costs
-more than its limit, `ahead` reads a sample of its own, as an estimate does.
+more than its limit, `ahead` reads a separate sample, as an estimate does.
 """
 
 import math
@@ -90,7 +90,7 @@ class Start:
         opening: The first keys of the table, if the run continues after them.
         seconds: The duration of the look.
         keys: The rough number of keys, if the look has counted them.
-        units: The read units that the whole run will spend, as far as the look shows.
+        units: The read units that the whole run will spend, by what the look shows.
     """
 
     layout: Layout
@@ -343,7 +343,7 @@ def _cost_json(cost: Cost, prices: Prices) -> dict[str, Any]:
 
 
 def _finite(number: float, digits: int) -> float | None:
-    """Return None for infinity, which JSON cannot represent: there is no upper limit."""
+    """Return None for infinity, which JSON cannot represent. It means no upper limit."""
     if math.isinf(number):
         return None
     return round(number, digits) if digits else round(number)

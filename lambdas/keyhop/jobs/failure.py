@@ -91,7 +91,7 @@ def _failed(
 ) -> RunFailed:
     run = state["run"]
     try:
-        journal, plan = runs.begun(run)
+        journal, plan = runs.open_run(run)
         totals, summary = sum_up(journal, plan)
         if not summary["finished"]:  # only FinishRun may mark a run as finished
             journal.write_summary(summary | figures(plan, totals, worker, execution))
@@ -103,20 +103,20 @@ def _failed(
     except KeyhopError as error:
         stands = f"Its files cannot be summed up: {error}"
     where, name, cause = _first_cause(state["failure"], execution, runs.store(run))
-    shown, told = (OTHER, f"{name}: {cause}") if "." in name else (name, cause)
-    says = f"{where}{told} {stands}"
+    error_name, detail = (OTHER, f"{name}: {cause}") if "." in name else (name, cause)
+    says = f"{where}{detail} {stands}"
     if state["again"] is None:
-        return RunFailed(says, shown)
-    again = dict(state["again"])
+        return RunFailed(says, error_name)
+    next_input = dict(state["again"])
     if name == "BudgetSpent":
-        for limit in {"maxReadUnits", "maxWriteUnits"} & again.keys():
-            again[limit] *= MORE_UNITS
-    resume = f"start again with {json.dumps(again)}"
+        for limit in {"maxReadUnits", "maxWriteUnits"} & next_input.keys():
+            next_input[limit] *= MORE_UNITS
+    resume = f"start again with {json.dumps(next_input)}"
     if state.get("undo") is not None:
         says = (
             f"{says} Once it is finished, start with {json.dumps(state['undo'])} to take it back."
         )
-    return RunFailed(f"{says} {ADVICE.get(name, OTHER_ADVICE).format(resume=resume)}", shown)
+    return RunFailed(f"{says} {ADVICE.get(name, OTHER_ADVICE).format(resume=resume)}", error_name)
 
 
 def _outcomes(counts: Mapping[str, int]) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from keyhop.errors import BrokenPromise, BudgetSpent, Disbelieved
-from keyhop.jobs.journal import DISBELIEVED
+from keyhop.errors import BrokenPromise, BudgetSpent, StaleIndex
+from keyhop.jobs.journal import STALE_INDEX
 from keyhop.jobs.layout import shared_again
 from keyhop.jobs.lifecycle import conclude
 from keyhop.jobs.model import RunPlan, Totals
@@ -52,9 +52,9 @@ def finish_run(
     """
     over_at = time.monotonic() + working_seconds(remaining_seconds)
     runs = deployment.runs
-    journal, plan = runs.begun(state["run"])
-    if (noted := journal.load(DISBELIEVED)) is not None:
-        return {**state, "next": "plan", "disbelieved": noted["why"]}
+    journal, plan = runs.open_run(state["run"])
+    if (stale := journal.load(STALE_INDEX)) is not None:
+        return {**state, "next": "plan", "stale_index": stale["why"]}
     task = tasks[plan.task](deployment.connect(plan.table, CONNECTIONS), plan.options)
     try:
         totals, summary = conclude(
@@ -65,8 +65,8 @@ def finish_run(
             figures=lambda totals: figures(plan, totals, worker, execution),
             index_parts=lambda parts: write_part_index(runs.store(plan.id), parts),
         )
-    except Disbelieved as error:
-        return {**state, "next": "plan", "disbelieved": str(error)}
+    except StaleIndex as error:
+        return {**state, "next": "plan", "stale_index": str(error)}
     if summary is None:
         return {**state, "next": "finish"}
     if not summary["finished"]:

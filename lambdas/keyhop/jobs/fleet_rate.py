@@ -48,17 +48,17 @@ class Answer:
 
     Attributes:
         level: The level.
-        asked: The time of the request, by the clock of the worker that sent it.
+        asked_at: The time of the request, by the clock of the worker that sent it.
         slot: The slot of the turn.
-        noted: The level that was recorded for that slot.
-        others: The lowest level that running workers may still use; infinite if none runs.
+        recorded: The level that was recorded for that slot.
+        others_level: The lowest level that running workers may still use; infinite if none runs.
     """
 
     level: int
-    asked: float
+    asked_at: float
     slot: int
-    noted: int
-    others: float
+    recorded: int
+    others_level: float
 
 
 class MapLevels:
@@ -97,29 +97,31 @@ class MapLevels:
             AwsRefused: It refuses the request, so a retry does not help.
         """
         try:
-            told = self._described() if self._arn else None
-            if told is None or told["status"] != "RUNNING":  # a retried map is another map run
-                begun = self._client.list_map_runs(executionArn=self._execution)["mapRuns"]
-                latest = max(begun, key=lambda run: run["startDate"], default=None)
+            description = self._described() if self._arn else None
+            if (
+                description is None or description["status"] != "RUNNING"
+            ):  # a retried map is another map run
+                map_runs = self._client.list_map_runs(executionArn=self._execution)["mapRuns"]
+                latest = max(map_runs, key=lambda run: run["startDate"], default=None)
                 if latest is None:
                     return None
-                if told is None or latest["mapRunArn"] != self._arn:
+                if description is None or latest["mapRunArn"] != self._arn:
                     self._arn = latest["mapRunArn"]
-                    told = self._described()
+                    description = self._described()
         except (BotoCoreError, ClientError) as error:
             if is_transient(error):
                 return None
             raise AwsRefused(f"Step Functions does not tell of the map run: {error}") from error
-        counts = told["executionCounts"]
+        counts = description["executionCounts"]
         running, waiting = int(counts["running"]), int(counts["pending"])
         # 0 means no limit: then all pending workers may begin at any moment.
-        return max(1, int(told["maxConcurrency"]) or running + waiting, running)
+        return max(1, int(description["maxConcurrency"]) or running + waiting, running)
 
     def _described(self) -> dict[str, Any]:
         map_run: dict[str, Any] = self._client.describe_map_run(mapRunArn=self._arn)
         return map_run
 
-    def noted(self, slot: int) -> int | None:
+    def recorded(self, slot: int) -> int | None:
         """Return the level that was recorded for a slot; None if there is none."""
         stored = self._journal.load(f"{self._folder}/{slot}.json")
         if stored is None:
@@ -132,7 +134,7 @@ class MapLevels:
         state = {"level": level, "mapRun": self._arn}
         if self._journal.keep_first(f"{self._folder}/{slot}.json", state):
             return level
-        return self.noted(slot) or level
+        return self.recorded(slot) or level
 
     def claim(self, turn: int) -> bool:
         """Return whether this worker is the one to ask in a turn."""
@@ -181,7 +183,7 @@ class FleetRate:
         """Set the share before the first page.
 
         Returns:
-            False if there is no time until `until` to ask, or to wait for the other workers.
+            False if the time until `until` is too short to ask, or to wait for the other workers.
 
         Raises:
             GaveUp: Step Functions did not answer.
@@ -201,17 +203,17 @@ class FleetRate:
         while True:
             turn = int(self.clock() // TURN_SECONDS)
             answer = self._answer(turn)
-            is_fresh = answer is not None and answer.asked >= began
+            is_fresh = answer is not None and answer.asked_at >= began
             if answer is None or not is_fresh or answer.slot != self._slot():
                 in_next = self.chance.uniform(0.0, 0.8)
                 yield (turn + 1 + in_next) * TURN_SECONDS - self.clock(), answer is not None
-            elif answer.level > min(answer.noted, answer.others):
+            elif answer.level > min(answer.recorded, answer.others_level):
                 end_of_next = (answer.slot + 2) * SLOT_SECONDS + CLOCKS_DIFFER_SECONDS
                 yield end_of_next - self.clock(), True
                 began = self.clock()
             else:
                 # The other workers use this level. It may be above the present level.
-                self._set(answer.slot, answer.noted)
+                self._set(answer.slot, answer.recorded)
                 return
 
     def tick(self) -> None:
@@ -234,11 +236,11 @@ class FleetRate:
     def _agreed(self, slot: int) -> int | None:
         """Return the level of a slot, and ask for it if no other worker does."""
         try:
-            level = self.levels.noted(slot)
+            level = self.levels.recorded(slot)
             if level is None:
                 answer = self._asked(int(self.clock() // TURN_SECONDS))
                 if answer is not None and answer.slot == slot:
-                    level = answer.noted
+                    level = answer.recorded
         except StoreUnavailable:
             return None
         return level
@@ -248,7 +250,7 @@ class FleetRate:
         try:
             is_asked, answer = self.levels.answered(turn)
             if is_asked and answer is not None:
-                return replace(answer, asked=answer.asked - CLOCKS_DIFFER_SECONDS)
+                return replace(answer, asked_at=answer.asked_at - CLOCKS_DIFFER_SECONDS)
             return None if is_asked else self._asked(turn)
         except StoreUnavailable:
             return None
@@ -257,7 +259,7 @@ class FleetRate:
         """Ask for the level in a turn, for all workers.
 
         Returns:
-            None if another worker asks, or if there is no answer in this slot.
+            None if another worker asks, or if no answer comes in this slot.
 
         Raises:
             AwsRefused: Step Functions refuses the request.
@@ -265,13 +267,13 @@ class FleetRate:
         """
         if not self.levels.claim(turn):
             return None
-        asked, slot = self.clock(), self._slot()
-        others, noted = self._heard_before(slot), self.levels.noted(slot)
+        asked_at, slot = self.clock(), self._slot()
+        others_level, recorded = self._heard_before(slot), self.levels.recorded(slot)
         level = self.levels.current()
         if level is None or slot != self._slot():
             return None
-        noted = noted or self.levels.note(slot, level)
-        answer = Answer(level, asked, slot, noted, others)
+        recorded = recorded or self.levels.note(slot, level)
+        answer = Answer(level, asked_at, slot, recorded, others_level)
         self.levels.answer(turn, answer)
         return answer
 
@@ -281,7 +283,7 @@ class FleetRate:
         It is the last recorded level, doubled for each slot without a note.
         """
         for missed in range(MOST_MISSED + 1):
-            level = self.levels.noted(slot - 1 - missed)
+            level = self.levels.recorded(slot - 1 - missed)
             if level is not None:
                 return float(level << missed)
         return math.inf

@@ -24,7 +24,7 @@ _HARMED = (zlib.error, gzip.BadGzipFile, EOFError, ValueError, LookupError, Attr
 PLAN = "run.json"
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
-DISBELIEVED = "disbelieved.json"
+STALE_INDEX = "stale-index.json"
 """Why a worker could not read the key index that the run reads."""
 MOST_WAITING_BYTES = 4 << 20
 WAITING_BYTES_PER_BUCKET = 128 << 10
@@ -164,7 +164,7 @@ class Journal:
     ) -> Iterator[tuple[int, Key]]:
         """Yield the keys of a part with their segments, or only those of `segments`.
 
-        Raises BrokenPromise, at the end or before, if the part differs from what was committed.
+        Raises BrokenPromise, at the end or before, if the part differs from the committed one.
         """
         encoder = Encoder(plan.format, plan.space)
         lines = self._lines(plan, part)

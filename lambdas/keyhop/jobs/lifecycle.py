@@ -11,7 +11,7 @@ from keyhop.checks import InvalidInput
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table, look_up
-from keyhop.errors import BrokenPromise, Disbelieved, IndexBusy, IndexNotFound, RunConflict
+from keyhop.errors import BrokenPromise, IndexBusy, IndexNotFound, RunConflict, StaleIndex
 from keyhop.jobs.estimate import Start
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import EndedSegments, RunPlan, Totals, manifest
@@ -84,7 +84,7 @@ def resumed(
     Raises:
         RunConflict: The run is finished, reads another table, does another task, or was begun with
             other settings than those of the request.
-        Disbelieved: The run reads a trusted index that is gone.
+        StaleIndex: The run reads a trusted index that is gone.
     """
     if plan.task not in tasks or plan.task not in ("", request.task):
         raise RunConflict(f"{place.where} holds a job of another kind: {plan.task or 'keys'}.")
@@ -115,13 +115,13 @@ def resumed(
 
 
 def _source_of(task: Task, plan: RunPlan, table: Table) -> Source:
-    """Return what a run reads; raise Disbelieved if that is a trusted index that is gone."""
+    """Return what a run reads; raise StaleIndex if that is a trusted index that is gone."""
     try:
         return task.view(table.source(plan.index))
     except (IndexNotFound, IndexBusy) as error:
         if not task.view(table.source()).trusted:
             raise
-        raise Disbelieved(f"The key index could not be read: {error}") from error
+        raise StaleIndex(f"The key index could not be read: {error}") from error
 
 
 def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Task, Source]:
@@ -129,7 +129,7 @@ def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Tas
 
     Raises:
         BrokenPromise: The table was replaced.
-        Disbelieved: The run reads a trusted index that is gone.
+        StaleIndex: The run reads a trusted index that is gone.
     """
     task = tasks[plan.task](connection, plan.options)
     source = _source_of(task, plan, look_up(connection, plan.table))

@@ -195,16 +195,16 @@ class ListedPages:
         space = self.listing.plan.space
         rows = [row for row in listed if self.wanted(row, space)]
         self._working[segment] = None
-        done = self.work(Taken(segment, number, rows, over)) if rows else Done((), {})
-        if len(done.rows) == len(rows):
+        result = self.work(Taken(segment, number, rows, over)) if rows else Done((), {})
+        if len(result.rows) == len(rows):
             number += len(listed)
             self._open[segment, number] = source
         else:
-            number += listed.index(rows[len(done.rows)])
+            number += listed.index(rows[len(result.rows)])
         self._working[segment] = number
         self.usage.count(items=len(listed))
         position = Position({ROWS: {"N": str(number)}})
-        return PageResult(done.rows, position, counts=done.counts)
+        return PageResult(result.rows, position, counts=result.counts)
 
     def _rows_from(self, cell: int, number: int) -> Iterator[Key]:
         listing = self.listing

@@ -20,7 +20,7 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BudgetSpent, Disbelieved, RunConflict
+from keyhop.errors import BudgetSpent, RunConflict, StaleIndex
 from keyhop.jobs.estimate import Ahead, ahead, first_look, of_the_rest
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
@@ -131,7 +131,7 @@ class LocalJob:
                     self.place,
                     may_be_finished,
                 )
-            except Disbelieved as error:
+            except StaleIndex as error:
                 stored_plan, why = None, str(error)
                 self.journal.forget_run()
                 self.request = replace(self.request, method="skip")

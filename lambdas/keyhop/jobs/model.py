@@ -55,7 +55,7 @@ class RunPlan(Record):
         gzip: Whether the parts are compressed.
         begun_by: The execution that began the run, so that it recognizes its run.
         ledger: The ledger that the first look has filled; None for a fresh one.
-        task: The name of the task, which says what is done with pages (task.py).
+        task: The name of the task, which decides how pages are processed (task.py).
         options: The settings of the task.
         prices: The prices of the run, wherever its cost is calculated.
         buckets: The number of buckets if each row names its bucket (formats.BUCKET), else 0. Then a

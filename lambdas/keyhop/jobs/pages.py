@@ -67,7 +67,7 @@ class TablePages:
         visit: Receives each page before its keys count, and returns it with the keys that count.
         ledger: The statistics of the table, if more than its item size is known.
         most_items: The maximum number of items of a page; None for 1 MB.
-        noted: Makes the rows to store from the keys that a page reports; None to store the keys.
+        note_of: Makes the rows to store from the keys that a page reports; None to store the keys.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TablePages:
         visit: Callable[[Page, Event], Page] = lambda page, over: page,
         ledger: Ledger | None = None,
         most_items: int | None = None,
-        noted: Noted | None = None,
+        note_of: Noted | None = None,
     ) -> None:
         self.usage = reader.usage
         self.stop = reader.stop
@@ -94,7 +94,7 @@ class TablePages:
         self._visit = visit
         self._ledger = ledger or Ledger.for_table(reader.source.mean_item_bytes)
         self._most_items = most_items
-        self._noted = noted
+        self._noted = note_of
         self._lock = Lock()
 
     @classmethod
@@ -104,7 +104,7 @@ class TablePages:
         reader: PageReader,
         visit: Callable[[Page, Event], Page],
         ledger: Ledger | None = None,
-        noted: Noted | None = None,
+        note_of: Noted | None = None,
         most_items: int | None = None,
     ) -> "TablePages":
         """Return all pages of a run."""
@@ -118,7 +118,7 @@ class TablePages:
             visit=visit,
             ledger=ledger,
             most_items=most_items,
-            noted=noted,
+            note_of=note_of,
         )
 
     def go_on(self, learnt: Learnt | None) -> None:

@@ -12,7 +12,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import BudgetSpent, Disbelieved, RunConflict
+from keyhop.errors import BudgetSpent, RunConflict, StaleIndex
 from keyhop.jobs.estimate import (
     Start,
     ahead,
@@ -91,58 +91,62 @@ class Planner:
         connection = self.deployment.connect(name, CONNECTIONS)
         if ended is not None:
             return self._plan_next(request, ended, connection)
-        begun = None if request.resume is None else self.deployment.runs.begun(request.resume)
+        resumed_run = (
+            None if request.resume is None else self.deployment.runs.open_run(request.resume)
+        )
         table = look_up(connection, name)
         first, suffix = None, ""
-        if begun is None or begun[1].task != request.task:
+        if resumed_run is None or resumed_run[1].task != request.task:
             last = self.tasks[request.task](connection, request.options)
             first, suffix = last.before(table, request), f"-{last.first}"
-        asked = first or request
-        if begun is not None:
-            journal, plan = begun
+        step_request = first or request
+        if resumed_run is not None:
+            journal, plan = resumed_run
             if first is not None and journal.is_finished():
                 return self._plan_next(request, {"run": plan.id}, connection)
             place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")
-            to_check = asked.verify_share is not None  # also a run that is finished
+            to_check = step_request.verify_share is not None  # also a run that is finished
             try:
                 task, source = resumed(
-                    journal, plan, asked, self.tasks, table, connection, place, to_check
+                    journal, plan, step_request, self.tasks, table, connection, place, to_check
                 )
-            except Disbelieved as error:
+            except StaleIndex as error:
                 return self._plan_anew(
-                    asked, plan.table, str(error), suffix, sum_up(*begun)[0].usage
+                    step_request, plan.table, str(error), suffix, sum_up(*resumed_run)[0].usage
                 )
             rest = of_the_rest(plan, sum_up(journal, plan)[0])
-            reader = PageReader(connection, source, Budget(asked.max_read_rate), usage=self.usage)
-            self._check_cost(asked, reader, plan.method, plan.at_once, *rest)
+            reader = PageReader(
+                connection, source, Budget(step_request.max_read_rate), usage=self.usage
+            )
+            self._check_cost(step_request, reader, plan.method, plan.at_once, *rest)
         else:
-            task = self.tasks[asked.task](connection, asked.options)
-            task_plan = task.plan(task.reads(table), asked)
-            budget = Budget(asked.max_read_rate, asked.max_read_units)
+            task = self.tasks[step_request.task](connection, step_request.options)
+            task_plan = task.plan(task.reads(table), step_request)
+            budget = Budget(step_request.max_read_rate, step_request.max_read_units)
             reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
             if request.dry_run:
-                return self._estimate(request, asked, reader, task, task_plan)
+                return self._estimate(request, step_request, reader, task, task_plan)
             name = self.execution.name if first is None else self.execution.run(suffix)
             try:
-                journal, plan = self._new(asked, reader, task, task_plan, name)
-            except Disbelieved as error:
+                journal, plan = self._new(step_request, reader, task, task_plan, name)
+            except StaleIndex as error:
                 spent = reader.usage.copy()
-                return self._plan_anew(asked, table.name, str(error), suffix, spent)
-        return self._state(asked, journal, plan, task, follows=first is not None)
+                return self._plan_anew(step_request, table.name, str(error), suffix, spent)
+        return self._state(step_request, journal, plan, task, follows=first is not None)
 
     def _plan_next(
         self, request: Request, ended: Mapping[str, Any], connection: Connection
     ) -> dict[str, Any]:
-        run = self.deployment.runs.begun(ended["run"])
+        run = self.deployment.runs.open_run(ended["run"])
         table = look_up(connection, run[1].table)
         task = self.tasks[request.task](connection, request.options)
         follows = bool(ended.get("follows"))
-        if "disbelieved" in ended:
+        if "stale_index" in ended:
             first = task.before(table, request) if follows else None
             suffix = f"-{task.first}" if follows else ""
             spent = sum_up(*run)[0].usage
             return self._plan_anew(
-                first or request, run[1].table, ended["disbelieved"], suffix, spent
+                first or request, run[1].table, ended["stale_index"], suffix, spent
             )
         request = replace(task.after(request, run[1].id), resume=None)
         task = self.tasks[request.task](connection, request.options)
@@ -185,13 +189,18 @@ class Planner:
         return self._state(request, journal, plan, task, follows=bool(suffix))
 
     def _estimate(
-        self, whole: Request, request: Request, reader: PageReader, task: Task, plan: TaskPlan
+        self,
+        execution_request: Request,
+        request: Request,
+        reader: PageReader,
+        task: Task,
+        plan: TaskPlan,
     ) -> dict[str, Any]:
         """Estimate a run, and write the estimate.
 
         Args:
-            whole: The request of the execution.
-            request: The request of its first run, or `whole` if it has only one.
+            execution_request: The request of the execution.
+            request: The request of its first run, or `execution_request` if it has only one.
             reader: Reads the sample.
             task: The task of `request`.
             plan: Its plan.
@@ -199,13 +208,17 @@ class Planner:
         report: dict[str, Any] = {"table": reader.source.name, "reason": plan.reason}
         keys, prices = float(plan.rows or 0), reader.connection.prices
         if plan.layout is None:
-            found, report = estimate_of_fleet(request, reader, plan, self.worker, self.most_workers)
-            keys = keys or found
+            estimated_keys, report = estimate_of_fleet(
+                request, reader, plan, self.worker, self.most_workers
+            )
+            keys = keys or estimated_keys
         elif plan.units is not None:
             report |= {"read_units": round(plan.units.mean, 1), **price(plan.units.mean, prices)}
-        if whole is not request or plan.rows is not None:
-            if whole is not request:
-                task = self.tasks[whole.task](reader.connection, whole.options)
+        if execution_request is not request or plan.rows is not None:
+            if execution_request is not request:
+                task = self.tasks[execution_request.task](
+                    reader.connection, execution_request.options
+                )
             report["each"] = estimate_of_visits(reader, task, keys)
         name = f"estimate-{self.execution.name}.json"
         journal = self.deployment.runs.journal(self.execution.name)
@@ -218,7 +231,7 @@ class Planner:
         reader: PageReader,
         method: Method,
         at_once: int,
-        known: Interval | None,
+        keys: Interval | None,
         share: float = 1.0,
         more: float = 0.0,
     ) -> None:
@@ -231,7 +244,7 @@ class Planner:
             reader: Reads the sample.
             method: How the run reads.
             at_once: The number of workers.
-            known: See estimate.ahead.
+            keys: See estimate.ahead.
             share: See estimate.ahead.
             more: Further costs in dollars.
         """
@@ -255,7 +268,7 @@ class Planner:
             return
         one_worker = needs_memory(method, reader.source.index)
         wishes = wishes_of_fleet(request, reader.source.size_bytes, one_worker)
-        units = ahead(reader, method, wishes, known, share, lambda u: dollars(u.high) <= limit)
+        units = ahead(reader, method, wishes, keys, share, lambda u: dollars(u.high) <= limit)
         check_within(dollars, units, limit, request.given, request.max_cost is not None)
 
     def _new(
@@ -378,7 +391,7 @@ class Planner:
             "again": _again(request, plan, follows),
             **({"undo": undo} if undo else {}),
             **({"follows": True} if follows else {}),
-            # A map needs an item. If no group is left, it gets one that is finished.
+            # A map needs an item. If no group remains, it gets one that is finished.
             **groups_of(self.deployment.runs, plan.id, self.execution, 0, items or {0: None}),
         }
 

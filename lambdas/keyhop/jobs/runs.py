@@ -75,8 +75,8 @@ class Runs:
         """Return the journal of a run."""
         return Journal(self.store(run))
 
-    def begun(self, run: str) -> tuple[Journal, RunPlan]:
-        """Return the journal and the plan of a run; raise RunConflict if there is no such run."""
+    def open_run(self, run: str) -> tuple[Journal, RunPlan]:
+        """Return the journal and the plan of a run; raise RunConflict if the run does not exist."""
         journal = self.journal(run)
         plan = journal.plan()
         if plan is None:

@@ -6,9 +6,9 @@ from typing import Any
 
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import BudgetSpent, Disbelieved, NoProgress
+from keyhop.errors import BudgetSpent, NoProgress, StaleIndex
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
-from keyhop.jobs.journal import DISBELIEVED, Journal
+from keyhop.jobs.journal import STALE_INDEX, Journal
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import Commit, RunPlan
 from keyhop.jobs.runs import DeploymentSettings
@@ -70,12 +70,12 @@ def scan_segments(
     over_at = time.monotonic() + working_seconds(remaining_seconds)
     number, may_read = state["item"]["group"], state["item"]["mayRead"]
     max_read_rate = state["maxReadRate"]
-    journal, plan = deployment.runs.begun(state["run"])
+    journal, plan = deployment.runs.open_run(state["run"])
     connection = deployment.connect(plan.table, MOST)
     try:
         task, source = begun_task(tasks, plan, connection)
-    except Disbelieved as error:
-        return _disbelieved(journal, error)
+    except StaleIndex as error:
+        return _stale_index(journal, error)
     reader = PageReader(
         connection,
         source,
@@ -114,8 +114,8 @@ def scan_segments(
         is_done = group.run(over_at=over_at)
     except BudgetSpent:
         is_done = True  # FinishRun may assign it units that other groups did not need
-    except Disbelieved as error:
-        return _disbelieved(journal, error)
+    except StaleIndex as error:
+        return _stale_index(journal, error)
     finally:
         report(plan, None)
         note_examples(journal, task, f"g{number}-{worker}")
@@ -124,9 +124,9 @@ def scan_segments(
     return {"done": is_done, "keys": group.new_keys, "commits": group.commits}
 
 
-def _disbelieved(journal: Journal, error: Disbelieved) -> dict[str, Any]:
+def _stale_index(journal: Journal, error: StaleIndex) -> dict[str, Any]:
     """Record why the index cannot be read, and end the group. FinishRun then starts a new run."""
-    journal.keep(DISBELIEVED, {"why": str(error)})
+    journal.keep(STALE_INDEX, {"why": str(error)})
     return {"done": True, "keys": 0, "commits": 0}
 
 

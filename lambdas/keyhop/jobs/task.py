@@ -108,14 +108,14 @@ class Task(ABC):
         self.examples: Examples = {}
         self._examples_lock = Lock()
 
-    def note_example(self, kind: str, example: Any, most: int) -> None:
-        """Keep an example of a kind, unless it is kept already or there are `most`.
+    def note_example(self, kind: str, example: Any, limit: int) -> None:
+        """Keep an example of a kind, unless it is kept already or there are `limit`.
 
         Any number of threads may call this.
         """
         with self._examples_lock:
             examples = self.examples.setdefault(kind, [])
-            if len(examples) < most and example not in examples:
+            if len(examples) < limit and example not in examples:
                 examples.append(example)
 
     def before(self, table: Table, request: Request) -> Request | None:
@@ -140,9 +140,9 @@ class Task(ABC):
         """Return the input of an execution that undoes a run; None if a run cannot be undone."""
         return None
 
-    def reads(self, asked: Table) -> Table:
+    def reads(self, table: Table) -> Table:
         """Return the table that a run reads, for the table that a request names."""
-        return asked
+        return table
 
     @abstractmethod
     def plan(self, table: Table, request: Request) -> TaskPlan:

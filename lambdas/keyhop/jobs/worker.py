@@ -476,7 +476,7 @@ class GroupWorker:
         return checkpoint, number + 1
 
 
-def begun_within(journal: Journal, plan: RunPlan, **own: Any) -> RunPlan:
+def begun_within(journal: Journal, plan: RunPlan, **changes: Any) -> RunPlan:
     """Return the plan of a run within the files of the run of `plan`; write it if there is none.
 
     Such a run has one group, and the process that finishes or checks the outer run reads it. Its
@@ -494,7 +494,7 @@ def begun_within(journal: Journal, plan: RunPlan, **own: Any) -> RunPlan:
             planning_seconds=0.0,
             ledger=None,
             buckets=0,
-            **own,
+            **changes,
         )
     )
     stored = journal.plan()

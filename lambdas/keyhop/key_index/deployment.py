@@ -9,11 +9,11 @@ from keyhop.dynamodb.tables import Source, Table
 from keyhop.jobs.request import allowed, table_name
 from keyhop.jobs.runs import DeploymentSettings
 from keyhop.jobs.task import TaskOptions
-from keyhop.key_index.belief import Belief, Evidence, choose_source, gather
 from keyhop.key_index.index import Sentinels, sentinels_of
 from keyhop.key_index.registry import FENCE_SECONDS, Entry, Fence, Registry, bucket_registry
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.key_index.task import WalkTask
+from keyhop.key_index.trust import Evidence, Trust, choose_source, gather
 from keyhop.streams.event_source import Watch
 
 
@@ -77,10 +77,10 @@ class KeyIndexes:
         followed it would put a second sentinel into each collection of an existing index. So errors
         of reading the registry are raised.
         """
-        return self.registry(table).known().place or self.sentinel(table)
+        return self.registry(table).load().place or self.sentinel(table)
 
-    def believe(self, table: Table, method: str, accepts_stale: bool) -> Belief:
-        """Decide whether the keys are read from the index (keys/task.Believe)."""
+    def decide_trust(self, table: Table, method: str, accepts_stale: bool) -> Trust:
+        """Decide whether the keys are read from the index (keys/task.DecideTrust)."""
         is_listed = self._listed(table) is not None
         sentinel = self.sentinel(table).to_json() if is_listed else None
 

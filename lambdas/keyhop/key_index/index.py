@@ -1,4 +1,4 @@
-"""The table's side of a key index: what DescribeTable tells, checks, and UpdateTable.
+"""The table's side of a key index: the fields of DescribeTable, checks, and UpdateTable.
 
 `step_towards_built` and `step_towards_removed` each do the one thing that can be done next, and say
 whether to wait for it. So a state machine, or a loop, may call them again at any time.
@@ -38,7 +38,7 @@ def table_with_index(connection: Connection, name: str) -> Table:
     """Return the table.
 
     Raises:
-        TableNotFound: There is no such table.
+        TableNotFound: The table does not exist.
         CannotStart: Another index has the name of the key index.
     """
     table = look_up(connection, name)
@@ -126,7 +126,7 @@ def check_can_have_one(table: Table) -> None:
 
 
 def check_has_one(table: Table) -> None:
-    """Raise IndexNotFound or CannotStart if there is no key index to read."""
+    """Raise IndexNotFound or CannotStart if the table has no readable key index."""
     name = table.bare_name
     _check_shape(table)
     if table.index(INDEX) is None:

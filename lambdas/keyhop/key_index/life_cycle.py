@@ -19,7 +19,6 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.model import usage_of
 from keyhop.jobs.price import check_within
 from keyhop.jobs.task import noted_examples
-from keyhop.key_index.belief import Keeper, kept_now
 from keyhop.key_index.index import (
     check_all_are_free,
     check_all_were_free,
@@ -55,6 +54,7 @@ from keyhop.key_index.report import (
 from keyhop.key_index.request import Order, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, Walk, WalkTask
+from keyhop.key_index.trust import Keeper, kept_now
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
 from keyhop.storage.store import Memory
@@ -116,7 +116,7 @@ class LifeCycle:
         if self.order.dry_run:
             return {"next": "planned", "estimate": self.expected()}
         self.registry.check_writable()
-        self.entry = self.registry.known()
+        self.entry = self.registry.load()
         ended = self.entry.ended
         if ended is not None and ended["holder"] == self.holder:
             return dict(ended["state"])
@@ -486,7 +486,7 @@ def all_steps(
 
 
 def check_cost(
-    life_cycle: LifeCycle, given: Mapping[str, Any], state: Mapping[str, Any], limit: float
+    life_cycle: LifeCycle, job_input: Mapping[str, Any], state: Mapping[str, Any], limit: float
 ) -> None:
     """Check the upper end of the estimate against the limit; this reads a sample.
 
@@ -494,7 +494,7 @@ def check_cost(
 
     Args:
         life_cycle: The action.
-        given: The input.
+        job_input: The input.
         state: The state of the step. A step that is repeated has a `next` in its state.
         limit: The limit in dollars that applies if the input has none.
 
@@ -514,6 +514,6 @@ def check_cost(
         lambda some: some,
         dollars,
         limit if input_limit is None else input_limit,
-        given,
+        job_input,
         input_limit is not None,
     )

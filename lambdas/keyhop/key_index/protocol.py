@@ -5,7 +5,7 @@ keepers process the same collection. It can be killed between any two calls, and
 record again. It does not trust the content of a record: a record only says where to look.
 
     look at the first two items of the collection, strongly consistent. If something is wrong, put
-    the sentinel if it is absent, or delete it if there is no other item
+    the sentinel if it is absent, or delete it if the collection has no other item
 
 Every write that changes something leaves a record, whether a user or a keeper made it. So a keeper
 looks after each write, and in particular after the last one, whoever made it and even if its writer

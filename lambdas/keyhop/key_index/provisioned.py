@@ -61,22 +61,22 @@ Targets = Mapping[str, Target]
 
 
 def capacity_for(
-    own: Units, sentinel_units: float, max_write_rate: float, targets: Targets | None
+    table_units: Units, sentinel_units: float, max_write_rate: float, targets: Targets | None
 ) -> Capacity:
     """Return the capacity of the index of a table.
 
     More than the table can have, or can be scaled to, would not be used.
 
     Args:
-        own: The capacity of the table.
+        table_units: The capacity of the table.
         sentinel_units: The write units of a sentinel, of which the index takes one if its keys have
             at most 1 KB.
         max_write_rate: The maximum write rate of the build.
         targets: The auto scaling of the table; None if it is unknown.
     """
-    kept_units = {name: min(KEPT_UNITS, units) for name, units in own.items()}
+    kept_units = {name: min(KEPT_UNITS, units) for name, units in table_units.items()}
     scaled = (targets or {}).get(WRITE)
-    maximum = max(own[WRITE], scaled.most if scaled else 0)
+    maximum = max(table_units[WRITE], scaled.most if scaled else 0)
     sentinels = math.ceil(max_write_rate / sentinel_units)
     building = {**kept_units, WRITE: max(kept_units[WRITE], min(sentinels, maximum))}
     return Capacity(building, kept_units, is_scaled(targets))
@@ -119,7 +119,7 @@ class Scaling:
         """Let the index scale from `least` in the same way as the table.
 
         Returns:
-            A sentence that says what was refused, or None.
+            A sentence about the refused change, or None.
         """
         if table.throughput is None or self.client_of is None:
             return None
@@ -147,7 +147,7 @@ class Scaling:
         """Remove the auto scaling of the index, which the service keeps when an index is deleted.
 
         Returns:
-            A sentence that says what was refused, or None.
+            A sentence about the refused change, or None.
         """
         if table.throughput is None or self.client_of is None:
             return None
@@ -224,7 +224,7 @@ def settle(
     """Lower the index to `units` after a build, and let it scale from there like its table.
 
     Returns:
-        The table, the result of the step, and a text that says what was refused, if anything was.
+        The table, the result of the step, and a text about the refused change, if any.
     """
     table, step = step_towards_capacity(connection, table.name, units)
     if not step.done:

@@ -132,7 +132,7 @@ class Entry(Record):
 
     @property
     def is_withdrawn(self) -> bool:
-        """Return whether trust was withdrawn after the last audit began, or there is no audit."""
+        """Return whether trust was withdrawn after the last audit began, or no audit has ended."""
         return self.audit is None or self.audit.get("withdrawals", -1) != self.withdrawals
 
     @property
@@ -176,7 +176,7 @@ class Registry:
         except (OSError, KeyhopError):
             return Entry(self.identity)
 
-    def known(self) -> Entry:
+    def load(self) -> Entry:
         """Return the entry for a caller that acts on it.
 
         Raises:
@@ -276,7 +276,7 @@ class Registry:
                 )
 
     def _look(self) -> tuple[Entry, str | None, float]:
-        """Return the entry, the tag of its version (None: there is no entry), and its age in
+        """Return the entry, the tag of its version (None without an entry), and its age in
         seconds.
         """
         version = self.store.look(ENTRY)

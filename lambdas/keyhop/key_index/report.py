@@ -19,7 +19,6 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes
 from keyhop.jobs.model import usage_of
 from keyhop.jobs.task import Examples, noted_examples
-from keyhop.key_index.belief import Evidence, why_not
 from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import Entered, entered_by, status_of
 from keyhop.key_index.keeper import wrong
@@ -27,6 +26,7 @@ from keyhop.key_index.provisioned import Scaling, capacity_of, capacity_plan
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import MOST_NAMED, Walk
+from keyhop.key_index.trust import Evidence, why_not
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
 from keyhop.wording import counted
@@ -187,7 +187,7 @@ def action_cost(
     """Return the cost of an action over `keys` collections, if one skip-scan of the table costs
     `walk`.
 
-    A build walks to look, if there is no index yet, then to put sentinels, and a third time for its
+    A build without an index yet walks to look, then to put sentinels, and a third time for its
     audit. The audit reads the sentinel and one more item of each collection, at 0.5 read units if
     both have at most 4 KB together. A removal reads the rows of the index.
     """

@@ -46,9 +46,9 @@ class Order(JobInput):
     ] = GRACE_SECONDS
 
     @staticmethod
-    def parse(action: Action, given: object) -> "Order":
+    def parse(action: Action, job_input: object) -> "Order":
         """Return the input of an execution; raise InvalidInput if it is wrong."""
-        return read(ORDERS[action], given, JobInput.LIKE)
+        return read(ORDERS[action], job_input, JobInput.LIKE)
 
     def walk(self, kind: Kind, grace_seconds: float | None = None) -> Walk:
         """Return a walk of this action."""
@@ -155,9 +155,9 @@ class WalkInput:
     ] = None
 
     @classmethod
-    def parse(cls, given: object) -> Request:
+    def parse(cls, job_input: object) -> Request:
         """Return the request in the input of an execution; raise InvalidInput if it is wrong."""
-        parsed = read(cls, given, JobInput.LIKE)
+        parsed = read(cls, job_input, JobInput.LIKE)
         walk = Walk(**parsed.walk)
         return Request(
             parsed.table,

@@ -1,7 +1,7 @@
 """The task `key_index`: a walk over all collections, to build the index, audit it or remove it.
 
     build    a skip-scan: put a sentinel where a collection does not begin with one
-    audit    a skip-scan: count what is wrong, and correct it if asked to
+    audit    a skip-scan: count the drift, and correct it if asked to
     remove   walks the index instead: delete each sentinel; without an index, a skip-scan
     check    a skip-scan before there is an index: find items of users that would be in the way
 
@@ -54,7 +54,7 @@ class Walk:
     """The kind of a walk and its limits.
 
     Attributes:
-        repair: Whether an audit corrects what is wrong.
+        repair: Whether an audit corrects the drift that it finds.
         max_write_rate: The maximum of write units per second of all workers.
     """
 

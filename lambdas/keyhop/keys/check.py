@@ -87,7 +87,7 @@ def verify_run(
         SegmentsTooLarge: There was no time to read a segment to its end.
     """
     began = time.monotonic()
-    journal, plan = deployment.runs.begun(state["run"])
+    journal, plan = deployment.runs.open_run(state["run"])
     connection = deployment.connect(plan.table, MOST)
     _, source = begun_task(tasks, plan, connection)
     check = Check.stored(journal, plan, state["verifyShare"], state["execution"])

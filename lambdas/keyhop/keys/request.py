@@ -147,5 +147,5 @@ def keys_request(
     named = {"logical": logical or None, "separator": separator, "metadata": metadata}
     if logical:
         options["fold"] = {"separator": separator or DEFAULT_SEPARATOR, "metadata": metadata}
-    wanted = {name: value for name, value in named.items() if value is not None}
-    return Request(table, "keys", options=options, wanted=wanted, **more)
+    flags = {name: value for name, value in named.items() if value is not None}
+    return Request(table, "keys", options=options, wanted=flags, **more)

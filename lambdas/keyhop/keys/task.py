@@ -18,7 +18,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.dynamodb.values import Key, from_json, to_json, typed_json
-from keyhop.errors import BrokenPromise, CannotStart, Disbelieved, NoProgress
+from keyhop.errors import BrokenPromise, CannotStart, NoProgress, StaleIndex
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Method
@@ -49,10 +49,10 @@ def check_can_fold(space: KeySpace) -> None:
         )
 
 
-def too_slow(done: int) -> str:
+def too_slow(keys: int) -> str:
     """Return the message for a fold that could not continue in the time of one call."""
     return (
-        f"There was no time left after {done:,} physical keys were folded, in one place: list "
+        f"There was no time left after {keys:,} physical keys were folded, in one place: list "
         f"the keys without logical, or with keyhop keys --logical, which has no deadline."
     )
 
@@ -62,12 +62,12 @@ def folded(ended: Ended, fold_of: Callable[[], Fold], options: TaskOptions) -> S
 
     Args:
         ended: The run.
-        fold_of: Returns the function that folds. It is called when all parts are known.
+        fold_of: Returns the function that folds. It is called after the last commit of the run.
         options: The fields of the manifest that describe the fold.
 
     Raises:
         NoProgress: There was no time to commit anything.
-        BrokenPromise: A part differs from what was committed.
+        BrokenPromise: A part differs from the committed one.
     """
     parts = ended.totals.parts
     journal = ended.journal.within(FOLDER)
@@ -115,11 +115,11 @@ def listed(journal: Journal, plan: RunPlan) -> Iterator[list[Key]]:
 
 
 if TYPE_CHECKING:
-    from keyhop.key_index.belief import Belief
+    from keyhop.key_index.trust import Trust
 
-Believe = Callable[[Table, str, bool], "Belief | None"]
+DecideTrust = Callable[[Table, str, bool], "Trust | None"]
 """Decides whether the key index of a table is read, from the table, the method ("auto" or "index"),
-and whether the index is read even if it is not trusted. None: no key index is known."""
+and whether the index is read even if it is not trusted. None: no key index exists."""
 
 
 FoldOf = Callable[[Connection, KeySpace, TaskOptions, str], Fold]
@@ -129,7 +129,7 @@ whether it could."""
 
 
 def no_index(table: Table, method: str, accepts_stale: bool) -> None:
-    """Refuse the method "index", where no key indexes are known."""
+    """Refuse the method "index", where no key indexes exist."""
     if method == "index":
         raise CannotStart("Method index needs a key index, and none is set up here for this table.")
 
@@ -143,7 +143,7 @@ class KeysTask(Task):
         place: The attributes of rows that count.
         ignores: The attributes of items that do not count alone.
         accept: The words of KeysInput.accept. If an index is read that is not trusted, `doubt` is
-            the reason; otherwise `belief` is the token that must be unchanged at the end.
+            the reason; otherwise `trust` is the token that must be unchanged at the end.
         first: The attributes of the first item of a collection that are stored beside its key.
 
     Attributes:
@@ -154,7 +154,7 @@ class KeysTask(Task):
     connection: Connection
     options: TaskOptions
     fold_of: FoldOf
-    believe: Believe = no_index
+    decide_trust: DecideTrust = no_index
     sentinels_of: SentinelsOf = lambda table: None
     folds: bool = True
 
@@ -169,21 +169,21 @@ class KeysTask(Task):
         if self._fold is not None:
             check_can_fold(source.space)
             self.fold_of(self.connection, source.space, self._fold, "")
-        belief = None
+        trust = None
         if self._first and request.method == "index":
             raise CannotStart("The key index has no attributes of first items: use another method.")
         by_itself = self._first or request.index is not None or request.verify_share is not None
         if request.method in ("auto", "index") and not by_itself and not request.dry_run:
             accepts_stale = STALE_INDEX in self.options.get("accept", ())
-            belief = self.believe(table, request.method, accepts_stale)
-        if belief is not None and belief.source is not None:
-            place = {"place": to_json(belief.source.only or {})}
-            mark = {"belief": belief.token} if belief.doubt is None else {"doubt": belief.doubt}
-            source = replace(belief.source, trusted=belief.doubt is None)
-            return TaskPlan(source, "index", belief.why, {**self.options, **place, **mark})
+            trust = self.decide_trust(table, request.method, accepts_stale)
+        if trust is not None and trust.source is not None:
+            place = {"place": to_json(trust.source.only or {})}
+            mark = {"trust": trust.token} if trust.doubt is None else {"doubt": trust.doubt}
+            source = replace(trust.source, trusted=trust.doubt is None)
+            return TaskPlan(source, "index", trust.why, {**self.options, **place, **mark})
         method, reason = choose_method(source.space, source.index, request.method)
-        if belief is not None and belief.why:
-            reason = f"{reason}; not its key index: {belief.why}"
+        if trust is not None and trust.why:
+            reason = f"{reason}; not its key index: {trust.why}"
         sentinels = None if request.index is not None else self.sentinels_of(table)
         if self._first:
             source = self.view(source)
@@ -203,7 +203,7 @@ class KeysTask(Task):
     def view(self, source: Source) -> Source:
         if self._first:
             source = replace(source, attributes=tuple(self._first))
-        source = replace(source, trusted="belief" in self.options)
+        source = replace(source, trusted="trust" in self.options)
         ignores = self.options.get("ignores")
         if ignores is not None:
             return replace(source, ignores=from_json(ignores))
@@ -230,8 +230,8 @@ class KeysTask(Task):
                 f"sentinels' sort key: it "
                 f"was built with another one (--sentinel, sentinelSortKey)."
             )
-        if "belief" in plan.options:
-            self._check_belief(plan.table, plan.options["belief"])
+        if "trust" in plan.options:
+            self._check_trust(plan.table, plan.options["trust"])
         if "doubt" in plan.options:
             ended = replace(ended, summary={**ended.summary, "doubt": plan.options["doubt"]})
         fold = self._fold
@@ -241,14 +241,14 @@ class KeysTask(Task):
             ended, lambda: self.fold_of(self.connection, plan.space, fold, plan.started), fold
         )
 
-    def _check_belief(self, name: str, token: int) -> None:
-        """Raise Disbelieved if the index is no longer trusted, or was not always trusted."""
-        belief = self.believe(look_up(self.connection, name), "auto", False)
-        if belief is None or belief.source is None:
-            why = "there is none" if belief is None or not belief.why else belief.why
-            raise Disbelieved(f"The key index was not to be believed any more: {why}.")
-        if belief.token != token:
-            raise Disbelieved("The key index was built or removed while it was read.")
+    def _check_trust(self, name: str, token: int) -> None:
+        """Raise StaleIndex if the index is no longer trusted, or was not always trusted."""
+        trust = self.decide_trust(look_up(self.connection, name), "auto", False)
+        if trust is None or trust.source is None:
+            why = "there is none" if trust is None or not trust.why else trust.why
+            raise StaleIndex(f"The key index was not to be believed any more: {why}.")
+        if trust.token != token:
+            raise StaleIndex("The key index was built or removed while it was read.")
 
     @property
     def _first(self) -> Sequence[str]:
@@ -281,20 +281,20 @@ def without_sentinels(source: Source, sentinels: Sentinels) -> Source:
     return replace(source, suspects=sentinels.item)
 
 
-def choose_method(space: KeySpace, index: str | None, wanted: str) -> tuple[Method, str]:
-    """The method for `wanted` (auto, skip or scan), and why; raises CannotStart if it cannot be."""
+def choose_method(space: KeySpace, index: str | None, method: str) -> tuple[Method, str]:
+    """The method for `method` (auto, skip or scan), and why; raises CannotStart if it cannot be."""
     if index is not None:
         why = "an index has no promised order among equal keys, so it is read through"
     elif space.sort is None:
         why = "the table has no sort key, so each item is a key of its own"
     else:
         why = ""
-    if wanted == "skip" and why:
+    if method == "skip" and why:
         raise CannotStart(f"Method skip cannot work here: {why}; use scan or auto.")
-    if wanted == "scan":
+    if method == "scan":
         return "scan", "asked for"
     if why:
         return "scan", why
-    if wanted == "skip":
+    if method == "skip":
         return "skip", "asked for"
     return "skip", "the table has a sort key, so the rest of a collection can be hopped over"

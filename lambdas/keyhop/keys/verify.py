@@ -47,7 +47,7 @@ class Verdict(Record):
         drawn: The number of segments that were drawn.
         share: Their share of the hash space.
         segments: How many of them have been checked.
-        keys: The number of keys in them, after all have been checked.
+        keys: The number of keys in them, once every segment is checked.
         missing: The number of missing keys.
         appeared: The number of keys that appeared.
         surplus: The number of surplus keys.
@@ -137,15 +137,15 @@ def verify(
     return True
 
 
-def _begun(within: Journal, plan: RunPlan, drawn: int) -> RunPlan:
+def _begun(within: Journal, plan: RunPlan, count: int) -> RunPlan:
     return begun_within(
         within,
         plan,
         task="verify",
         method="scan",
         reason="to check the run",
-        segments=drawn,
-        options={"drawn": random.Random().sample(range(plan.segments), drawn)},
+        segments=count,
+        options={"drawn": random.Random().sample(range(plan.segments), count)},
     )
 
 
@@ -184,15 +184,15 @@ def _read_through(pages: Pages, segment: int, over_at: float) -> set[str]:
 class _Reported:
     """The keys of a run in the drawn segments, which are numbered in the order of the draw."""
 
-    def __init__(self, journal: Journal, plan: RunPlan, drawn: list[int]) -> None:
-        self.drawn = drawn
+    def __init__(self, journal: Journal, plan: RunPlan, segments_drawn: list[int]) -> None:
+        self.drawn = segments_drawn
         self._journal = journal
         self._plan = plan
-        groups = {group_of(segment, plan.segments, plan.groups) for segment in drawn}
+        groups = {group_of(segment, plan.segments, plan.groups) for segment in segments_drawn}
         totals = Totals.of(plan, journal.commits_of(sorted(groups)))
-        self.count = sum(totals.segments[segment] for segment in drawn)
+        self.count = sum(totals.segments[segment] for segment in segments_drawn)
         self._parts: dict[int, list[Part]] = defaultdict(list)
-        segments = set(drawn)
+        segments = set(segments_drawn)
         for part in totals.parts:
             for segment in segments & {block.segment for block in part.blocks}:
                 self._parts[segment].append(part)

@@ -43,10 +43,10 @@ class RekeyTask(Task):
         self._ours_of = ours_of
         self._now = now
 
-    def reads(self, asked: Table) -> Table:
-        """Task.reads: the source, of the re-key into the table that was asked for."""
-        side = side_table(self._connection, asked.name)
-        return look_up(self._connection, plan_of(side, asked.name).source)
+    def reads(self, table: Table) -> Table:
+        """Task.reads: the source, of the re-key into this table."""
+        side = side_table(self._connection, table.name)
+        return look_up(self._connection, plan_of(side, table.name).source)
 
     @property
     def _name(self) -> str:

@@ -40,7 +40,7 @@ PAGES_EACH, FEWEST_PAGES, FEWEST_OF_STEP = 2, 20, 100
 """The minimum of pages in a window, for each lane and in total: the time of a few is random."""
 
 REST_SECONDS = 3.0
-"""The time between two trials of other numbers, if pages take as long as before."""
+"""The time between two trials of other numbers, if the time of a page has not changed."""
 
 BUSY = 0.9
 """CPU seconds per second from which on lanes do not grow, as Python runs one thread at a time."""
@@ -65,8 +65,8 @@ class Throughput(NamedTuple):
     def pages(self) -> float:
         return self.lanes / max(self.seconds, 1e-9)
 
-    def differs_from(self, other: "Throughput") -> bool:
-        return not self.seconds / CHANGED < other.seconds < self.seconds * CHANGED
+    def differs_from(self, earlier: "Throughput") -> bool:
+        return not self.seconds / CHANGED < earlier.seconds < self.seconds * CHANGED
 
 
 @dataclass(slots=True)
@@ -106,9 +106,9 @@ class InFlight:
     _rest_until: float = -math.inf
     _no_more: bool = False
 
-    def begin(self, now: float, most: int) -> int:
-        """Begin again with all lanes, at most `most`; return the number of lanes."""
-        self.most = min(most, self.limit)
+    def begin(self, now: float, limit: int) -> int:
+        """Begin again with all lanes, at most `limit`; return the number of lanes."""
+        self.most = min(limit, self.limit)
         self._window = _Window(now, cpu=self.cpu())
         return self.lanes
 

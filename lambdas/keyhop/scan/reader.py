@@ -19,7 +19,7 @@ from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, has_values
-from keyhop.errors import CannotStart, Disbelieved, NotPermitted
+from keyhop.errors import CannotStart, NotPermitted, StaleIndex
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import ItemSize
@@ -112,7 +112,7 @@ class PageReader:
         """Send a Scan or Query that is paid for as a page; return its answer and its read units.
 
         Raises:
-            Disbelieved: A trusted index refuses the request, because it was deleted since then or
+            StaleIndex: A trusted index refuses the request, because it was deleted since then or
                 may not be read.
             KeyhopError: Any error of `read`.
         """
@@ -124,7 +124,7 @@ class PageReader:
         except (CannotStart, NotPermitted) as error:
             if not self.source.trusted:
                 raise
-            raise Disbelieved(f"The key index could not be read: {error}") from error
+            raise StaleIndex(f"The key index could not be read: {error}") from error
         self.usage.count(items=len(answer["Items"]))
         return answer, spent
 

@@ -79,13 +79,16 @@ class Survey:
         self._alone = Lock()
 
     def open(self, pages: int = OPENING_PAGES, cautious: bool = False) -> Opening:
-        """Read the table as a single segment, `pages` pages or as far as the allowance goes.
+        """Read the table as a single segment, up to `pages` pages, within the allowance.
 
         Where the reported item count says that the rest is little, it is read too; but a count can
         be six hours old, so that ends after SERIAL_REQUESTS pages.
-        cautious: the table description is not believed as to the size of items. Then, and where
-        it says nothing, the first page is one item, and pages grow fourfold until one costs more
-        than a block: only such a page tells the size of its items.
+
+        Args:
+            pages: The maximum number of pages.
+            cautious: Whether to distrust the size of items in the table description. Then, and if
+                the description has none, the first page is one item, and pages grow fourfold until
+                one costs more than a block: only such a page shows the size of its items.
         """
         source = self._reader.source
         keys: list[Key] = []

@@ -41,9 +41,9 @@ def group_of(segment: int, segments: int, groups: int) -> int:
     return place_of(segment, segments) % groups
 
 
-def group_order(group: int, groups: int, segments: int, begun: int = 0) -> Iterator[int]:
-    """The segments of one group of `groups`, in strided order, without the first `begun`."""
-    places = range(group, segments, groups)[begun:]
+def group_order(group: int, groups: int, segments: int, skipped: int = 0) -> Iterator[int]:
+    """The segments of one group of `groups`, in strided order, without the first `skipped`."""
+    places = range(group, segments, groups)[skipped:]
     return (segment_at(place, segments) for place in places)
 
 

@@ -13,7 +13,7 @@ Z = 1.959964
 """Of the normal distribution: 95 % lie within so many standard deviations."""
 
 TAIL = 0.025
-"""The share of a distribution that is left out on each side."""
+"""The share of a distribution that is excluded on each side."""
 
 
 def proportion_limits(count: float, n: float) -> tuple[float, float]:
@@ -150,7 +150,7 @@ class SegmentSample:
     Attributes:
         whole: Whether it was read to its end; otherwise it holds more than was seen.
         units: Its cost in read units.
-        first_blocks: The cost of the first items of its pages alone, as far as that is known.
+        first_blocks: The cost of the first items of its pages alone, if known.
     """
 
     segments: int

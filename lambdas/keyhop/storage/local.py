@@ -157,8 +157,8 @@ class Directory:
         with target.with_name(f".{target.name}{LOCK}").open("ab") as lock:
             if fcntl is not None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            there = self.look(name)
-            if (there and there.tag) != tag:
+            present = self.look(name)
+            if (present and present.tag) != tag:
                 return False
             self.replace(name, content)
             return True

@@ -169,8 +169,8 @@ class Bucket:
 
     def _error(self, error: Exception) -> KeyhopError:
         code = _code(error)
-        if isinstance(error, ClientError) and (told := clock_text(error.response)):
-            return AwsRefused(told)
+        if isinstance(error, ClientError) and (clock_error := clock_text(error.response)):
+            return AwsRefused(clock_error)
         if code in ("AccessDenied", "403"):
             return NotPermitted(
                 f"Permission is missing for the results, s3://{self.bucket}/{self.prefix}: "

@@ -43,13 +43,13 @@ class Store(Protocol):
         """Write a file, whether or not it exists."""
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None if there is no such file."""
+        """Return the content of a file; None if it does not exist."""
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a file in chunks; nothing if there is no such file."""
+        """Yield the content of a file in chunks; nothing if it does not exist."""
 
     def span(self, name: str, start: int, size: int) -> bytes | None:
-        """Return up to `size` bytes of a file; None if there is no such file."""
+        """Return up to `size` bytes of a file; None if it does not exist."""
 
     def open_part(self, name: str) -> "PartFile":
         """Create a file that is written in chunks."""
@@ -61,7 +61,7 @@ class Store(Protocol):
         """Delete a file if it exists."""
 
     def look(self, name: str) -> Version | None:
-        """Return the present version of a file; None if there is no such file."""
+        """Return the present version of a file; None if it does not exist."""
 
     def swap(self, name: str, content: bytes, tag: str | None) -> bool:
         """Write a file if its version still has this tag; None: if it does not exist.
@@ -125,8 +125,8 @@ class Memory:
         return None if content is None else Version(content, content.hex(), 0.0)
 
     def swap(self, name: str, content: bytes, tag: str | None) -> bool:
-        there = self.look(name)
-        if (there and there.tag) != tag:
+        present = self.look(name)
+        if (present and present.tag) != tag:
             return False
         self.files[name] = content
         return True

@@ -22,7 +22,7 @@ Rework = Callable[[Sequence[Record], OnFailure], BatchResult]
 """A function that processes a batch of records again, as the function of the mapping does."""
 
 MOST_PAGES = 1_000
-"""The maximum number of GetRecords pages for a message. It has 10,000 records at most, and the
+"""The maximum number of GetRecords pages for a message. It has up to 10,000 records, and the
 stream may return many empty pages."""
 
 FORGOTTEN = {"TrimmedDataAccessException", "ResourceNotFoundException"}
@@ -60,7 +60,7 @@ class Reworked:
         return {name: count for name, count in asdict(self).items() if name != "why"}
 
     def text(self, table: str, remedy: str) -> str:
-        """Describe the result; `remedy` is the command that finds what was lost."""
+        """Describe the result; `remedy` is the command that finds the lost changes."""
         lines = [
             f"{counted(self.messages, 'message')} of {table} worked, "
             f"{counted(self.keys, 'key')} reconciled"
@@ -121,33 +121,33 @@ class DeadLetters:
         message: Mapping[str, Any],
         rework: Rework,
         withdraw: Callable[[], None] | None,
-        done: Reworked,
+        counts: Reworked,
     ) -> bool:
         """Process a message, and return whether it may be deleted."""
         info = _batch_info(message["Body"])
         if info is None or f":table/{self.table}/stream/" not in info["streamArn"]:
-            done.foreign += 1
+            counts.foreign += 1
             return False
         try:
             records, is_whole = self._records(info)
         except ClientError as error:
             if error_code(error) not in FORGOTTEN:
                 raise
-            done.forgotten += 1
+            counts.forgotten += 1
             if withdraw is None:
                 return False
             withdraw()
-            done.discarded += 1
+            counts.discarded += 1
             return True
         errors: list[Exception] = []
         result = rework(records, errors.append)
-        done.keys += result.keys
+        counts.keys += result.keys
         if result.failed or not is_whole:
-            done.failed += 1
+            counts.failed += 1
             why = errors[0] if errors else AwsRefused("the stream did not bring all of the records")
-            done.why = f"{type(why).__name__}: {why}"
+            counts.why = f"{type(why).__name__}: {why}"
             return False
-        done.messages += 1
+        counts.messages += 1
         return True
 
     def _records(self, info: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bool]:

@@ -112,9 +112,9 @@ class Mappings:
 
     def detach_all_but(self, tables: Sequence[str]) -> bool:
         """Remove those to streams of other tables; returns whether there are none."""
-        kept = tuple(f":table/{name}/stream/" for name in tables)
+        streams = tuple(f":table/{name}/stream/" for name in tables)
         return self._delete(
-            [m for m in self._all() if not any(k in m.get("EventSourceArn", "") for k in kept)]
+            [m for m in self._all() if not any(k in m.get("EventSourceArn", "") for k in streams)]
         )
 
     def of_table(self, stream: str) -> list[dict[str, Any]]:
@@ -210,7 +210,7 @@ def _moment(modified: datetime | int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Finds the keepers of tables. None stands for what is unknown.
+    """Finds the keepers of tables. None means unknown.
 
     Attributes:
         client_of: Makes a client of an AWS service.
@@ -245,7 +245,7 @@ class Watch:
     def lag_seconds(self, function: str) -> float | None:
         """Return the greatest age of a batch that the function got in the last minutes.
 
-        0 if it got none. That it got none although there were some, its mapping tells
+        0 if it got none. If it got none although there were some, its mapping shows that
         (Follower.problem).
         """
         since = datetime.now(UTC) - timedelta(minutes=LAG_MINUTES)
@@ -253,14 +253,14 @@ class Watch:
         return None if points is None else _greatest_age(points)
 
     def longest_lag_seconds(self, function: str, table: str, since: datetime) -> float | None:
-        """Return how far the function was behind at most, with records younger than `since`.
+        """Return the longest delay of the function, with records younger than `since`.
 
         A function that could not work for longer than a stream keeps records has lost some. Its
         first batch afterwards is as old, unless it reaches from the oldest record to a young one:
         IteratorAge is the age of the last record of a batch. So it also counts as unknown if the
         function got no batch for MOST_OUTAGE in which the table was written to. (The keeper gets
-        inserts and deletions only. No metric tells these from updates, so a table that has updates
-        only, for so long, cannot be told from one whose keeper is away.)
+        inserts and deletions only. No metric separates these from updates, so a table that has
+        only updates, for so long, looks like one whose keeper is away.)
 
         Args:
             function: The keeper's name.
@@ -292,7 +292,7 @@ class Watch:
         )
 
     def _metric(
-        self, namespace: str, name: str, of: str, since: datetime, period: timedelta
+        self, namespace: str, name: str, resource: str, since: datetime, period: timedelta
     ) -> list[dict[str, Any]] | None:
         """Return a metric's datapoints until now; None if CloudWatch does not answer."""
         dimension = "FunctionName" if namespace == "AWS/Lambda" else "TableName"
@@ -300,7 +300,7 @@ class Watch:
             answer = self.client_of("cloudwatch").get_metric_statistics(
                 Namespace=namespace,
                 MetricName=name,
-                Dimensions=[{"Name": dimension, "Value": of}],
+                Dimensions=[{"Name": dimension, "Value": resource}],
                 StartTime=since,
                 EndTime=datetime.now(UTC),
                 Period=int(period.total_seconds()),

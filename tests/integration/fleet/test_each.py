@@ -9,7 +9,7 @@ import pytest
 from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.outcomes import OUTCOME, PUT, THERE, Row, done
 from keyhop.each.task import EachTask
-from keyhop.errors import BudgetSpent, CannotStart, Disbelieved, RunConflict, TooExpensive
+from keyhop.errors import BudgetSpent, CannotStart, RunConflict, StaleIndex, TooExpensive
 from keyhop.jobs.failure import RunFailed
 from keyhop.keys.task import KeysTask
 from keyhop.tasks import list_of
@@ -74,7 +74,7 @@ def test_an_execution_lists_the_keys_and_then_does_something_for_each(
     assert result["writeUnits"] == len(expected)
     assert Counter(expected) == each.shelf  # type: ignore[attr-defined]
     assert each.manifest("feature-keys")["keys"] == len(expected)
-    assert each.runs.begun("feature")[1].options["keys"] == "feature-keys"
+    assert each.runs.open_run("feature")[1].options["keys"] == "feature-keys"
     assert outcomes(each, "feature") == {PUT: len(expected)}
 
 
@@ -89,7 +89,7 @@ def test_keys_of_a_finished_run_are_worked_at_once(
     assert result["outcomes"] == {PUT: len(expected)}
     assert result["read_units"] == 0
     with pytest.raises(RunConflict):
-        each.runs.begun("feature-keys")
+        each.runs.open_run("feature-keys")
 
 
 @pytest.mark.prove
@@ -121,7 +121,7 @@ def test_the_names_of_both_runs_are_ids_however_long_the_execution_s_is(
     lists = set()
     for name in names:
         assert each.start({"table": table_name, "put": ITEM}, name)["run"] == name
-        listed = each.runs.begun(name)[1].options["keys"]
+        listed = each.runs.open_run(name)[1].options["keys"]
         assert len(listed) <= 80
         assert each.manifest(listed)["finished"]
         lists.add(listed)
@@ -138,14 +138,14 @@ def test_an_index_that_is_not_believed_at_the_end_is_listed_anew_and_then_worked
     class Doubting(KeysTask):
         def finish(self, ended: Any) -> Any:
             if is_first.pop() if is_first else False:
-                raise Disbelieved("The key index was not to be believed any more.")
+                raise StaleIndex("The key index is no longer up to date.")
             return KeysTask.finish(self, ended)
 
     keys = each.tasks["keys"]
     each.own = {**each.own, "keys": partial(Doubting, **keys.keywords)}  # type: ignore[attr-defined]
     result = each.start({"table": table_name, "put": ITEM}, "feature")
     assert result["outcomes"] == {PUT: len(expected)}
-    assert each.runs.begun("feature")[1].options["keys"] == "feature-keys-anew"
+    assert each.runs.open_run("feature")[1].options["keys"] == "feature-keys-anew"
 
 
 def failed(machine: Machine, state: dict[str, Any], execution: Any) -> str:
@@ -203,7 +203,7 @@ def test_a_list_is_gone_on_with_and_then_worked(
     result = each.start({**given, "resume": "feature-keys"}, "again")
     assert result["run"] == "again"
     assert result["outcomes"] == {PUT: len(expected)}
-    assert each.runs.begun("again")[1].options["keys"] == "feature-keys"
+    assert each.runs.open_run("again")[1].options["keys"] == "feature-keys"
 
 
 @pytest.mark.prove
@@ -301,4 +301,4 @@ def test_what_cannot_be_done_is_refused_before_a_list_is_made(
             each.plan({"table": table_name, "put": ITEM}, each.execution("refused"))
         task[name] = before
     with pytest.raises(RunConflict):
-        each.runs.begun("refused-keys")
+        each.runs.open_run("refused-keys")

@@ -130,7 +130,7 @@ def test_a_worker_that_must_wait_for_others_hands_back(
     )
     charged.clear()
     machine.levels.told = 8
-    journal, _ = machine.runs.begun(state["run"])
+    journal, _ = machine.runs.open_run(state["run"])
     levels = machine.levels_of(state["execution"], state["groups"]["map"], journal.store)
     for slot in range(-1, 3):  # the others have heard of two only
         levels.note(int(time.time() // SLOT_SECONDS) + slot, 2)

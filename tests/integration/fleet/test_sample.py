@@ -37,7 +37,7 @@ def test_several_workers_sample_within_one_budget(
     machine.name = "SampleKeys"
     machine.own = {"report": partial(ReportTask, segments_per_worker=20)}
     result = machine.start({"table": table_name, "maxReadUnits": 200}, "sample")
-    journal, plan = machine.runs.begun("sample")
+    journal, plan = machine.runs.open_run("sample")
     assert plan.groups > 2
     manifest = journal.manifest()
     assert manifest is not None

@@ -5,12 +5,12 @@ from threading import Event
 from typing import Any
 
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.key_index.belief import MappedKeeper
 from keyhop.key_index.index import table_with_index
 from keyhop.key_index.life_cycle import LifeCycle, check_cost
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.registry import Lease
 from keyhop.key_index.request import Order
+from keyhop.key_index.trust import MappedKeeper
 from keyhop.streams.event_source import Mappings, Watch
 
 from testing.keepers import KEEPER, QUEUE, Elsewhere, FakeLambda, watch_of

@@ -203,7 +203,7 @@ def test_an_index_of_another_shape_is_hopped_past(
     dynamodb.fill(table_name, [item(f"k{number}", "a") for number in range(3)])
     read = machines.machine.start({"table": table_name})
     assert read["method"] == "skip"
-    assert "another shape" in machines.machine.runs.begun(read["run"])[1].reason
+    assert "another shape" in machines.machine.runs.open_run(read["run"])[1].reason
     with pytest.raises(CannotStart, match="another shape"):
         machines.machine.start({"table": table_name, "method": "index"})
 

@@ -55,7 +55,7 @@ def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: 
     assert (looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 0)
     skipped = machines.machine.start({"table": table_name})
     assert skipped["method"] == "skip"
-    assert "found drift" in machines.machine.runs.begun(skipped["run"])[1].reason
+    assert "found drift" in machines.machine.runs.open_run(skipped["run"])[1].reason
     mended = machines.start("audit", given)
     assert mended["audit"]["repaired"] == 4
     report = json.loads(machines.machine.object(mended["report"].partition(f"{BUCKET}/")[2]))

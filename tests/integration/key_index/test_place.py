@@ -114,8 +114,8 @@ def test_a_table_is_the_same_by_its_name_and_by_its_arn(
     for named in (table.bare_name, table.arn):
         asked = replace(table_of(dynamodb, table_name), name=named)
         assert indexes.sentinel(asked) == place
-        belief = indexes.believe(asked, "auto", False)
-        assert (belief.doubt, belief.source and belief.source.only) == (None, place.item_of({}))
+        trust = indexes.decide_trust(asked, "auto", False)
+        assert (trust.doubt, trust.source and trust.source.only) == (None, place.item_of({}))
     elsewhere = table.arn.replace(":ddblocal:", ":eu-west-1:")
     theirs = Table(elsewhere, {**table.description, "TableArn": elsewhere})
     of_two = replace(indexes, deployment=replace(indexes.deployment, tables=[elsewhere]))

@@ -175,7 +175,7 @@ def test_a_fleet_recognises_left_over_sentinels(
         dynamodb.fill(table_name, items_of(collection, ["a", "z"], 2_000))
     machine = Machine(DeploymentSettings(Runs(s3, "results"), [table_name]))
     result = machine.start({"table": table_name, "verifyShare": 1})
-    assert machine.runs.begun(result["run"])[1].segments > 1
+    assert machine.runs.open_run(result["run"])[1].segments > 1
     assert listed(machine.keys(result["run"])) == sorted(collections[:200])
     assert (result["keys"], result["leftOut"]) == (200, 100)
 

@@ -125,7 +125,7 @@ def test_buckets_are_shared_out_among_workers(verifies: Machine, rekey: RekeyTab
     result = verifies.start({"rekey": rekey.pair.destination, "repair": False}, "shared")
     assert (result["compared"]["left"], result["digests"]["buckets"]) == (40, 12)
     assert (result["digests"]["keys"], result["keys"]) == (2 * ITEMS, 40)
-    _, plan = verifies.runs.begun("shared")
+    _, plan = verifies.runs.open_run("shared")
     assert (plan.task, plan.segments, plan.groups) == ("rekey_verify", 12, 4)
     assert result["digests"]["dollars"] > 0
 
@@ -139,7 +139,7 @@ def test_a_verify_whose_workers_died_is_gone_on_with_and_counts_each_difference_
 
     def dying(state: Any, *arguments: Any) -> Any:
         done = scan_segments(state, *arguments)
-        task = verifies.runs.begun(state["run"])[1].task
+        task = verifies.runs.open_run(state["run"])[1].task
         dies[task] -= 1
         if not dies[task]:
             raise OSError(task)

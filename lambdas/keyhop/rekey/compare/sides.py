@@ -133,7 +133,7 @@ class BothSides:
                 total=segments.total,
                 sample=segments.numbers,
                 visit=_noting(noted),
-                noted=lambda page, keys: page.items,
+                note_of=lambda page, keys: page.items,
             )
             for side, segments, noted in sides
         ]

@@ -1,7 +1,7 @@
 """Draw docs/dashboard.svg: the dashboard's own body, with what a run on a laptop has reported.
 
-    python -m local.draw_dashboard            draw it, from docs/dashboard.jsonl
-    python -m local.draw_dashboard record     before that, run: some nine minutes
+    python -m docs.draw_dashboard            draw it, from docs/dashboard.jsonl
+    python -m docs.draw_dashboard record     before that, run: some nine minutes
 
 The lines are the metrics as the deployed functions printed them. What AWS alone measures (errors
 and durations of functions, executions, DynamoDB's own count) is not there on a laptop, so rows that
@@ -19,12 +19,12 @@ from typing import Any
 
 from aws_cdk import App, assertions
 
+from docs.dashboard_data import Metrics, Series
 from infra.config import Config
 from infra.functions import SERVICE
 from infra.monitoring import ANY_TABLE
 from infra.stack import KeyhopStack
 from local.cloud import Cloud, exit_with, laptop_cloud
-from local.dashboard_data import Metrics, Series
 from local.laptop import load_flights
 from testing.executions import Executions
 from testing.flights import BY_AIRCRAFT

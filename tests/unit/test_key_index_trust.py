@@ -12,7 +12,6 @@ import pytest
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import BrokenPromise, IndexBusy, NotPermitted
-from keyhop.key_index.belief import AUDIT_COUNTS_DAYS, Evidence, choose_source, kept_by, why_not
 from keyhop.key_index.registry import (
     COMMAND_IS_DEAD_SECONDS,
     ENTRY,
@@ -25,6 +24,7 @@ from keyhop.key_index.registry import (
     command_name,
 )
 from keyhop.key_index.sentinel import INDEX, MARKER
+from keyhop.key_index.trust import AUDIT_COUNTS_DAYS, Evidence, choose_source, kept_by, why_not
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
 from keyhop.storage.store import Memory, Store
@@ -143,10 +143,10 @@ def test_auto_says_what_the_audit_has_found(found: dict[str, Any], words: str) -
         ],
     }
     today = with_audit(began=datetime.now(UTC).isoformat(), **found)
-    belief = choose_source(Table("Orders", described), "auto", False, lambda: today)
-    assert belief.source is not None
-    assert words in belief.why
-    assert ("no drift" in belief.why) is not bool(found)
+    trust = choose_source(Table("Orders", described), "auto", False, lambda: today)
+    assert trust.source is not None
+    assert words in trust.why
+    assert ("no drift" in trust.why) is not bool(found)
 
 
 def test_a_mapping_was_changed_at_one_moment_in_all_time_zones() -> None:
@@ -299,12 +299,12 @@ def test_an_answer_that_was_lost_is_no_lost_race(registry: Registry) -> None:
 
 
 def test_who_acts_upon_an_entry_takes_no_damage_for_nothing(registry: Registry) -> None:
-    assert registry.known() == Entry("table#1")
+    assert registry.load() == Entry("table#1")
     taken = registry.take("arn:one", "build", alive)
-    assert registry.known() == taken
+    assert registry.load() == taken
     registry.store.replace(ENTRY, b"{")
     with pytest.raises(BrokenPromise, match=r"entry\.json"):
-        registry.known()
+        registry.load()
 
 
 def test_an_entry_that_may_not_be_read_is_no_reason_to_believe() -> None:
@@ -317,7 +317,7 @@ def test_an_entry_that_may_not_be_read_is_no_reason_to_believe() -> None:
     registry = Registry(Forbidden(), "table#1")
     assert registry.entry() == Entry("table#1")
     with pytest.raises(NotPermitted):
-        registry.known()
+        registry.load()
 
 
 def test_another_tables_entry_and_damage_say_nothing(registry: Registry) -> None:

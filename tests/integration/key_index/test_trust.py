@@ -111,7 +111,7 @@ def test_auto_reads_no_index_that_nobody_can_be_seen_to_keep(
     dynamodb.client.put_item(TableName=table_name, Item=new)
     read = machines.machine.start({"table": table_name})
     assert (read["method"], read["keys"]) == ("skip", 11)
-    assert reason in machines.machine.runs.begun(read["run"])[1].reason
+    assert reason in machines.machine.runs.open_run(read["run"])[1].reason
     with pytest.raises(CannotStart, match=reason):
         machines.machine.start({"table": table_name, "method": "index"})
 
@@ -147,7 +147,7 @@ def test_a_run_that_loses_its_belief_finds_the_keys_without_the_index(
     keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))
     assert keys == Counter(expected)
     assert read["run"].endswith("-anew")
-    assert reason in machines.machine.runs.begun(read["run"])[1].reason
+    assert reason in machines.machine.runs.open_run(read["run"])[1].reason
     assert read["read_units"] > alone["read_units"]
     first = read["run"].removesuffix("-anew")
     assert machines.machine.runs.journal(first).manifest() is None
@@ -174,7 +174,7 @@ def test_an_index_that_is_gone_at_the_first_look_is_not_read(
     assert (read["method"], read["keys"]) == ("skip", 40)
     keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))
     assert keys == Counter(expected)
-    reason = machines.machine.runs.begun(read["run"])[1].reason
+    reason = machines.machine.runs.open_run(read["run"])[1].reason
     assert "The key index could not be read: " in reason
 
 

@@ -1,4 +1,4 @@
-"""Whether the key index is trusted, by evidence that is checked when the index is to be read.
+"""Whether the key index is trusted, by evidence that is checked just before the index is read.
 
 `why_not` is the only decision: `auto` and `status` print its reason. Where evidence is unknown, the
 index is not trusted, and the keys are found by hopping, which is always correct.
@@ -30,7 +30,7 @@ MOST_LAG_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence about an index at one moment. None stands for what is unknown.
+    """The evidence about an index at one moment. None means unknown.
 
     Attributes:
         index: The status of the index.
@@ -56,12 +56,12 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Belief:
+class Trust:
     """The decision that follows from the evidence.
 
     Attributes:
         source: The index, if it is read; None if it is not.
-        why: The reason; empty if there is no index.
+        why: The reason; empty if no index exists.
         doubt: Why an index is not trusted that is read nevertheless.
         token: A value that must be unchanged at the end, if the index is trusted.
     """
@@ -74,7 +74,7 @@ class Belief:
 
 def choose_source(
     table: Table, method: str, accepts_stale: bool, evidence: Callable[[], Evidence]
-) -> Belief:
+) -> Trust:
     """Decide whether the key index is read.
 
     Args:
@@ -84,19 +84,19 @@ def choose_source(
         evidence: Collects the evidence.
 
     Raises:
-        IndexNotFound: The method is "index", and there is no index.
+        IndexNotFound: The method is "index", and the table has no key index.
         CannotStart: The method is "index", and the index is not trusted.
     """
     if method == "index":
         check_has_one(table)
     elif table.index(INDEX) is None:
-        return Belief(None, "")
+        return Trust(None, "")
     elif is_anothers(table):
-        return Belief(None, f"what is called {INDEX} has another shape, so it is not Keyhop's")
+        return Trust(None, f"what is called {INDEX} has another shape, so it is not Keyhop's")
     collected = evidence()
     doubt = why_not(collected)
     if method == "auto" and doubt is not None:
-        return Belief(None, doubt)
+        return Trust(None, doubt)
     if doubt is not None and not accepts_stale:
         raise CannotStart(
             f"The key index of {table.bare_name!r} may be out of date: {doubt}. Method auto finds "
@@ -111,13 +111,13 @@ def choose_source(
         )
     source = replace(table.source(INDEX), only=sentinel.item_of({}))
     if doubt is not None or collected.entry.audit is None:
-        return Belief(source, f"accepted, although {doubt}", doubt)
+        return Trust(source, f"accepted, although {doubt}", doubt)
     audit = collected.entry.audit
     result = "found no drift"
     if drift := audit["drift"]:
         result = f"found drift ({drift:,}), of which a second look at the end found nothing left"
     why = f"the key index is kept, and its audit of {audit['ended']} {result}"
-    return Belief(source, why, token=collected.entry.epoch)
+    return Trust(source, why, token=collected.entry.epoch)
 
 
 def gather(
@@ -330,12 +330,12 @@ class OthersKeeper:
 
     Attributes:
         watch: Finds the functions that follow a stream.
-        believes_none: Whether the user states that there is no keeper, where that is unknown.
+        states_no_keeper: Whether the user states that no keeper runs, where that is unknown.
     """
 
     turns_stream_on: ClassVar[bool] = False
     watch: Watch | None
-    believes_none: bool
+    states_no_keeper: bool
 
     def attach(self, table: Table, sentinel: Sentinel) -> bool:
         return True
@@ -348,7 +348,7 @@ class OthersKeeper:
                 f"A keeper follows the table's stream and would put the sentinels back: {names}. "
                 f"Start the state machine RemoveKeyIndex of its deployment."
             )
-        if keepers is None and not self.believes_none:
+        if keepers is None and not self.states_no_keeper:
             raise CannotStart(
                 "It cannot be seen from here whether a keeper follows the table's stream, which "
                 "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
