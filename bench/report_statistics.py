@@ -113,6 +113,9 @@ Made by `python -m bench.report_statistics`; seeds are fixed. Nothing here was m
   share. All of them might have an attribute, or none, so it widens both ends of each share of
   items. By Markov's inequality a share p of the items is larger than 1/p of DescribeTable's mean
   at most.
+- **Bytes of a collection.** Its length times the mean of its items that were read, unless
+  DescribeTable's size of the whole table refutes that: then times the mean of all items. The high
+  end is the size of the whole table, as the items that were not read may be the large ones.
 - **Gini, Lorenz.** The sampled collections and the number of keys against ItemCount; what was not
   seen is the last step of the curve. Bootstrap.
 - **Order.** Kendall's tau-b with Fieller's interval, Spearman's rho with Bonett and Wright's.

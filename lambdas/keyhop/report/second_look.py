@@ -24,13 +24,13 @@ from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Collection, SampleFacts
 from keyhop.report.facts_json import sample_of
 from keyhop.report.sample.examine import Examination
-from keyhop.report.sample.largest import OF_INDEX, SEGMENT, by_size
+from keyhop.report.sample.largest import OF_INDEX, SEGMENT, by_size, within_bytes
 from keyhop.report.sample.lengths import place, probe
 from keyhop.report.sample.reading import Asker
 from keyhop.report.sample.rows import DrawRow
 from keyhop.report.statistics.place import BITS
 from keyhop.report.statistics.window import BUDGET
-from keyhop.report.task import SAMPLE, examination, rows_of
+from keyhop.report.task import SAMPLE, examination, population, rows_of
 from keyhop.scan.reader import PageReader
 
 ENOUGH = (BudgetSpent, NotPermitted)
@@ -99,7 +99,7 @@ def _looked_again(
             found[one.key] = look.measured(one, look.find(one.key, draws))
     return replace(
         facts,
-        top=by_size(found.values()),
+        top=tuple(within_bytes(one, population(plan)) for one in by_size(found.values())),
         biased=tuple(dict.fromkeys(biased)),
         rru=facts.rru + reader.usage.read_units,
         items_read=facts.items_read + reader.usage.items,

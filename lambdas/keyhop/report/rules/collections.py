@@ -365,15 +365,16 @@ def _bounded(facts: Facts) -> Advice:
 
 
 def _daily_bytes(facts: Facts) -> float:
-    """By which the largest collection grows, at most: as the stream shows, or since the table is
-    there.
+    """Return the bytes a day by which the largest collection grows.
+
+    It is the growth that the stream shows, or the mean since the table was created if that is more.
     """
     seen = 0.0
     if isinstance(facts.stream, StreamFacts):
         daily = max(facts.stream.growth.values(), default=0.0)
         seen = daily * (facts.table.mean_item_bytes or 0.0) * with_local(facts)
     largest = largest_bytes(facts)
-    held = largest[2] if largest is not None else most_bytes(facts) or 0.0
+    held = largest[0] if largest is not None else most_bytes(facts) or 0.0
     age = max(DAY, facts.at - facts.table.created)
     return max(seen, held * DAY / age)
 

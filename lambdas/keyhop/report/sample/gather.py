@@ -15,12 +15,15 @@ from keyhop.report.estimate import Estimate
 from keyhop.report.facts import CandidateSample, SampleFacts
 from keyhop.report.forms import KEPT_DIGITS, KeyForm
 from keyhop.report.sample.largest import (
+    MOST_BYTES,
+    OLDER_MEAN,
     index_sample,
     largest,
     length_of,
     mean_of,
     of_index,
     usable,
+    within_bytes,
     within_count,
 )
 from keyhop.report.sample.observation import Observation
@@ -36,10 +39,6 @@ from keyhop.report.statistics.shares import share_of, weighted_mean, weighted_qu
 
 LEVELS = (0.5, 0.9, 0.99)
 LARGE_BYTES = 350 * 1024
-MOST_BYTES = 400 * 1024.0
-"""DynamoDB's limit of an item."""
-OLDER_MEAN = 1.25
-"""DescribeTable's counts are up to six hours old: by so much the mean size may have changed."""
 EXACT = 10**KEPT_DIGITS
 """Numbers in keys are not rounded below."""
 MOST_WORDS = 3
@@ -101,7 +100,7 @@ def gather(
         unseen=share,
         seen_largest=max((length.value for length in lengths), default=None),
         mean_items=_mean_items(keys, counted),
-        top=top,
+        top=tuple(within_bytes(one, population) for one in top),
         biased=tuple(of_index(name) for name in usable(draws, population.indexes)),
         item_bytes={
             level: _at_most(one, min(MOST_BYTES, most_mean / (1 - level)))

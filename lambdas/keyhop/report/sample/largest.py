@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from keyhop.report.estimate import Estimate
+from keyhop.report.estimate import LEVEL, Estimate
 from keyhop.report.facts import Collection, IndexSample
 from keyhop.report.sample.observed import Observed
 from keyhop.report.sample.population import Population
@@ -21,6 +21,11 @@ from keyhop.report.statistics.shares import Item, weighted_share, widened
 from keyhop.report.statistics.top import top
 
 MOST = 10
+
+MOST_BYTES = 400 * 1024.0
+"""DynamoDB's limit of an item."""
+OLDER_MEAN = 1.25
+"""DescribeTable's counts are up to six hours old: by so much the mean size may have changed."""
 
 OF_INDEX, SEGMENT = "GSI ", "random segment"
 """What a collection was found by (Collection.by)."""
@@ -74,10 +79,14 @@ def largest(
     for row in segments:
         for one in row.collections:
             length = length_of(one)
+            size = _bytes(length, mean_of(_sizes(one)) or mean_bytes)
+            if one.whole and len(one.observations) == one.items:
+                total = float(sum(each.bytes for each in one.observations))
+                size = Estimate.exactly(total, one.items, "counted")
             found[one.key] = Collection(
                 one.key,
                 length,
-                _bytes(length, mean_of(_sizes(one)) or mean_bytes),
+                size,
                 (row.number + 0.5) / population.segments,
                 SEGMENT,
             )
@@ -130,6 +139,21 @@ def _within(one: Collection, lengths: Sequence[Estimate], item_count: float) -> 
     return replace(one, items=items, bytes=size)
 
 
+def within_bytes(one: Collection, population: Population) -> Collection:
+    """Return a collection whose size is checked against DescribeTable, unless it was counted.
+
+    The items of it that were read may all be small, or all be large.
+    """
+    size, most = one.bytes, one.items.high * MOST_BYTES
+    if size is None or size.level == 1.0:
+        return one
+    if population.bytes and one.items.low <= STALE * population.items:
+        most = min(most, OLDER_MEAN * population.bytes)
+        if size.low > most:  # The mean size of the items that were read is refuted.
+            size = replace(one.items.scaled(population.mean_bytes), low=0.0)
+    return replace(one, bytes=replace(size, value=min(size.value, most), high=most))
+
+
 def by_size(collections: Iterable[Collection]) -> tuple[Collection, ...]:
     """The MOST largest, the largest first."""
     return tuple(sorted(collections, key=lambda one: -one.items.value)[:MOST])
@@ -178,4 +202,4 @@ def _sizes(row: CollectionRow) -> list[Item]:
 
 
 def _bytes(items: Estimate, mean: float) -> Estimate | None:
-    return items.scaled(mean) if mean else None
+    return replace(items.scaled(mean), level=LEVEL) if mean else None

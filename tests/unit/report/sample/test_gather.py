@@ -1,6 +1,7 @@
 """From rows to facts."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from keyhop.report.estimate import Estimate
@@ -144,6 +145,44 @@ def test_an_index_most_of_whose_entries_are_never_met_is_no_source() -> None:
     drawn += draws("by", [{"giant": 60}], of=500, whole=False)
     facts = gather(drawn, Population(1_000, 10_000, indexes={"by": 10_000}))
     assert facts.biased == ()
+
+
+def part_of(length: float, size: int) -> CollectionRow:
+    seen = collection(0, items=2, bytes=size)
+    return replace(seen, whole=False, length=Estimate(length, length, length, 2, "windows"))
+
+
+def test_the_size_of_a_collection_is_its_items_if_all_were_read() -> None:
+    facts = facts_of([collection(1, items=3), collection(2, items=2)], items=5, bytes=500.0)
+    assert facts.top[0].bytes == Estimate.exactly(300.0, 3, "counted")
+
+
+def test_no_collection_is_larger_than_the_table() -> None:
+    """The items that were read are large, and most of the others are small."""
+    facts = facts_of([part_of(1_000, size=20_000)], items=2_000, bytes=2e6)
+    size = facts.top[0].bytes
+    assert size is not None
+    assert size.low == 0
+    assert size.value == 1e6
+    assert 2e6 <= size.high <= 3e6
+
+
+def test_a_collection_may_hold_all_bytes_that_nobody_has_read() -> None:
+    """The items that were read are small, and most of the others are large."""
+    facts = facts_of([part_of(1_000, size=100)], items=2_000, bytes=2e7)
+    size = facts.top[0].bytes
+    assert size is not None
+    assert size.value == 1e5
+    assert size.high >= 2e7
+
+
+@pytest.mark.parametrize("told", [(0, 0.0), (100, 1e4)])
+def test_a_table_that_grew_since_it_was_described_refutes_no_size(told: tuple[int, float]) -> None:
+    items, size_of_table = told
+    size = facts_of([part_of(1_000, size=5_000)], items=items, bytes=size_of_table).top[0].bytes
+    assert size is not None
+    assert size.value == 5e6
+    assert size.high == 1_000 * 400 * 1024
 
 
 def test_rows_and_facts_survive_json() -> None:
