@@ -3,12 +3,17 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
+from keyhop.cli import deployment, index_actions
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.local import LocalJob
 from keyhop.key_index.collections import Collections
+from keyhop.key_index.registry import Registry
 from keyhop.key_index.sentinel import Sentinel
+from keyhop.storage.local import Directory
 from keyhop.streams.event_source import Watch
 
 from testing.databases import Database, keyhop
@@ -100,6 +105,42 @@ def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (manifest["method"], manifest["keys"]) == ("skip", 30)
     assert "mapping is Disabled" in manifest["reason"]
+
+
+def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
+    dynamodb: Database,
+    table_name: str,
+    lambdas: FakeLambda,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the trust would be withdrawn where nobody looks, and the evidence deleted."""
+    dynamodb.collections(table_name, [2] * 5)
+    attach(dynamodb, table_name, lambdas)
+    stack = ("--stack", "Keyhop")
+    assert index(dynamodb, "build", table_name, *stack).status == 0
+    stream = f"arn:aws:dynamodb:us-east-1:111122223333:table/{table_name}/stream/2026-11-01"
+    place = {"shardId": "s", "startSequenceNumber": "1", "endSequenceNumber": "2"}
+    body = json.dumps({"DDBStreamBatchInfo": {"streamArn": stream, **place}})
+    message = {"MessageId": "m", "ReceiptHandle": "r", "Body": body}
+    forgotten = ClientError({"Error": {"Code": "TrimmedDataAccessException"}}, "GetShardIterator")
+    client = Mock(**{"get_shard_iterator.side_effect": forgotten})
+    client.receive_message.side_effect = [{"Messages": [message]}] * 2 + [{}]
+    monkeypatch.setattr(index_actions, "aws_client", lambda *_: client)
+    discard = ("--queue", "url", "--discard-old", *stack)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            deployment,
+            "bucket_registry",
+            lambda s3, bucket, table: Registry(Directory(tmp_path / "other"), table.identity),
+        )
+        refused = index(dynamodb, "reconcile", table_name, *discard)
+    assert (refused.status, "no record of" in refused.err) == (2, True)
+    client.delete_message.assert_not_called()
+    assert "the key index is kept" in keys_from(dynamodb, table_name, *stack)[0].err
+    assert index(dynamodb, "reconcile", table_name, *discard).status == 0
+    client.delete_message.assert_called_once()
+    assert "trust in it was withdrawn" in keys_from(dynamodb, table_name, *stack)[0].err
 
 
 @pytest.mark.parametrize("step", ["begin", "work"])
