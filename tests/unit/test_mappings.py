@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keyhop.streams.event_source import SETTINGS, Mappings
+from keyhop.streams.event_source import SETTINGS, Mappings, modified_at
 
 from testing.keepers import KEEPER, QUEUE, FakeLambda
 
@@ -44,4 +44,18 @@ def test_a_mapping_of_an_older_version_is_mended_and_one_of_this_is_left_alone()
     assert mapping["MaximumRetryAttempts"] == 3, "as somebody has set it"
     changes = lambdas.changes
     attached(lambdas)
+    assert lambdas.changes == changes
+
+
+def test_a_mapping_of_an_older_version_gets_the_pattern_of_the_sentinels_place() -> None:
+    """Otherwise the keeper never hears of a put over a sentinel."""
+    lambdas = FakeLambda()
+    attached(lambdas)
+    mappings, pattern = Mappings(lambdas, KEEPER, QUEUE), modified_at("sk", {"S": "!keyhop"})
+    assert not mappings.attach(STREAM, pattern)
+    (mapping,) = lambdas.mappings.values()
+    filters = mapping["FilterCriteria"]["Filters"]
+    assert filters == [*SETTINGS["FilterCriteria"]["Filters"], {"Pattern": pattern}]
+    changes = lambdas.changes
+    assert mappings.attach(STREAM, pattern)
     assert lambdas.changes == changes

@@ -79,7 +79,7 @@ class Mappings:
 
         Args:
             stream: The ARN of the stream.
-            also: A filter pattern in addition to those of the settings, for a new mapping.
+            also: A filter pattern in addition to those of the settings.
 
         Returns:
             Whether the mapping is enabled. Until then, this must be called again.
@@ -103,6 +103,11 @@ class Mappings:
             # A person has set one: the mapping would give up records that are older.
             of_time = {name: self.settings[name] for name in OF_TIME}
             self.client.update_event_source_mapping(UUID=mapping["UUID"], **of_time)
+            return False
+        if also is not None and not _has_pattern(mapping, also):
+            # An older version made it, and passes no changes of items in the sentinel's place.
+            criteria = _with_pattern(self.settings, also)["FilterCriteria"]
+            self.client.update_event_source_mapping(UUID=mapping["UUID"], FilterCriteria=criteria)
             return False
         return bool(mapping["State"] == "Enabled")
 
@@ -163,6 +168,12 @@ def modified_at(name: str, value: TypedValue) -> str:
         texts = list(dict.fromkeys([text, format(Decimal(text), "f"), str(Decimal(text))]))
     keys = {name: {type_: texts}}
     return json.dumps({"eventName": ["MODIFY"], "dynamodb": {"Keys": keys}}, ensure_ascii=False)
+
+
+def _has_pattern(mapping: Mapping[str, Any], pattern: str) -> bool:
+    """Return whether the filter of a mapping has a pattern, or there is no filter to be seen."""
+    filters = mapping.get("FilterCriteria", {}).get("Filters", [])
+    return not filters or any(json.loads(one["Pattern"]) == json.loads(pattern) for one in filters)
 
 
 def _with_pattern(settings: Mapping[str, Any], pattern: str | None) -> dict[str, Any]:
