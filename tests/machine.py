@@ -109,7 +109,7 @@ class Machine:
     @property
     def tasks(self) -> Tasks:
         tasks = tasks_of(
-            self.indexes.believe,
+            self.indexes.decide_trust,
             self.indexes.task,
             sentinels_of=self.indexes.sentinels_of,
             journal_of=self.runs.journal,

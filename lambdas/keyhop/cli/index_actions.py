@@ -216,7 +216,7 @@ class IndexCommand:
                 "The index must not be trusted from now on, which only the record of the "
                 "deployment can say: give --stack with the name of the keeper's stack."
             )
-        if self.registry.known().sentinel is None:
+        if self.registry.load().sentinel is None:
             raise CannotStart(
                 f"Stack {self.options.stack} has no record of the key index of "
                 f"{self.table.bare_name!r}: give --stack with the name of the keeper's stack."
