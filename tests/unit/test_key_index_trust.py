@@ -335,7 +335,7 @@ def test_an_entry_of_another_version_is_refused_and_not_believed(registry: Regis
     other = json.dumps({**state, "version": 2}).encode()
     registry.store.replace(ENTRY, other)
     asked = (
-        registry.known,
+        registry.load,
         lambda: registry.take("arn:two", "build", dead),
         lambda: registry.change("arn:one", emptied=True),
         lambda: registry.withdraw("why"),

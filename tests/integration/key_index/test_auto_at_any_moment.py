@@ -22,7 +22,7 @@ from testing.databases import Database
 from testing.key_index_tables import Stream, collections_of
 from testing.marks import prove, prove_long
 from tests.integration.key_index.machines import Machines
-from tests.integration.key_index.test_belief import turns_the_stream_off
+from tests.integration.key_index.test_trust import turns_the_stream_off
 
 NAMES = [f"k{number}" for number in range(12)]
 ACTIONS = ("build", "audit", "audit", "remove")
