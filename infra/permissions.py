@@ -176,9 +176,9 @@ def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
     """Allow the actions on items that the settings `each` of the tables permit.
 
     Permission to put includes finding and checking another item of the collection, and deleting the
-    new item, so that a put never creates a collection. If the setting has attributes, these
-    requests may name no others. IAM sees the attributes of the new item and of the conditions, but
-    not the attributes of an existing item.
+    new item, so that a put creates no collection and can be undone. If the setting has attributes,
+    these requests may name no others. IAM sees the attributes of the new item and of the
+    conditions, but not the attributes of an existing item.
     """
     putting = [table for table in tables if table.each and table.each.put]
     for number, (names, group) in enumerate(_by(putting, _attributes_of_puts), 1):

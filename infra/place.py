@@ -43,10 +43,8 @@ def check(tables: Sequence[Table], account: str | None, region: str | None) -> N
         if table.key_index and table.arn:
             _, _, _, its_region, its_account, _ = table.arn.split(":")
             if account not in (None, its_account) or region not in (None, its_region):
-                elsewhere_clause = (
-                    "left out for a table of another account or region than the deployment's"
-                )
-                allowed = f"{elsewhere_clause}, {account} and {region}: deploy a stack there"
+                omitted = "left out for a table of another account or region than the deployment's"
+                allowed = f"{omitted}, {account} and {region}: deploy a stack there"
                 raise wrong_in(table.given, "keyIndex", True, allowed)
 
 

@@ -79,9 +79,7 @@ class Results(Construct):
             removal_policy=KEPT if config.keep_results else RemovalPolicy.DESTROY,
         )
         if config.keep_results and bucket.policy:
-            bucket.policy.apply_removal_policy(
-                KEPT
-            )  # a bucket that stays is still read by TLS only
+            bucket.policy.apply_removal_policy(KEPT)  # so that it is still read by TLS only
         acknowledge(
             bucket,
             "Access logs would double the objects of a run; who needs them turns on CloudTrail "

@@ -148,12 +148,9 @@ def _guide(watch: Monitoring, job: Job, bucket: s3.IBucket) -> cw.IWidget:
 
 def _progress(watch: Monitoring, job: Job) -> None:
     """Add the progress of the runs of the table in the visible time."""
-    segments_done, segments_planned = (
-        watch.of_table("SegmentsDone"),
-        watch.of_table("SegmentsPlanned"),
-    )
+    ended, planned = watch.of_table("SegmentsDone"), watch.of_table("SegmentsPlanned")
     share = "100 * RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))"
-    percent = expression(share, "done, %", {"done": segments_done, "planned": segments_planned})
+    percent = expression(share, "done, %", {"done": ended, "planned": planned})
     # Over five minutes, because a single worker does not end a segment every minute.
     minutes_left = expression(
         "5 * (RUNNING_SUM(FILL(planned5, 0)) - RUNNING_SUM(FILL(done5, 0))) / done5",

@@ -51,16 +51,14 @@ def keyhop_table(table: dynamodb.ITable, **options: Any) -> OwnTable:
         sharding = {camel(name): value for name, value in sharding.items()}
     entry = {camel(name): value for name, value in options.items()}
     (read,) = tables_of([{**entry, "table": label, "sharding": sharding}])
-    stack_place, table_place = _place(Stack.of(table)), _place_of(table)
-    is_elsewhere = stack_place != table_place and not Token.is_unresolved(
-        "".join((*stack_place, *table_place))
-    )
+    home, place = _place(Stack.of(table)), _place_of(table)
+    is_elsewhere = home != place and not Token.is_unresolved("".join((*home, *place)))
     if is_elsewhere and (read.key_index or read.sharding):
         what = "keyIndex" if read.key_index else "sharding"
         at_home = "left out for a table of another account or region than the stack's"
         raise wrong_in(label, what, True, at_home)
     key = table.encryption_key.key_arn if table.encryption_key else None
-    reference = named if stack_place == table_place else table.table_arn
+    reference = named if home == place else table.table_arn
     return OwnTable(
         **{**vars(read), "given": reference, "kms_key": key}, construct=table, called=label
     )
