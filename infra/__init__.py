@@ -1,7 +1,7 @@
 """The CDK app's constructs, which share the library's pure modules.
 
-Installed, this folder is the package `keyhop_cdk`, and what stands beside it in a checkout (the
-functions' code, the definitions) is its folder `data`.
+In an installed package this folder is `keyhop_cdk`. Its folder `data` then contains the code of the
+functions and the definitions, which are beside this folder in a checkout.
 """
 
 import sys

@@ -1,10 +1,10 @@
 """The settings of a deployment: one frozen dataclass, whose fields are those of keyhop.json.
 
-`Config` has the tables, what each may be used for and what its keys are, how its hot keys are
-spread over shards, and the pairs of tables that may be re-keyed. A wrong value is a `ConfigError`
-that names the field, what it is and what is allowed; config_values.py has what single values must
-be. What can be known to be wrong before anything is deployed is refused here: the library refuses
-the same, but only at the first write.
+`Config` has the tables, with their keys, their sharding and their permitted uses, and the pairs of
+tables that may be re-keyed. A wrong value raises a `ConfigError` that names the field, its value
+and the allowed values; config_values.py has the constraints on single values. Everything that can
+be checked before deployment is checked here. The library makes the same checks, but only at the
+first write.
 """
 
 import ast
@@ -53,14 +53,14 @@ def _is_key_name(value: Any) -> bool:
     return isinstance(value, str) and 1 <= len(value.encode()) <= MOST_NAME
 
 
-def _not_of_metadata(value: str) -> str:
+def _check_not_reserved(value: str) -> str:
     if value in ATTRIBUTES:
         free = "another attribute, as the metadata items use that one themselves"
         raise Wrong(Must(_is_key_name, free), value)
     return value
 
 
-def _not_a_number(value: str) -> str:
+def _check_not_number(value: str) -> str:
     if value == "N":
         suffix = "S or B: a number cannot carry the suffix of a shard"
         raise Wrong(Must(one_of("S", "B"), suffix), value)
@@ -82,14 +82,14 @@ def _are_counts(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Sharding:
-    """The sharding of the hot keys of one table, with the names of the context."""
+    """The sharding of the hot keys of one table. Its fields are named as in the context."""
 
     partition_key: Annotated[
-        str, Must(_is_key_name, "the attribute of the table's partition key", _not_of_metadata)
+        str, Must(_is_key_name, "the attribute of the table's partition key", _check_not_reserved)
     ]
-    """The attribute that is the table's partition key, and its metadata table's as well."""
+    """The partition key attribute of the table and of its metadata table."""
     partition_key_type: Annotated[
-        str, Must(one_of("S", "B", "N"), "one of S, B", _not_a_number)
+        str, Must(one_of("S", "B", "N"), "one of S, B", _check_not_number)
     ] = "S"
     metadata: Annotated[
         str,
@@ -98,7 +98,7 @@ class Sharding:
             "the name of a table (3 to 255 of a-z A-Z 0-9 _ . -) that the stack makes",
         ),
     ] = ""
-    """The name of the metadata table; empty until the stack's name is known."""
+    """The name of the metadata table; empty until the stack has a name."""
     placement: Annotated[str, choice("calculated", "random")] = "calculated"
     hash: Annotated[str, choice("jump", "modulo")] = "jump"
     append_only: Truth = False
@@ -106,23 +106,23 @@ class Sharding:
         str, Must(_is_separator, "1 to 16 printable ASCII characters, with no digits and no spaces")
     ] = "_"
     most_shards: Annotated[int, whole(1, MOST_SHARDS)] = 64
-    """Of one key."""
+    """The maximum number of shards of one key."""
     start_shards: Annotated[
         Mapping[str, int],
         Must(
             _are_counts, f'an object with counts of 1 to {MOST_SHARDS}, as {{"/logs/*": 8}}', dict
         ),
     ] = field(default_factory=dict, hash=False)
-    """The initial shard counts of new keys that are known to become hot, by key, or by prefix with
-    a * at its end."""
+    """The initial shard counts of new keys that will become hot, by key, or by prefix with a * at
+    its end."""
 
     def for_functions(self) -> dict[str, Any]:
-        """Return the settings that the functions get. They find the partition key in the table's
+        """Return the settings for functions, which read the partition key from the table's
         schema.
         """
         _, _, *rest = fields(self)
-        told = {camel(field.name): getattr(self, field.name) for field in rest}
-        return {name: value for name, value in told.items() if value != {}}
+        settings = {camel(field.name): getattr(self, field.name) for field in rest}
+        return {name: value for name, value in settings.items() if value != {}}
 
 
 def sharding_of(table: str, is_arn: bool, has_index: bool, value: Any) -> Sharding | None:
@@ -130,11 +130,11 @@ def sharding_of(table: str, is_arn: bool, has_index: bool, value: Any) -> Shardi
     if value is None:
         return None
     if is_arn:
-        here = "left out for a table given by its ARN: give its name; it must be in the stack's "
-        raise wrong_in(table, "sharding", value, f"{here}account and region")
+        by_name = "left out for a table given by its ARN: give its name; it must be in the stack's "
+        raise wrong_in(table, "sharding", value, f"{by_name}account and region")
     if has_index:
-        alone = "left out with keyIndex, as sentinels would be read and moved like items"
-        raise wrong_in(table, "sharding", value, alone)
+        without_index = "left out with keyIndex, as sentinels would be read and moved like items"
+        raise wrong_in(table, "sharding", value, without_index)
     if not isinstance(value, Mapping):
         raise wrong_in(table, "sharding", value, 'an object, as {"partitionKey": "path"}')
     return shape_of(
@@ -147,8 +147,8 @@ def sharding_of(table: str, is_arn: bool, has_index: bool, value: Any) -> Shardi
     )
 
 
-MOST_TOLD = 3200
-"""The maximum number of bytes for tables in the environment of a function; FinishRun gets the most.
+TABLES_BYTES = 3200
+"""The maximum number of bytes for tables in an environment, of which FinishRun's is the largest.
 An environment holds 4,096 bytes in total, as limits.py counts them, and the other variables need
 the rest."""
 ALLOWED = (
@@ -186,12 +186,12 @@ class Reports:
 
 
 def _is_table(value: Any) -> bool:
-    given = value.strip() if isinstance(value, str) else ""
-    return bool(_TABLE_ARN.fullmatch(given) or _TABLE_NAME.fullmatch(given))
+    reference = value.strip() if isinstance(value, str) else ""
+    return bool(_TABLE_ARN.fullmatch(reference) or _TABLE_NAME.fullmatch(reference))
 
 
 def are_attributes(value: Any) -> bool:
-    """Whether it is a list of names."""
+    """Return whether the value is a list of names."""
     is_list = isinstance(value, list | tuple) and bool(value)
     return is_list and all(isinstance(name, str) and name for name in value)
 
@@ -201,20 +201,20 @@ class Table:
     """A table that the deployment may read."""
 
     given: Annotated[str, Must(_is_table, ALLOWED, str.strip)]
-    """As the context has it: a name, or an ARN."""
+    """The name or the ARN of the table, as the context has it."""
     key_index: Truth = False
-    """Whether it may have a key index: a sentinel in each item collection, kept by a function."""
+    """True for a key index: a sentinel in each item collection, maintained by a function."""
     sentinel_sort_key: Annotated[str | None, Must(text(), "a text, not empty")] = None
-    """The sentinels' sort key, as text; None: the least one that there is."""
+    """The sort key of the sentinels, as text; None for the least possible one."""
     key_attributes: Annotated[
         tuple[str, ...],
         Must(are_attributes, 'a list of attributes, as ["customer", "order"]', tuple),
     ] = ()
-    """The attributes that a Scan may ask for; empty: not restricted by name."""
+    """The attributes that a Scan may request; empty for no restriction by name."""
     kms_key: KmsKey = None
-    """The key of one's own by which the table is encrypted; None: one of AWS's."""
+    """The customer managed key that encrypts the table; None for a key of AWS."""
     run_schedule: Schedule = None
-    """When its keys are listed, as EventBridge writes it; None: when somebody starts that."""
+    """When its keys are listed, as EventBridge writes it; None if a person starts each run."""
     run_input: Annotated[
         Mapping[str, Any],
         Must(
@@ -223,27 +223,27 @@ class Table:
             dict,
         ),
     ] = field(default_factory=dict, hash=False)
-    """Of these runs: further fields of an input of EnumerateKeys."""
+    """Further fields of the input of EnumerateKeys for these runs."""
     sharding: Sharding | None = None
-    """None: not at all."""
+    """None if the table is not sharded."""
     each: Allowed | None = None
-    """What ForEachKey may do for each of its keys; None: nothing."""
+    """The actions of ForEachKey that are allowed for its keys; None for no actions."""
     report: Reports | None = None
-    """Whether ReportKeys may look at it, and when; None: not at all."""
+    """The reports of ReportKeys on the table; None for no reports."""
 
     @property
     def label(self) -> str:
-        """For the ids of constructs, and for messages."""
+        """Return the table's label in construct ids and messages."""
         return self.given
 
     @property
     def name(self) -> str:
-        """Without account and region."""
+        """Return the name without account and region."""
         return self.given.rpartition("/")[2]
 
     @property
     def arn(self) -> str | None:
-        """The ARN, if that is what the context has."""
+        """Return the ARN if the context has one."""
         return self.given if self.given != self.name else None
 
 
@@ -251,11 +251,11 @@ _TABLE_FIELDS = ("table", *names_of(Table)[1:])
 
 
 def tables_of(value: Any) -> tuple[Table, ...]:
-    """The field tables; metadata tables may have no names yet. Raises ConfigError."""
+    """Read the field tables, in which metadata tables may lack names; may raise ConfigError."""
     tables: list[Table] = []
     for entry in listed(value):
         table = _table(entry)
-        if table.given in (one.given for one in tables):
+        if table.given in (previous.given for previous in tables):
             raise wrong("tables", value, f"{ALLOWED}, each of them once")
         tables.append(table)
     return tuple(tables)
@@ -274,7 +274,7 @@ def listed(value: Any) -> list[str | Mapping[str, Any]]:
 def with_key_attributes(
     tables: Sequence[Table], attributes: Mapping[str, list[str]]
 ) -> list[Table]:
-    """The tables with what another field says of them; raises ConfigError for two answers."""
+    """Add the attributes of the field keyAttributes; raise ConfigError for duplicates."""
     for table in tables:
         if table.key_attributes and table.given in attributes:
             raise ConfigError(
@@ -295,21 +295,23 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
             functions.
     """
     complete: list[Table] = []
-    taken = {table.name: f"the table {table.label} of this field" for table in tables}
+    owners = {table.name: f"the table {table.label} of this field" for table in tables}
     for table in tables:
         if table.sharding:
             metadata = table.sharding.metadata or _default_metadata(table.label, stack_name)
-            if metadata in taken:
-                free = f"a name of its own: that is {taken[metadata]}"
+            if metadata in owners:
+                free = f"a name of its own: that is {owners[metadata]}"
                 raise wrong_in(table.label, "sharding.metadata", metadata, free)
-            most, started = table.sharding.most_shards, table.sharding.start_shards
-            if any(count > most for count in started.values()):
-                at_most = f"at most {most} for each key, its mostShards"
-                raise wrong_in(table.label, "sharding.startShards", started, at_most)
-            taken[metadata] = f"the metadata table of {table.label}"
+            maximum, start_shards = table.sharding.most_shards, table.sharding.start_shards
+            if any(count > maximum for count in start_shards.values()):
+                at_most = f"at most {maximum} for each key, its mostShards"
+                raise wrong_in(table.label, "sharding.startShards", start_shards, at_most)
+            owners[metadata] = f"the metadata table of {table.label}"
             table = replace(table, sharding=replace(table.sharding, metadata=metadata))
         complete.append(table)
-    fit = sum(told_bytes(complete[: number + 1]) <= MOST_TOLD for number in range(len(complete)))
+    fit = sum(
+        environment_bytes(complete[: number + 1]) <= TABLES_BYTES for number in range(len(complete))
+    )
     if fit < len(complete):
         raise ConfigError(
             f"The context field tables has {counted(len(complete), 'table')}, of which "
@@ -321,43 +323,43 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
 
 
 def which_tables(tables: Sequence[Table]) -> dict[str, str]:
-    """The environment's list of tables, as the context names them."""
+    """Return the environment variable with the tables, as the context names them."""
     return {"KEYHOP_TABLES": json.dumps([table.given for table in tables])}
 
 
 def which_key_indexes(tables: Sequence[Table]) -> dict[str, str]:
-    """The environment's tables with a key index, and the sort keys of their sentinels."""
+    """Return the environment variable with the sentinels' sort key of each key index."""
     places = {table.given: table.sentinel_sort_key for table in tables if table.key_index}
     return {"KEYHOP_KEY_INDEXES": json.dumps(places)} if places else {}
 
 
 def which_sharding(tables: Sequence[Table]) -> dict[str, str]:
-    """The environment's sharded tables, and how each is sharded."""
-    sharded = {one.given: one.sharding.for_functions() for one in tables if one.sharding}
+    """Return the environment variable with the sharding of each sharded table."""
+    sharded = {table.given: table.sharding.for_functions() for table in tables if table.sharding}
     return {"KEYHOP_SHARDING": json.dumps(sharded)} if sharded else {}
 
 
 def which_each(tables: Sequence[Table]) -> dict[str, str]:
-    """The environment's tables with each, and what may be done."""
-    allowed = {one.given: one.each.to_json() for one in tables if one.each}
+    """Return the environment variable with the actions allowed for each key, by table."""
+    allowed = {table.given: table.each.to_json() for table in tables if table.each}
     return {"KEYHOP_EACH": json.dumps(allowed)} if allowed else {}
 
 
-def told_bytes(tables: Sequence[Table]) -> int:
-    """Bytes that the tables take of an environment, where quotes are escaped: of the larger one of
-    FinishRun's and PlanRun's.
+def environment_bytes(tables: Sequence[Table]) -> int:
+    """Return the bytes of the tables in the larger environment of FinishRun's and PlanRun's, where
+    quotes are escaped.
     """
     both = {**which_tables(tables), **which_key_indexes(tables)}
-    more = (which_sharding(tables), which_each(tables))
-    return max(len(json.dumps({**both, **one}).encode()) for one in more)
+    extras = (which_sharding(tables), which_each(tables))
+    return max(len(json.dumps({**both, **extra}).encode()) for extra in extras)
 
 
 def _table(entry: str | Mapping[str, Any]) -> Table:
     named = {"table": entry} if isinstance(entry, str) else entry
-    given = {name: value for name, value in named.items() if value is not None}
-    sharding, each = given.pop("sharding", None), given.pop("each", None)
-    report = given.pop("report", None)
-    given["given"] = name = given.pop("table", None)
+    values = {name: value for name, value in named.items() if value is not None}
+    sharding, each = values.pop("sharding", None), values.pop("each", None)
+    report = values.pop("report", None)
+    values["given"] = name = values.pop("table", None)
 
     def refused(field: str, value: Any, allowed: str) -> ConfigError:
         in_list = field == "given"
@@ -365,7 +367,7 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
 
     table = shape_of(
         Table,
-        given,
+        values,
         _TABLE_FIELDS,
         "The context field tables has a table with the field {}, which",
         refused,
@@ -388,18 +390,18 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
 def _check_input(
     table: Table,
     field: str,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     machine: str,
     shape: type[RunInput],
 ) -> None:
-    """Raise ConfigError if these are not further fields of an input of the state machine."""
-    if own := sorted({*given} & {"table", "resume", "scheduled"}):
-        raise wrong_in(table.given, field, given, f"without {own[0]}")
+    """Raise ConfigError if `values` has wrong fields for an input of the state machine."""
+    if reserved := sorted({*values} & {"table", "resume", "scheduled"}):
+        raise wrong_in(table.given, field, values, f"without {reserved[0]}")
     try:
-        shape.parse({**given, "table": table.given})
+        shape.parse({**values, "table": table.given})
     except InvalidInput as error:
         like = f"further fields of an input of {machine}"
-        raise wrong_in(table.given, field, given, f"{like} ({error})") from error
+        raise wrong_in(table.given, field, values, f"{like} ({error})") from error
 
 
 def _each(table: Table, value: Any) -> Allowed | None:
@@ -416,8 +418,10 @@ def _each(table: Table, value: Any) -> Allowed | None:
         lambda field, value, must: wrong_in(table.given, f"each.{field}", value, must),
     )
     if allowed.is_nothing:
-        one = "with something that may be done: put, update, delete, functions, queues or machines"
-        raise wrong_in(table.given, "each", value, one)
+        an_action = (
+            "with something that may be done: put, update, delete, functions, queues or machines"
+        )
+        raise wrong_in(table.given, "each", value, an_action)
     if allowed.attributes and not allowed.put:
         raise wrong_in(
             table.given, "each.attributes", list(allowed.attributes), "left out without put"
@@ -433,8 +437,8 @@ def _reports(table: Table, value: Any) -> Reports | None:
     if not isinstance(value, Mapping):
         like = 'true, or an object, as {"schedule": "rate(7 days)", "maxReadUnits": 3000}'
         raise wrong_in(table.given, "report", value, like)
-    given = {name: one for name, one in value.items() if one is not None}
-    named = {"schedule": given.pop("schedule")} if "schedule" in given else {}
+    inputs = {name: entry for name, entry in value.items() if entry is not None}
+    named = {"schedule": inputs.pop("schedule")} if "schedule" in inputs else {}
     reports = shape_of(
         Reports,
         named,
@@ -442,11 +446,11 @@ def _reports(table: Table, value: Any) -> Reports | None:
         "{}",
         lambda field, value, must: wrong_in(table.given, f"report.{field}", value, must),
     )
-    if given and reports.schedule is None:
+    if inputs and reports.schedule is None:
         when = "an object with a schedule: an execution that somebody starts has its own input"
         raise wrong_in(table.given, "report", value, when)
-    _check_input(table, "report", given, "ReportKeys", ReportInput)
-    return replace(reports, given=given)
+    _check_input(table, "report", inputs, "ReportKeys", ReportInput)
+    return replace(reports, given=inputs)
 
 
 def _default_metadata(table: str, stack_name: str) -> str:
@@ -464,7 +468,7 @@ PAIRS = (
     "table in one of them"
 )
 MOST_CODE = 100_000
-"""Characters: the plan, with the text of the functions, is one item of at most 400 KB."""
+"""The maximum characters of the functions: they are in the plan, an item of at most 400 KB."""
 
 _IS_NAME = text(TABLE_NAME)
 _A_NAME = "the name of a table (3 to 255 of a-z A-Z 0-9 _ . -) in the stack's account and region"
@@ -475,11 +479,14 @@ def _has_room(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Given:
-    """A pair as the context has it. transform: a file of Python functions, beside keyhop.json; its
-    text as it is at synth is the only one that runs in the deployment.
+class PairEntry:
+    """A pair in the context.
 
-    source_kms_key, destination_kms_key: as kmsKey of the field tables, whose entries count as well.
+    Attributes:
+        transform: A file of Python functions beside keyhop.json. Only its text at synth runs in
+            the deployment.
+        source_kms_key, destination_kms_key: The same as kmsKey of the field tables, whose entries
+            are used as well.
     """
 
     source: Annotated[str, Must(_IS_NAME, _A_NAME)]
@@ -493,7 +500,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Rekeyed:
-    """A pair of tables. code: the digest of the functions that may run for it; empty: none may."""
+    """A pair of tables. `code` is the digest of the functions that may run for it, or empty."""
 
     source: Table
     destination: Table
@@ -501,7 +508,7 @@ class Rekeyed:
 
     @property
     def side(self) -> Table:
-        """The side table, which `keyhop rekey create` makes."""
+        """Return the side table, which `keyhop rekey create` creates."""
         return Table(self.destination.name + SIDE_SUFFIX)
 
     @property
@@ -514,18 +521,18 @@ class Rekeyed:
 
     @property
     def label(self) -> str:
-        """For the ids of constructs."""
+        """Return the pair's label in construct ids."""
         return self.destination.label
 
     def allowed(self) -> AllowedRekey:
-        """What the functions are told."""
+        """Return the settings of the pair for functions."""
         return AllowedRekey(self.source.name, self.destination.name, self.code)
 
 
 def rekeyed_of(value: Any) -> tuple[Rekeyed, ...]:
-    """The field rekey, which may have pairs of constructs; raises ConfigError."""
-    given = value if isinstance(value, list | tuple) else listed(value)
-    pairs = tuple(one if isinstance(one, Rekeyed) else _pair(one) for one in given)
+    """Read the field rekey, which may have pairs of constructs; may raise ConfigError."""
+    entries = value if isinstance(value, list | tuple) else listed(value)
+    pairs = tuple(entry if isinstance(entry, Rekeyed) else _pair(entry) for entry in entries)
     names = [table.name for pair in pairs for table in (*pair.both, pair.side)]
     if len(set(names)) < len(names):
         raise wrong("rekey", [list(pair.names) for pair in pairs], PAIRS)
@@ -533,9 +540,9 @@ def rekeyed_of(value: Any) -> tuple[Rekeyed, ...]:
 
 
 def are_pairs(value: Any) -> bool:
-    """Whether they are objects in a list, which may be written as JSON."""
-    found = value if isinstance(value, list | tuple) else listed(value)
-    return bool(found) and all(isinstance(one, Mapping | Rekeyed) for one in found)
+    """Return whether the value is a list of objects, also if it is written as JSON."""
+    entries = value if isinstance(value, list | tuple) else listed(value)
+    return bool(entries) and all(isinstance(entry, Mapping | Rekeyed) for entry in entries)
 
 
 def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Rekeyed, ...]:
@@ -545,17 +552,19 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
         ConfigError: A setting is wrong, or there are more pairs than fit into the environment of
             the functions.
     """
-    known = {table.name: table for table in tables}
+    by_name = {table.name: table for table in tables}
     complete = tuple(
         replace(
             pair,
-            source=_like(pair.source, known.get(pair.source.name)),
-            destination=_unsharded(_like(pair.destination, known.get(pair.destination.name))),
+            source=_like(pair.source, by_name.get(pair.source.name)),
+            destination=_unsharded(_like(pair.destination, by_name.get(pair.destination.name))),
         )
         for pair in pairs
     )
-    taken = told_bytes(tables)
-    fit = sum(taken + _told(complete[: n + 1]) <= MOST_TOLD for n in range(len(complete)))
+    table_bytes = environment_bytes(tables)
+    fit = sum(
+        table_bytes + _pairs_bytes(complete[: n + 1]) <= TABLES_BYTES for n in range(len(complete))
+    )
     if fit < len(complete):
         raise ConfigError(
             f"The context field rekey has {counted(len(complete), 'pair')}, of which {fit} "
@@ -567,18 +576,20 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
 
 
 def which_pairs(pairs: Sequence[Rekeyed]) -> dict[str, str]:
-    """The environment's pairs."""
+    """Return the environment variable with the pairs."""
     return {"KEYHOP_REKEY": json.dumps([pair.allowed().to_json() for pair in pairs])}
 
 
-def _told(pairs: Sequence[Rekeyed]) -> int:
+def _pairs_bytes(pairs: Sequence[Rekeyed]) -> int:
     return len(json.dumps(which_pairs(pairs)).encode())
 
 
-def _like(table: Table, known: Table | None) -> Table:
-    if known is None:
+def _like(table: Table, listed_table: Table | None) -> Table:
+    if listed_table is None:
         return table
-    return replace(table, kms_key=table.kms_key or known.kms_key, sharding=known.sharding)
+    return replace(
+        table, kms_key=table.kms_key or listed_table.kms_key, sharding=listed_table.sharding
+    )
 
 
 def _unsharded(destination: Table) -> Table:
@@ -595,11 +606,11 @@ def _pair(entry: Any) -> Rekeyed:
     def refused(name: str, value: Any, allowed: str) -> ConfigError:
         return wrong(f"rekey, in {json.dumps(entry, default=str)}, its {name}", value, allowed)
 
-    given = {name: value for name, value in entry.items() if value is not None}
+    values = {name: value for name, value in entry.items() if value is not None}
     read = shape_of(
-        Given,
-        {"source": None, "destination": None, **given},
-        names_of(Given),
+        PairEntry,
+        {"source": None, "destination": None, **values},
+        names_of(PairEntry),
         "The context field rekey has a pair with the field {}, which",
         refused,
     )
@@ -612,21 +623,21 @@ def _pair(entry: Any) -> Rekeyed:
 
 
 def _text_of(name: str) -> str:
-    """The file's text; raises ConfigError for what could not run."""
+    """Return the text of a file; raise ConfigError if it cannot run."""
     folder = Path() if IS_INSTALLED else ROOT
-    whose = f"The context field rekey names the transform {name}, which"
+    subject = f"The context field rekey names the transform {name}, which"
     try:
-        found = (folder / name).read_text(encoding="utf-8")
-        ast.parse(found)
+        code = (folder / name).read_text(encoding="utf-8")
+        ast.parse(code)
     except FileNotFoundError:
-        raise ConfigError(f"{whose} is not there; it is looked for beside keyhop.json.") from None
+        raise ConfigError(f"{subject} is not there; it is looked for beside keyhop.json.") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{whose} cannot be read as a text: {error}.") from None
+        raise ConfigError(f"{subject} cannot be read as a text: {error}.") from None
     except SyntaxError as error:
-        raise ConfigError(f"{whose} is no Python: {error.msg} in line {error.lineno}.") from None
-    if len(found) > MOST_CODE:
-        raise ConfigError(f"{whose} has {len(found):,} characters; at most {MOST_CODE:,} fit.")
-    return found
+        raise ConfigError(f"{subject} is no Python: {error.msg} in line {error.lineno}.") from None
+    if len(code) > MOST_CODE:
+        raise ConfigError(f"{subject} has {len(code):,} characters; at most {MOST_CODE:,} fit.")
+    return code
 
 
 __all__ = ["Config", "ConfigError"]
@@ -644,13 +655,13 @@ def _attributes(value: Any) -> Any:
 
 
 def _are_attributes_of_tables(value: Any) -> bool:
-    found = _attributes(value)
-    return isinstance(found, Mapping) and all(map(are_attributes, found.values()))
+    attributes = _attributes(value)
+    return isinstance(attributes, Mapping) and all(map(are_attributes, attributes.values()))
 
 
 @dataclass(frozen=True)
 class Config:
-    """One deployment."""
+    """The settings of one deployment."""
 
     tables: Annotated[
         tuple[Table, ...], Must(lambda value: bool(listed(value)), ALLOWED, tables_of)
@@ -658,7 +669,7 @@ class Config:
     key_attributes: Annotated[
         Mapping[str, list[str]], Must(_are_attributes_of_tables, ATTRIBUTES_BY_TABLE, _attributes)
     ] = field(default_factory=dict, compare=False)
-    """As given; the tables have them as well."""
+    """The field as the context has it; the tables contain its attributes as well."""
     stack_name: Annotated[
         str, Must(text(_STACK_NAME), "1 to 48 letters, digits and hyphens, with a letter first")
     ] = "Keyhop"
@@ -670,7 +681,7 @@ class Config:
     """The results of a run are also deleted while it is running: the longest estimated run takes
     113 hours."""
     keep_results: TruthOrText = True
-    """Whether the bucket stays when the stack is destroyed."""
+    """True if the bucket stays when the stack is destroyed."""
     results_bucket: Annotated[
         str | None,
         Must(
@@ -678,76 +689,78 @@ class Config:
             "the name of a bucket (3 to 63 of a-z 0-9 . -) that an earlier deployment has left",
         ),
     ] = None
-    """With all that is on record there; None for one of the stack's own."""
+    """An existing bucket, whose records are used; None if the stack creates one."""
     log_level: Annotated[str, choice("INFO", "WARNING", "ERROR")] = "INFO"
     log_retention_days: RetentionDays = 30
     worker_memory_mb: Annotated[int, whole(512, 10240)] = 1769
-    """Of the functions that read tables; so are the next two."""
+    """This and the next two fields are for the functions that read tables."""
     worker_timeout_seconds: Annotated[int, whole(30, 900)] = 900
     reserved_concurrency: Annotated[int | None, whole(1, 1000)] = None
     keeper_concurrency: Annotated[int | None, whole(1, 1000)] = None
-    """Reserved for KeepIndex: so many at once, of all tables."""
+    """The reserved concurrency of KeepIndex, for all tables together."""
     alarm_email: Annotated[str | None, Must(text(_EMAIL), "one e-mail address")] = None
     max_cost: Annotated[float, Must(is_dollars, "a number of dollars, at least 0.01", float)] = 10.0
-    """Of a run, build, audit or removal whose input does not say."""
+    """The limit in dollars of a run, build, audit or removal whose input has none."""
     prices: Annotated[str | None, Must(are_prices, ARE, as_json)] = None
-    """As JSON: what units cost where the tables are, if that is not the list price known here."""
+    """JSON with the prices of units in the tables' region; None for list prices."""
     dynamodb_endpoint: Loopback = None
-    """Only on a laptop: where DynamoDB is."""
+    """The address of DynamoDB, on a laptop only."""
     audit_schedule: Schedule = "rate(7 days)"
     """When key indexes are audited, as EventBridge writes it; None for no schedule."""
     shrink_schedule: Schedule = "rate(1 day)"
     """When keys with more shards than necessary are looked for, as EventBridge writes it; None for
     no schedule."""
     start_drains: TruthOrText = False
-    """Whether such shards are drained then, and not only proposed."""
+    """True if such shards are drained then; otherwise drains are only proposed."""
     rekey: Annotated[tuple[Rekeyed, ...], Must(are_pairs, PAIRS, rekeyed_of)] = ()
-    """Pairs of tables of which one may be re-keyed as the other; they need not be in tables."""
+    """The pairs of tables that may be re-keyed; they need not be in the field tables."""
     verify_schedule: Schedule = "rate(1 day)"
-    """When pairs are compared, until their cutover; None: when somebody starts that."""
+    """When pairs are compared, until their cutover; None if a person starts comparisons."""
     replicate_concurrency: Annotated[int | None, whole(1, 1000)] = None
-    """Reserved for Replicate: so many at once, of all pairs."""
+    """The reserved concurrency of Replicate, for all pairs together."""
 
     @property
     def key_index_tables(self) -> tuple[Table, ...]:
-        """The tables that may have a key index."""
+        """Return the tables that may have a key index."""
         return tuple(table for table in self.tables if table.key_index)
 
     @property
     def sharded_tables(self) -> tuple[Table, ...]:
-        """The tables whose hot keys are spread over shards."""
+        """Return the tables whose hot keys are spread over shards."""
         return tuple(table for table in self.tables if table.sharding is not None)
 
     @property
     def each_tables(self) -> tuple[Table, ...]:
-        """The tables for whose keys ForEachKey may do something."""
+        """Return the tables for whose keys ForEachKey may run actions."""
         return tuple(table for table in self.tables if table.each is not None)
 
     @property
     def report_tables(self) -> tuple[Table, ...]:
-        """The tables whose keys may be reported on."""
+        """Return the tables whose keys may be reported on."""
         return tuple(table for table in self.tables if table.report is not None)
 
     @property
     def all_tables(self) -> tuple[Table, ...]:
-        """Return the tables that are listed, and those of pairs."""
+        """Return the listed tables and the tables of pairs."""
         return (*self.tables, *(table for pair in self.rekey for table in pair.both))
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Config":
-        """Read all fields; raises ConfigError for one that is wrong."""
-        known = names_of(cls)
-        # `-c alarmEmail=` takes away what keyhop.json says.
-        given = {
+        """Read all fields; raise ConfigError for one that is wrong."""
+        field_names = names_of(cls)
+        # `-c alarmEmail=` removes the value from keyhop.json.
+        values = {
             name: value
             for name, value in context.items()
-            if not _is_of_the_cdk(name) and not (name in known and value in (None, ""))
+            if not _is_of_the_cdk(name) and not (name in field_names and value in (None, ""))
         }
-        config = shape_of(cls, {"tables": None, **given}, known, "The context field {}", wrong)
+        config = shape_of(
+            cls, {"tables": None, **values}, field_names, "The context field {}", wrong
+        )
         for name in config.key_attributes:
             if name not in (table.given for table in config.tables):
                 allowed = f"{ATTRIBUTES_BY_TABLE}, and {name} is not one of them"
-                raise wrong("keyAttributes", given["keyAttributes"], allowed)
+                raise wrong("keyAttributes", values["keyAttributes"], allowed)
         named = with_key_attributes(config.tables, config.key_attributes)
         tables = with_metadata_tables(named, config.stack_name)
         return replace(config, tables=tables, rekey=with_tables(config.rekey, tables))

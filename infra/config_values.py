@@ -1,7 +1,7 @@
-"""What values of the context must be, and the sentences for those that are not.
+"""The constraints on values of the context, and the messages for wrong values.
 
-The settings come from keyhop.json and from `-c name=value`. The command line knows only strings, so
-a number or a truth value may be written as text. Nothing here imports the CDK.
+The settings come from keyhop.json and from `-c name=value`. The command line has only strings, so a
+number or a truth value may be written as text. Nothing here imports the CDK.
 """
 
 import json
@@ -41,23 +41,23 @@ _CRON = re.compile(
 
 
 class ConfigError(Exception):
-    """A context field that is not as it must be; the message is one sentence for the user."""
+    """A context field is wrong; the message is one sentence for the user."""
 
 
 def whole(low: int, high: int) -> Must:
-    """A whole number within bounds, also if it is written as text."""
+    """Require a whole number within bounds, which may be written as text."""
     return Must(
         lambda value: low <= _whole(value) <= high, f"a whole number from {low} to {high}", _whole
     )
 
 
 def choice(*choices: str) -> Must:
-    """One of several texts."""
+    """Require one of several texts."""
     return Must(one_of(*choices), f"one of {', '.join(choices)}")
 
 
 def _whole(value: Any) -> int:
-    """A number that is less than any that is allowed, if it is no whole one."""
+    """Return a value as a whole number, or -1, which is below all bounds, if it is not one."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -66,8 +66,8 @@ def _whole(value: Any) -> int:
 
 
 def _is_loopback(value: Any) -> bool:
-    found = _LOOPBACK.fullmatch(value) if isinstance(value, str) else None
-    return found is not None and 0 < int(found["port"]) < 65536
+    match = _LOOPBACK.fullmatch(value) if isinstance(value, str) else None
+    return match is not None and 0 < int(match["port"]) < 65536
 
 
 TruthOrText = Annotated[
@@ -107,33 +107,38 @@ Schedule = Annotated[
 
 def shape_of(
     shape: type[T],
-    given: Mapping[str, Any],
-    known: tuple[str, ...],
+    values: Mapping[str, Any],
+    field_names: tuple[str, ...],
     unknown: str,
     wrong: Callable[[str, Any, str], ConfigError],
 ) -> T:
-    """The shape in an object; raises ConfigError for what is wrong first.
+    """Read an object into a dataclass; raise ConfigError for the first wrong field.
 
-    known: the names of its fields. unknown: the beginning of the sentence for another one.
+    Args:
+        shape: The dataclass.
+        values: The object.
+        field_names: The names of the fields that it may have.
+        unknown: The beginning of the message for an unknown field, with {} for its name.
+        wrong: Returns the error for a field's name, its value and the allowed values.
     """
     try:
-        return structured(shape, given)
+        return structured(shape, values)
     except Unreadable as error:
-        found = error
-    for name in found.unknown:
-        meant = hint(name, known) or f"known are {', '.join(known)}."
-        raise ConfigError(f"{unknown.format(name)} is not known; {meant}")
-    name, refused = next(iter(found.wrong.items()))
+        unreadable = error
+    for name in unreadable.unknown:
+        suggestion = hint(name, field_names) or f"known are {', '.join(field_names)}."
+        raise ConfigError(f"{unknown.format(name)} is not known; {suggestion}")
+    name, refused = next(iter(unreadable.wrong.items()))
     raise wrong(name, refused.value, refused.must.be)
 
 
 def wrong(name: str, value: Any, allowed: str) -> ConfigError:
-    """The sentence for a field."""
+    """Return the error for a field."""
     return ConfigError(f"The context field {name} is {_shown(value)}; it must be {allowed}.")
 
 
 def wrong_in(table: str, field: str, value: Any, allowed: str) -> ConfigError:
-    """The sentence for a field of one table's entry."""
+    """Return the error for a field in the entry of one table."""
     return ConfigError(
         f"The context field tables has, for the table {table}, a {field} that is "
         f"{_shown(value)}; it must be {allowed}."
@@ -141,7 +146,7 @@ def wrong_in(table: str, field: str, value: Any, allowed: str) -> ConfigError:
 
 
 def from_json(value: str) -> Any:
-    """What the text is as JSON; the text itself, if it is none."""
+    """Parse a text as JSON; return the text itself if it is not JSON."""
     try:
         return json.loads(value)
     except ValueError:
@@ -149,13 +154,13 @@ def from_json(value: str) -> Any:
 
 
 def is_dollars(value: Any) -> bool:
-    """A sum that something may cost, also if it is written as text."""
-    found = from_json(value) if isinstance(value, str) else value
-    return is_number(found) and LEAST_COST <= found <= MOST_NUMBER
+    """Return whether a value is a valid cost limit, also if it is written as text."""
+    amount = from_json(value) if isinstance(value, str) else value
+    return is_number(amount) and LEAST_COST <= amount <= MOST_NUMBER
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON, which a text is already."""
+    """Return a value as JSON. A text is JSON already."""
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -1,4 +1,4 @@
-"""`KeyEnumeration`: what a deployment begins with; key indexes and sharding are added to it."""
+"""`KeyEnumeration`, the base of a deployment, to which key indexes, sharding and more are added."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,23 +24,30 @@ from .tables import made_in, own_tables
 
 
 class KeyEnumeration(Construct):
-    """Lists the distinct partition keys of tables: EnumerateKeys, its results, dashboard, alarms.
+    """A list of the partition keys of tables: EnumerateKeys, its results, dashboard and alarms.
 
-    In a stack of one's own:
+    In your stack:
 
         keys = KeyEnumeration(self, "Keys", tables=[orders], alarm_topic=topic)
 
-    tables: constructs of DynamoDB tables, or `keyhop_table(orders, key_index=True)` for one with
-    options. alarm_topic: whom alarms tell; without it a topic is made. results_bucket: where the
-    runs lie, instead of a bucket of its own; nothing else may lie in its folders runs and
-    key-index. packages: a layer with what lambdas/requirements.txt names, instead of the one that
-    pip makes at synth. network: a VPC for the functions (docs/constructs.md has the endpoints that
-    they need). config: all settings at once, as app.py has them. settings: any others of
-    keyhop.json, as worker_memory_mb=2048; stack_name, by default the stack's, begins all names;
-    rekey, the pairs of tables, as [keyhop_pair(orders, "OrdersByTenant")].
+    Tags and permissions boundaries are set with the CDK, on this construct or on the stack.
 
-    Tags and permissions boundaries are given as the CDK gives them, to this or to the stack. Raises
-    ConfigError for what is wrong.
+    Args:
+        tables: Constructs of DynamoDB tables, or `keyhop_table(orders, key_index=True)` for a table
+            with options.
+        alarm_topic: The topic of the alarms; by default the construct creates one.
+        results_bucket: The bucket of the runs; by default the construct creates one. Its folders
+            runs and key-index must not contain anything else.
+        packages: A layer with the packages of lambdas/requirements.txt; by default pip makes one at
+            synth.
+        network: A VPC for the functions (docs/constructs.md has the endpoints that they need).
+        config: All settings at once, as in app.py.
+        settings: Other settings of keyhop.json, as worker_memory_mb=2048. All names begin with
+            stack_name, by default the stack's; rekey has the pairs of tables, as
+            [keyhop_pair(orders, "OrdersByTenant")].
+
+    Raises:
+        ConfigError: A setting is wrong.
     """
 
     def __init__(
@@ -68,8 +75,8 @@ class KeyEnumeration(Construct):
         self.guard = Guard(self, "KeyIndex", config, bucket, self.runs.make)
         self.watch = Monitoring(self, "Monitoring", config, alarm_topic)
         runs_view.of_runs(self.watch, self.runs.job, bucket)
-        made = made_in(Stack.of(self), config.all_tables)
-        self.guard.comes_after(self.results, self.runs, self.watch, *made)
+        tables_of_stack = made_in(Stack.of(self), config.all_tables)
+        self.guard.comes_after(self.results, self.runs, self.watch, *tables_of_stack)
         start = 'Start an execution of it with {"table": "..."}'
         self.say(
             ("StateMachineArn", self.runs.job.state_machine_arn, start),
@@ -84,24 +91,24 @@ class KeyEnumeration(Construct):
         )
         _say_what_is_open(self, config)
 
-    def is_extended_by(self, other: Construct, option: str, tables: Sequence[Table]) -> None:
+    def is_extended_by(self, extension: Construct, option: str, tables: Sequence[Table]) -> None:
         """Register a construct that adds a capability for tables with an option. Call this before
         anything else.
         """
         if not tables:
-            raise ConfigError(f"{other.node.path}: no table of {self.node.path} has {option}.")
-        if Stack.of(other) is not Stack.of(self):
-            raise ConfigError(f"{other.node.path} must be in the stack of {self.node.path}.")
+            raise ConfigError(f"{extension.node.path}: no table of {self.node.path} has {option}.")
+        if Stack.of(extension) is not Stack.of(self):
+            raise ConfigError(f"{extension.node.path} must be in the stack of {self.node.path}.")
         if self._network:
-            self._network.check(other, option, tables)
-        self._estimate(other)
-        self.guard.comes_after(other)
+            self._network.check(extension, option, tables)
+        self._estimate(extension)
+        self.guard.comes_after(extension)
 
     def say(self, *outputs: tuple[str, str, str]) -> None:
-        """Name, value and description of outputs of the stack.
+        """Add outputs to the stack, each with its name, value and description.
 
-        They have these very names, by which `keyhop run --stack` finds a deployment; those of a
-        second one in the same stack have its construct's id before them.
+        `keyhop run --stack` finds a deployment by these names. The outputs of a second deployment
+        in the same stack have its construct's id as a prefix.
         """
         stack = Stack.of(self)
         for name, value, description in outputs:
@@ -109,7 +116,7 @@ class KeyEnumeration(Construct):
             CfnOutput(self if is_taken else stack, name, value=value, description=description)
 
     def _estimate(self, scope: Construct) -> None:
-        # By this the CDK moves statements that are too many for a policy into others.
+        # With this the CDK moves statements that do not fit into a policy into others.
         estimate = limits.estimated_characters(self.config.all_tables)
         scope.node.set_context("@aws-cdk/aws-iam.arnSizeEstimate", estimate)
 
@@ -118,9 +125,9 @@ def _config(stack: Stack, tables: Sequence[Table], settings: dict[str, Any]) -> 
     name = settings.pop("stack_name", stack.stack_name)
     if Token.is_unresolved(name):
         raise ConfigError(f"The name of {stack.node.path} is not known at synth; give stack_name.")
-    given = {camel(field): value for field, value in settings.items()}
-    labels = [one.label for one in tables]
-    config = Config.from_context({"tables": labels, "stackName": name, **given})
+    values = {camel(field): value for field, value in settings.items()}
+    labels = [table.label for table in tables]
+    config = Config.from_context({"tables": labels, "stackName": name, **values})
     return replace(config, tables=with_metadata_tables(tables, name))
 
 

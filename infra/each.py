@@ -1,4 +1,4 @@
-"""Something done once for each key: ForEachKey, for the tables whose setting `each` says what."""
+"""ForEachKey: an action for each key of the tables that have the setting `each`."""
 
 from collections.abc import Mapping
 
@@ -16,14 +16,14 @@ RECEIVERS: Mapping[str, tuple[str, str]] = {
     "queues": ("SendKeysToTheQueues", "sqs:SendMessage"),
     "machines": ("StartTheMachinesThatGetKeys", "states:StartExecution"),
 }
-"""By what a setting names: the Sid, and the right to it."""
+"""The Sid and the permission for each kind of receiver in the setting."""
 
 
 class ForEachKey(Construct):
-    """Something for each key of those tables of a KeyEnumeration that have `each`.
+    """An action for each key of those tables of a KeyEnumeration that have `each`.
 
-    A state machine ForEachKey, and the function of its workers, which may do what the tables'
-    settings say and no more. Raises ConfigError.
+    It has the state machine ForEachKey and the function of its workers, whose permissions are
+    limited to the tables' settings. Raises ConfigError.
     """
 
     def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:

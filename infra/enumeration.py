@@ -40,14 +40,14 @@ class Enumeration(Construct):
         indexes = which_key_indexes(config.tables)
         price = which_worker(config)
         reserved = config.reserved_concurrency
-        # A map of more children than the reservation serves would only be refused and asked again.
-        most = {} if reserved is None else {"KEYHOP_MOST_WORKERS": str(reserved)}
+        # More children of a map than reserved workers would only be throttled and retried.
+        worker_limit = {} if reserved is None else {"KEYHOP_MOST_WORKERS": str(reserved)}
 
         plan_run = self.make.add(
             self,
             "PlanRun",
             "Checks a run's input, samples the table, writes the plan",
-            {**where, **tables, **indexes, **price, **most, **which_limit(config)},
+            {**where, **tables, **indexes, **price, **worker_limit, **which_limit(config)},
         )
         allow_reading_keys(plan_run, config.tables)
         allow_recognizing_shard_counts(plan_run, config.sharded_tables)

@@ -1,4 +1,4 @@
-"""What functions that follow the streams of tables have in common: rights, and a failure queue."""
+"""The permissions and the failure queue of functions that follow the streams of tables."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ BY_LAMBDA = (
 
 
 def failure_queue(scope: Construct) -> sqs.Queue:
-    """Return a queue for the records that a function gives up."""
+    """Return a queue for the records that a function has given up."""
     queue = sqs.Queue(
         scope,
         "Failures",
@@ -40,7 +40,7 @@ def failure_queue(scope: Construct) -> sqs.Queue:
 
 
 def allow_following(function: lambda_.Function, tables: Sequence[Table]) -> None:
-    """Have Lambda invoke it with the records of the tables' streams."""
+    """Allow Lambda to invoke a function with the records of the tables' streams."""
     allow_reading_streams(function, tables)
     allow(
         function,
@@ -52,13 +52,13 @@ def allow_following(function: lambda_.Function, tables: Sequence[Table]) -> None
 
 
 def allow_giving_up(function: lambda_.Function, queue: sqs.Queue) -> None:
-    """Have Lambda, or the function itself, put what fails into its queue."""
+    """Allow Lambda and the function itself to send failed records to the queue."""
     handed = "HandOverRecordsThatFailAgainAndAgain"
     allow(function, handed, "sqs:SendMessage", queue.queue_arn)
 
 
 def allow_reading_streams(owner: Owner, tables: Sequence[Table]) -> None:
-    """All streams that the tables have and had."""
+    """Allow reading all streams of the tables, also earlier ones."""
     allow(
         owner,
         "ReadTheStreamsOfTheTables",

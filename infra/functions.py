@@ -1,4 +1,4 @@
-"""One place for what all functions have in common: runtime, code, logs, tracing, role."""
+"""The common parts of all functions: runtime, code, logs, tracing, role."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ NOT_SHIPPED = (
     *("/requirements.txt", "/keyhop/cli/", "/keyhop/__main__.py"),
     *("__pycache__/", "*.pyc", "*.egg-info/", ".*"),
 )
-"""Of the asset root: what no function needs."""
+"""The files of the asset root that no function needs."""
 
 SERVICE = "enumerate-keys"
 """The dimension `service` of every metric."""
@@ -38,21 +38,21 @@ BY_STEP_FUNCTIONS = (
     "Step Functions invokes it synchronously, retries by name and catches the rest: nothing is "
     "invoked asynchronously, which is all that a dead letter target serves."
 )
-"""Why a function has no dead letter target."""
+"""The reason why a function has no dead letter target."""
 
 
 def own_log_group(scope: Construct, construct_id: str, name: str, config: Config) -> logs.LogGroup:
-    """A log group that goes with the stack, and whose entries go after the context's days."""
+    """Return a log group that is deleted with the stack, and has the retention of the context."""
     group = logs.LogGroup(
         scope, construct_id, log_group_name=name, removal_policy=RemovalPolicy.DESTROY
     )
-    # The construct takes only names (EIGHTEEN_MONTHS); what it makes takes days.
+    # The construct takes only names (EIGHTEEN_MONTHS); the resource that it creates takes days.
     cast(logs.CfnLogGroup, group.node.default_child).retention_in_days = config.log_retention_days
     return group
 
 
 def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]:
-    """The environment's worker, for its price; memory_mb: of another function than ScanSegments."""
+    """Return the environment with a worker's size, for its price; by default ScanSegments'."""
     return {
         "KEYHOP_WORKER_MEMORY_MB": str(memory_mb or config.worker_memory_mb),
         "KEYHOP_ARCHITECTURE": config.architecture,
@@ -126,10 +126,11 @@ class Functions:
         reserved_concurrency: int | None = None,
         no_dead_letters: str = BY_STEP_FUNCTIONS,
     ) -> lambda_.Function:
-        """A function `name`, whose role has no rights but to its own log.
+        """Add a function `name`, whose role may only write to its own log.
 
-        module: in lambdas/handlers; by default named as the function. no_dead_letters: why it needs
-        no dead letter target, for cdk-nag.
+        Args:
+            module: The module in lambdas/handlers; by default it is named as the function.
+            no_dead_letters: The reason for cdk-nag why it needs no dead letter target.
         """
         config = self._config
         physical_name = f"{config.stack_name}-{name}"
@@ -152,8 +153,8 @@ class Functions:
             tracing=lambda_.Tracing.ACTIVE,
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
-            # Whatever logLevel is: above it Lambda would drop metrics, which are lines without a
-            # level. The logger goes by itself.
+            # INFO for every logLevel: at a higher level Lambda would drop metrics, which are lines
+            # without a level. The logger applies logLevel.
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             environment={**self._environment, **environment},
@@ -205,7 +206,7 @@ def _role(
 
 
 def _layer_code(scope: Construct) -> lambda_.Code:
-    # `cdk list` and `cdk destroy` ask for no assets: they get the list of packages as a stand-in.
+    # `cdk list` and `cdk destroy` need no assets: they get the list of packages in their place.
     if not Stack.of(scope).bundling_required:
         return lambda_.Code.from_asset(
             str(LAMBDAS), exclude=["/*", "!/requirements.txt"], ignore_mode=IgnoreMode.GIT

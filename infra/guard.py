@@ -29,14 +29,14 @@ REPLICATE = "Replicate"
 
 RELEASE_SECONDS = 120
 RELEASE_PATIENCE = Duration.minutes(15)
-"""Three attempts of ReleaseKeeper, which Lambda makes minutes apart."""
+"""The time for three attempts of ReleaseKeeper, which Lambda makes minutes apart."""
 
 
 class Guard(Construct):
     """ReleaseKeeper, and the custom resource KeeperMappings by which CloudFormation asks it.
 
-    Both are called as they were when mappings were all that they saw to: CloudFormation allows no
-    other function to a custom resource that is deployed.
+    Their names are from the time when they handled mappings only: CloudFormation does not let a
+    deployed custom resource change its function.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Guard(Construct):
         self.keeper_arn = self._function_arn(f"{config.stack_name}-KeepIndex")
         self.release_keeper = self._release_keeper(config, bucket, make)
         on_a_laptop = config.dynamodb_endpoint is not None
-        metadata = [one.sharding.metadata for one in config.sharded_tables if one.sharding]
+        metadata = [table.sharding.metadata for table in config.sharded_tables if table.sharding]
         self._mappings = CustomResource(
             self,
             "KeeperMappings",
@@ -64,7 +64,7 @@ class Guard(Construct):
             },
             service_timeout=RELEASE_PATIENCE,
         )
-        self.comes_after(*(one for one in self.node.children if one is not self._mappings))
+        self.comes_after(*(child for child in self.node.children if child is not self._mappings))
 
     def _function_arn(self, name: str) -> str:
         return Stack.of(self).format_arn(
@@ -80,17 +80,17 @@ class Guard(Construct):
         """
         if not config.rekey:
             return {}
-        # By the resource itself: a change that takes the last pair away tells what there was.
+        # The resource has the pairs, so that a change that removes the last pair still names it.
         return {
             "Replicate": self._function_arn(f"{config.stack_name}-{REPLICATE}"),
             "Rekeyed": [[*pair.names] for pair in config.rekey],
         }
 
-    def comes_after(self, *others: IConstruct) -> None:
+    def comes_after(self, *constructs: IConstruct) -> None:
         """Have other constructs made before the custom resource, and deleted after it. So if it
         refuses, nothing has been deleted.
         """
-        self._mappings.node.add_dependency(*others)
+        self._mappings.node.add_dependency(*constructs)
 
     def _release_keeper(
         self, config: Config, bucket: s3.IBucket, make: Functions
@@ -109,7 +109,7 @@ class Guard(Construct):
             no_dead_letters="CloudFormation invokes it, waits for its answer, and shows a failure "
             "where the deployment is looked at.",
         )
-        allow_reading_registry(function, bucket)  # which key indexes stand
+        allow_reading_registry(function, bucket)  # which key indexes exist
         self.allow_changing_mappings(function)
         if config.sharded_tables:
             allow(
@@ -131,7 +131,7 @@ class Guard(Construct):
         )
 
     def allow_changing_mappings(self, owner: Owner, more: str = "") -> None:
-        """Find mappings, and delete those of the keeper; more: other actions on them."""
+        """Allow finding mappings, and on those of the keeper deletion and the actions in `more`."""
         self.allow_finding_mappings(owner)
         mappings = Stack.of(self).format_arn(
             service="lambda",
@@ -150,5 +150,5 @@ class Guard(Construct):
         )
 
     def of_the_keeper(self) -> dict[str, Any]:
-        """The condition on mappings of the keeper."""
+        """Return the condition for mappings of the keeper."""
         return {"ArnEquals": {"lambda:FunctionArn": self.keeper_arn}}

@@ -1,4 +1,4 @@
-"""A kind of job: a state machine that plans, has workers scan groups of segments, and sums up."""
+"""The state machine of a kind of job: it plans, scans groups of segments, and sums up."""
 
 from collections.abc import Mapping
 
@@ -21,13 +21,13 @@ WRITE_PARTS = "PutObject AbortMultipartUpload"
 IDS_OF_EXECUTIONS = "Step Functions names executions, map runs and children when it starts them."
 
 WAITING_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
-"""The rule by which Step Functions hears that an execution has ended (AWS documentation)."""
+"""The rule that notifies Step Functions of the end of an execution (AWS documentation)."""
 
 
 class Job(Machine):
-    """The state machine `name` for jobs of `task`, with the rights that the job's skeleton needs.
+    """The state machine `name` for jobs of `task`, with the permissions that all jobs need.
 
-    functions: by the states that invoke them; what a task needs besides is theirs already.
+    `functions` has the function of each state, with the permissions that only the task needs.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Job(Machine):
             {
                 "Task": task,
                 "ResultsBucket": bucket.bucket_name,
-                **{f"{state}Arn": one.function_arn for state, one in functions.items()},
+                **{f"{state}Arn": function.function_arn for state, function in functions.items()},
             },
         )
         self.functions = functions
@@ -72,7 +72,7 @@ class Job(Machine):
         )
 
     def is_waited_for_by(self, machine: Machine, what: str) -> None:
-        """Let another machine start executions and wait for their end (.sync:2). what: "Walk"."""
+        """Let a machine start executions and wait for their end. `what` names them in Sids."""
         itself = self.state_machine_arn
         allow(machine, f"{what}OverTheTable", "states:StartExecution", itself)
         allow(

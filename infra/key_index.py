@@ -1,8 +1,8 @@
 """Key indexes: the keeper on the tables' streams, and the state machines that build and check.
 
 Streams, indexes and the keeper's mappings are made by BuildKeyIndex and not by the stack: a table
-belongs to somebody else, and the ARN of its stream changes. What that asks of a stack that is
-changed or destroyed is in guard.py.
+belongs to somebody else, and the ARN of its stream changes. guard.py protects them when a stack is
+changed or destroyed.
 """
 
 from aws_cdk import Stack
@@ -38,7 +38,7 @@ MACHINES = {
     "AuditKeyIndex": ("audit", "compares a key index with its table, and repairs it"),
     "RemoveKeyIndex": ("remove", "takes a key index away; the table is as before"),
 }
-"""The state machines, by name: their action, and what it does."""
+"""The action of each state machine, with a description."""
 
 KEEPER_SECONDS = 60
 SETTLE_SECONDS = KEEPER_SECONDS + 5
@@ -102,7 +102,7 @@ class KeyIndex(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Name, value and description of what a user needs to know."""
+        """Return the name, value and description of each output for users."""
         return [
             *(
                 (
@@ -116,7 +116,7 @@ class KeyIndex(Construct):
         ]
 
     def _manage_machine(self, name: str, action: str) -> Machine:
-        """Prepares, has a job walk over a table, and finishes."""
+        """Return a state machine that prepares, has a job walk over a table, and finishes."""
         manage, walks = self.manage_index.function_arn, self.walks.state_machine_arn
         names = {"Action": action, "ManageIndexArn": manage, "WalkKeyIndexesArn": walks}
         machine = Machine(self, name, self._config, DEFINITION, names)
@@ -133,7 +133,7 @@ class KeyIndex(Construct):
             {**self._which, **self._settle},
             **self._make.of_a_worker,
         )
-        allow_reading_registry(function, self.bucket)  # whose the lease is
+        allow_reading_registry(function, self.bucket)  # who holds the lease
         allow_describing(function, self._tables)
         allow_scanning_sentinels(function, self._tables)
         allow_looking_into_collections(function, self._tables)
@@ -262,7 +262,7 @@ class KeyIndex(Construct):
         )
 
     def _let_runs_judge(self, job: Job) -> None:
-        """Whether an index may be believed, they ask before it is read and again after it."""
+        """Let runs check whether an index is up to date, before they read it and after that."""
         for name in ("PlanRun", "FinishRun"):
             function = job.functions[name]
             function.add_environment("KEYHOP_KEEPER", self.keep_index.function_arn)

@@ -1,7 +1,7 @@
 """The layer with the functions' third-party packages, built by pip, without docker.
 
-Built once for each content of lambdas/requirements.txt, into .cache/layers/<hash> of the checkout;
-by an installed package, of the user's home.
+It is built once for each content of lambdas/requirements.txt, in .cache/layers/<hash> of the
+checkout, or in the user's home directory if the package is installed.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ SERVICES = (
     *("application-autoscaling", "cloudwatch", "dynamodb", "dynamodbstreams", "lambda", "s3"),
     *("sqs", "stepfunctions", "xray"),
 )
-"""Those that the functions make clients of, and the X-Ray SDK while it is imported.
+"""The services whose clients the functions use, and those that importing the X-Ray SDK needs.
 
-botocore's models of the 400 others are three quarters of the layer: without them a function starts
-sooner."""
+botocore's models of the 400 other services are three quarters of the layer. Without them a function
+starts sooner."""
 
 
 class LayerError(Exception):
@@ -47,7 +47,7 @@ def fingerprint(requirements: Path = REQUIREMENTS) -> str:
 
 
 def built(requirements: Path = REQUIREMENTS, cache: Path = CACHE) -> Path:
-    """The folder of the layer (it holds `python/`), built if it is not there yet."""
+    """Return the folder of the layer, which contains `python/`; build it if it is missing."""
     ready = cache / fingerprint(requirements)
     if ready.is_dir():
         return ready
@@ -71,7 +71,7 @@ def _install(requirements: Path, target: Path) -> None:
         *("--target", str(target), "--requirement", str(requirements)),
     ]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
         )
     except subprocess.TimeoutExpired as late:
@@ -79,10 +79,10 @@ def _install(requirements: Path, target: Path) -> None:
             f"pip did not install {_shown(requirements)} within {PATIENCE_SECONDS} seconds; "
             "look at the connection to the package index, then try again."
         ) from late
-    if done.returncode:
+    if completed.returncode:
         raise LayerError(
             f"pip cannot install {_shown(requirements)} for the functions (each package needs a "
-            f"pure Python wheel): {_reason(done.stderr)}"
+            f"pure Python wheel): {_reason(completed.stderr)}"
         )
     for name in _NEVER_IMPORTED:
         shutil.rmtree(target / name, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""The limits of AWS on a template, checked at synth: sizes and names that otherwise only a
-deployment would find.
+"""Checks at synth that a template is within the quotas of AWS for sizes and names. Otherwise only
+a deployment would fail.
 
-The figures are the quotas of AWS that cannot be raised, or their defaults. Values that are known
-only at deployment, such as the region, count with their maximum length.
+The figures are the quotas of AWS that cannot be raised, or their defaults. Values that only the
+deployment knows, such as the region, count with their maximum length.
 """
 
 import json
@@ -16,18 +16,18 @@ from .config import Table
 from .config_values import ConfigError
 
 INLINE_CHARACTERS = 10_240
-"""Of all inline policies of a role together, without whitespace (IAM quotas)."""
+"""The size of all inline policies of a role together, without whitespace (IAM quotas)."""
 MANAGED_CHARACTERS = 6_144
-"""Of one managed policy, without whitespace (IAM quotas)."""
+"""The size of one managed policy, without whitespace (IAM quotas)."""
 MANAGED_POLICIES = 10
-"""Attached to a role (IAM quotas; on request up to 25)."""
+"""The number of them that a role can have (IAM quotas; on request up to 25)."""
 ENVIRONMENT_BYTES = 4_096
-"""Of a function. Lambda measures names and values as one JSON object, quotes escaped: so says its
-own message, with the "String measured"."""
+"""The size of a function's environment. Lambda measures names and values as one JSON object with
+escaped quotes, according to its error message ("String measured")."""
 TEMPLATE_BYTES = 1_048_576
 RESOURCES = 500
 OUTPUTS = 200
-"""Of a stack, as the two above (CloudFormation quotas)."""
+"""The outputs of a stack. These three are CloudFormation quotas."""
 TEXTS = {
     "AWS::Lambda::Function": {"FunctionName": 64, "Description": 256},
     "AWS::Lambda::LayerVersion": {"Description": 256},
@@ -39,10 +39,10 @@ TEXTS = {
     "AWS::DynamoDB::Table": {"TableName": 255},
     "AWS::Events::Rule": {"Name": 64, "Description": 512},
 }
-"""The longest texts, by the type of a resource (each service's API reference)."""
+"""The maximum lengths of texts, by type of resource (each service's API reference)."""
 
 REFERENCE_CHARACTERS = 150
-"""Of an ARN or a name that CloudFormation puts in."""
+"""The length of an ARN or a name that CloudFormation inserts."""
 _PSEUDO = {
     "AWS::Partition": "aws-us-gov",
     "AWS::Region": "ap-southeast-2",
@@ -54,16 +54,16 @@ _PSEUDO = {
 def estimated_characters(tables: Sequence[Table]) -> int:
     """Return an upper limit for the length of an ARN in a policy."""
     arn = "arn:aws-us-gov:dynamodb:ap-southeast-2:111122223333:table/"
-    return max(REFERENCE_CHARACTERS, *(len(f"{arn}{one.name}/index/{INDEX}") for one in tables))
+    return max(REFERENCE_CHARACTERS, *(len(f"{arn}{table.name}/index/{INDEX}") for table in tables))
 
 
 def check(template: Mapping[str, Any], tables: int) -> None:
-    """Raises ConfigError for a template of so many tables that AWS would not take."""
+    """Raise ConfigError if a template with this number of tables exceeds a quota of AWS."""
     excess = max(_excesses(template), default=None)
     if excess is None:
         return
     share, what = excess
-    # Part of what was counted is not the tables' own, so a tenth less than their share of it.
+    # Not all of a template is for tables, so the number is a tenth less than their share.
     fit = int(tables * 0.9 / share)
     raise ConfigError(
         f"The context field tables has {counted(tables, 'table')}, too many for one stack: {what}; "
@@ -72,10 +72,10 @@ def check(template: Mapping[str, Any], tables: int) -> None:
 
 
 def _excesses(template: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield how many times a quota something is, with its name."""
-    for size, most, what in _sizes(template):
-        if size > most:
-            yield size / most, f"{what} of {size:,}, and AWS takes {most:,}"
+    """Yield each exceeded quota: the size divided by the quota, and a description."""
+    for size, maximum, what in _sizes(template):
+        if size > maximum:
+            yield size / maximum, f"{what} of {size:,}, and AWS takes {maximum:,}"
 
 
 def _sizes(template: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
@@ -93,36 +93,38 @@ def _sizes(template: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
         elif kind == "AWS::Lambda::Function":
             size = _length(properties.get("Environment", {}).get("Variables", {}))
             yield size, ENVIRONMENT_BYTES, f"{name} has an environment"
-        for field, most in TEXTS.get(kind, {}).items():
-            yield len(str(_known(properties.get(field, "")))), most, f"{name} has a {field}"
+        for field, maximum in TEXTS.get(kind, {}).items():
+            yield len(str(_resolved(properties.get(field, "")))), maximum, f"{name} has a {field}"
 
 
 def _of_role(role: str, resources: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
     def attached(kind: str) -> list[Mapping[str, Any]]:
-        policies = (one["Properties"] for one in resources.values() if one["Type"] == kind)
+        policies = (
+            resource["Properties"] for resource in resources.values() if resource["Type"] == kind
+        )
         return [policy for policy in policies if {"Ref": role} in policy.get("Roles", ())]
 
-    own = resources[role]["Properties"]
-    inline = [*attached("AWS::IAM::Policy"), *own.get("Policies", ())]
+    properties = resources[role]["Properties"]
+    inline = [*attached("AWS::IAM::Policy"), *properties.get("Policies", ())]
     size = sum(_length(policy["PolicyDocument"]) for policy in inline)
     yield size, INLINE_CHARACTERS, f"{role} has inline policies"
-    count = len(attached("AWS::IAM::ManagedPolicy")) + len(own.get("ManagedPolicyArns", ()))
+    count = len(attached("AWS::IAM::ManagedPolicy")) + len(properties.get("ManagedPolicyArns", ()))
     yield count, MANAGED_POLICIES, f"{role} has a number of managed policies"
 
 
 def _length(value: Any) -> int:
-    return len(json.dumps(_known(value), separators=(",", ":")))
+    return len(json.dumps(_resolved(value), separators=(",", ":")))
 
 
-def _known(value: Any) -> Any:
+def _resolved(value: Any) -> Any:
     """Return a value with the length that the deployed value will have."""
     if isinstance(value, list):
-        return [_known(one) for one in value]
+        return [_resolved(part) for part in value]
     if not isinstance(value, Mapping):
         return value
     if set(value) == {"Fn::Join"}:
         separator, parts = value["Fn::Join"]
-        return separator.join(map(_known, parts))
+        return separator.join(map(_resolved, parts))
     if set(value) <= {"Ref", "Fn::GetAtt", "Fn::FindInMap", "Fn::If"} and value:
         return _PSEUDO.get(str(value.get("Ref")), "x" * REFERENCE_CHARACTERS)
-    return {name: _known(one) for name, one in value.items()}
+    return {name: _resolved(part) for name, part in value.items()}

@@ -1,4 +1,4 @@
-"""One place for what all state machines have in common: definition, logs, tracing, role."""
+"""The common parts of all state machines: definition, logs, tracing, role."""
 
 import json
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from .retries import with_retries
 
 DEFINITIONS = ROOT / "statemachines"
 DRAIN = "DrainShards"
-"""The state machine of sharded tables, by name."""
+"""The name of the state machine of sharded tables."""
 
 
 class Machine(sfn.StateMachine):
-    """A state machine whose role may only count its bad ends.
+    """A state machine whose role may only count executions that a person must look at.
 
     Args:
         file: The file of the definition.
@@ -37,7 +37,7 @@ class Machine(sfn.StateMachine):
             assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
             description=f"What {physical_name} may do",
         )
-        # The CDK itself adds what tracing and logging need.
+        # The CDK adds the permissions for tracing and logging.
         acknowledge(
             role,
             "The actions of X-Ray and of log delivery know no resources: the services take no "
@@ -89,18 +89,18 @@ class Machine(sfn.StateMachine):
 
 
 def definition(file: str) -> str:
-    """The definition `file`, with its lists of retries."""
+    """Return the definition in `file`, with its lists of retries."""
     text = (DEFINITIONS / f"{file}.asl.json").read_text()
     return json.dumps(json.loads(text, object_hook=with_retries))
 
 
 def machine_name(config: Config, name: str) -> str:
-    """The physical name of the deployment's state machine `name`."""
+    """Return the physical name of the deployment's state machine `name`."""
     return f"{config.stack_name}-{name}"
 
 
 def states_arn(scope: Construct, resource: str, name: str) -> str:
-    """An ARN of Step Functions, in the stack's account and region."""
+    """Return an ARN of Step Functions in the stack's account and region."""
     return Stack.of(scope).format_arn(
         service="states",
         resource=resource,

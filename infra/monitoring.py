@@ -21,33 +21,35 @@ QUARTER = Duration.minutes(15)
 DAY = Duration.days(1)
 CONSOLE = "console.aws.amazon.com"
 CONSOLES = {"aws-cn": "console.amazonaws.cn", "aws-us-gov": "console.amazonaws-us-gov.com"}
-"""China's and GovCloud's."""
+"""The consoles of China and GovCloud."""
 WIDTH = 24
 HALF_WIDTH = 12
-"""Of a dashboard."""
+"""The widths of widgets on a dashboard."""
 
 ANY_TABLE = "TABLE_SHOWN"
-"""What the dashboard's body has for a table: CloudWatch puts in the one that is chosen."""
+"""The placeholder of the dashboard, which CloudWatch replaces with the selected table."""
 
 
 class States(cw.AlarmStatusWidget):
-    """The states of all alarms, also of those that are made after it."""
+    """A widget with the states of all alarms, also of alarms that are added later."""
 
     def __init__(self) -> None:
         super().__init__(title="Alarms", alarms=[], width=WIDTH, height=2)
         self.alarms: list[cw.IAlarm] = []
 
     def to_json(self) -> list[Any]:
-        """Asked for at synth."""
-        shown = cw.AlarmStatusWidget(title="Alarms", alarms=self.alarms, width=WIDTH, height=2)
-        shown.position(0, 0)  # it is the first row
-        return shown.to_json()
+        """Return the widget at synth, when all alarms exist."""
+        widget = cw.AlarmStatusWidget(title="Alarms", alarms=self.alarms, width=WIDTH, height=2)
+        widget.position(0, 0)  # it is the first row
+        return widget.to_json()
 
 
 class Monitoring(Construct):
-    """A topic, or somebody's own, and one dashboard, to which rows and alarms are added.
+    """An alarm topic and a dashboard, to which rows and alarms are added.
 
-    console: the address of the partition's console, without a service. url: of the dashboard.
+    Attributes:
+        console: The address of the partition's console, without a service.
+        url: The address of the dashboard.
     """
 
     def __init__(
@@ -76,9 +78,9 @@ class Monitoring(Construct):
     def alarm(
         self, name: str, metric: cw.IMetric, threshold: float, description: str, periods: int = 1
     ) -> None:
-        """Raised when all `periods` of the metric are at the threshold or above it.
+        """Add an alarm for a metric at or above the threshold in all `periods`.
 
-        description: what has happened, and what to do.
+        `description` says what has happened, and what to do.
         """
         alarm = cw.Alarm(
             self,
@@ -96,16 +98,16 @@ class Monitoring(Construct):
         self._states.alarms.append(alarm)
 
     def row(self, *widgets: cw.IWidget) -> None:
-        """A row of the dashboard."""
+        """Add a row to the dashboard."""
         self._dashboard.add_widgets(*widgets)
 
     def _host(self) -> str:
-        """The console's host, of which each partition has its own."""
+        """Return the host of the console, which depends on the partition."""
         host = CONSOLE
-        for partition, other in CONSOLES.items():
-            here = Fn.condition_equals(Aws.PARTITION, partition)
-            condition = CfnCondition(self, f"In-{partition}", expression=here)
-            host = Fn.condition_if(condition.logical_id, other, host).to_string()
+        for partition, its_host in CONSOLES.items():
+            is_partition = Fn.condition_equals(Aws.PARTITION, partition)
+            condition = CfnCondition(self, f"In-{partition}", expression=is_partition)
+            host = Fn.condition_if(condition.logical_id, its_host, host).to_string()
         return host
 
     def ours(
@@ -117,7 +119,7 @@ class Monitoring(Construct):
         period: Duration = MINUTE,
         **dimensions: str,
     ) -> cw.Metric:
-        """A metric that the functions write, of all tables together."""
+        """Return a metric that the functions write, for all tables together."""
         return cw.Metric(
             namespace=self.config.stack_name,
             metric_name=name,
@@ -135,12 +137,12 @@ class Monitoring(Construct):
         statistic: str = "Sum",
         period: Duration = MINUTE,
     ) -> cw.Metric:
-        """A metric that the functions write, of the table that is shown."""
+        """Return a metric that the functions write, for the selected table."""
         return self.ours(name, label, statistic=statistic, period=period, table=ANY_TABLE)
 
     def _new_topic(self) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", enforce_ssl=True)
-        # A policy of its own replaces the topic's first one, so CloudWatch must be named.
+        # This policy replaces the topic's default one, so it must name CloudWatch.
         topic.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="LetTheAlarmsOfThisAccountPublish",
@@ -162,12 +164,12 @@ class Monitoring(Construct):
 
 
 def _shown(config: Config) -> list[str]:
-    """The names of the tables that can be chosen: those of pairs as well."""
+    """Return the names of the tables that can be selected, including those of pairs."""
     return list(dict.fromkeys(table.name for table in config.all_tables))
 
 
 def _choice_of(tables: list[str]) -> cw.DashboardVariable:
-    """Return the selection of the table that is shown."""
+    """Return the variable that selects a table."""
     return cw.DashboardVariable(
         id="table",
         type=cw.VariableType.PATTERN,
@@ -181,15 +183,15 @@ def _choice_of(tables: list[str]) -> cw.DashboardVariable:
 
 
 class Measured(Protocol):
-    """A function, a state machine or a queue."""
+    """A resource with metrics: a function, a state machine or a queue."""
 
     def metric(
         self, metric_name: str, *, label: str | None, period: Duration, statistic: str
     ) -> cw.Metric:
-        """One of its metrics."""
+        """Return one of its metrics."""
 
 
-def of(
+def metric_of(
     resource: Measured,
     name: str,
     label: str | None = None,
@@ -197,7 +199,7 @@ def of(
     statistic: str = "Sum",
     period: Duration = MINUTE,
 ) -> cw.Metric:
-    """A metric that the service writes of a resource."""
+    """Return a metric that AWS writes for a resource."""
     return resource.metric(name, label=label, period=period, statistic=statistic)
 
 
@@ -206,7 +208,7 @@ def errors_of(
 ) -> list[cw.IMetric]:
     """Return a metric of errors for each function. `label` contains {} for its name."""
     return [
-        of(function, "Errors", label.format(name), period=period)
+        metric_of(function, "Errors", label.format(name), period=period)
         for name, function in functions.items()
     ]
 
@@ -214,12 +216,12 @@ def errors_of(
 def expression(
     text: str, label: str, metrics: Mapping[str, cw.IMetric], period: Duration = MINUTE
 ) -> cw.IMetric:
-    """An expression over metrics, by the names that it has for them: no two in one graph."""
+    """Return an expression over metrics, whose names must be unique in a graph."""
     return cw.MathExpression(expression=text, using_metrics={**metrics}, label=label, period=period)
 
 
 def number(title: str, metric: cw.IMetric, width: int) -> cw.IWidget:
-    """The latest value."""
+    """Return a widget with the latest value."""
     return cw.SingleValueWidget(title=title, metrics=[metric], width=width, height=3)
 
 
@@ -231,7 +233,7 @@ def graph(
     stacked: bool = False,
     width: int = HALF_WIDTH,
 ) -> cw.IWidget:
-    """A graph from zero up; right: what has another scale."""
+    """Return a graph that begins at zero. Metrics on the right have a separate scale."""
     axis = cw.YAxisProps(min=0)
     return cw.GraphWidget(
         title=title,

@@ -1,4 +1,4 @@
-"""The VPC in which functions run, and the endpoints that it needs where it has no way out."""
+"""The VPC of the functions, and the endpoints that it needs without a route to the internet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .config_values import ConfigError
 
 STREAMS = "dynamodb-streams"
 STREAMS_VARIABLE = "AWS_ENDPOINT_URL_DYNAMODB_STREAMS"
-"""boto3 takes the address of this service from here."""
+"""The variable from which boto3 reads the address of this service."""
 PRIVATE_DNS = "private DNS"
 """A value of Network.streams_endpoint: the usual name of the service leads to the endpoint."""
 
@@ -104,7 +104,7 @@ class Network:
 
     @property
     def _is_enclosed(self) -> bool:
-        """Tell whether functions have no way to the internet; False if that is not known yet."""
+        """True if functions have no route to the internet; False if synth cannot see that yet."""
         selection = self.subnets
         names = (
             *("availability_zones", "one_per_az", "subnet_filters", "subnet_group_name"),
@@ -114,12 +114,12 @@ class Network:
         selected = self.vpc.select_subnets(**chosen)
         if selected.is_pending_lookup:
             return False
-        isolated = {one.node.path for one in self.vpc.isolated_subnets}
-        return any(one.node.path in isolated for one in selected.subnets)
+        isolated = {subnet.node.path for subnet in self.vpc.isolated_subnets}
+        return any(subnet.node.path in isolated for subnet in selected.subnets)
 
 
 def _is_far(table: Table, region: str) -> bool:
-    """Tell whether a table is known to be in another region than the stack."""
+    """Return whether a table is in another region than the stack; False if synth cannot see it."""
     if Token.is_unresolved(table.given) or Token.is_unresolved(region):
         return False
     return table.given.startswith("arn:") and table.given.split(":")[3] != region

@@ -1,4 +1,4 @@
-"""IAM statements by hand, each with its why, and the words to cdk-nag for each wildcard.
+"""IAM statements, each with a reason as its Sid, and a reason for cdk-nag for each wildcard.
 
 The CDK's `grant_*` on imported tables and on buckets add more than the functions need.
 """
@@ -21,11 +21,11 @@ Owner = lambda_.Function | sfn.StateMachine | iam.Role
 """An owner of permissions: a construct with a role, or the role."""
 
 ALL_RUNS = "runs/*"
-"""Everything of every run lies below this."""
+"""The objects of all runs."""
 KEY_INDEXES = "key-index/*"
 """The objects of the registry of key indexes."""
 REPORTS = "reports/*"
-"""The latest report on each table lies below this; nothing else lies in the bucket."""
+"""The latest report on each table. The bucket has no other objects than these three kinds."""
 
 IDS_OF_RUNS = "A run's id, and so the names of its objects, are known only when it is started."
 
@@ -51,10 +51,12 @@ def allow(
     wildcard: str = "",
     conditions: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add a statement to the owner's role. why: its Sid. actions: as "s3:GetObject PutObject".
+    """Add a statement to the owner's role, or several ones for many resources.
 
-    Of many resources it makes several, whose Sids end with And2, And3 and so on. wildcard: the
-    reason for a `*` in the resources; without it, cdk-nag refuses them.
+    Args:
+        why: The Sid. Those of further statements end with And2, And3 and so on.
+        actions: The actions, as "s3:GetObject PutObject".
+        wildcard: The reason for a `*` in the resources, which cdk-nag requires.
     """
     service, names = actions.split(":")
     role = owner if isinstance(owner, iam.Role) else owner.role
@@ -69,20 +71,20 @@ def allow(
             )
         )
     for resource in resources if wildcard else ():
-        shown = _flat(Stack.of(role).resolve(resource))
-        if "*" in shown:
-            acknowledge(role, wildcard, f"AwsSolutions-IAM5[Resource::{shown}]")
+        text = _flat(Stack.of(role).resolve(resource))
+        if "*" in text:
+            acknowledge(role, wildcard, f"AwsSolutions-IAM5[Resource::{text}]")
 
 
-def allow_describing(owner: Owner, tables: Sequence[Table], of: str = "") -> None:
+def allow_describing(owner: Owner, tables: Sequence[Table], sid_end: str = "") -> None:
     """Allow DescribeTable, which cannot be limited to less than the table and returns no items. For
-    `of`, see allow_decrypting.
+    `sid_end`, see allow_decrypting.
     """
     arns = [table_arn(owner, table) for table in tables]
-    allow(owner, f"LookAtTheKeySchemaAndSizeOfTheTables{of}", "dynamodb:DescribeTable", *arns)
+    allow(owner, f"LookAtTheKeySchemaAndSizeOfTheTables{sid_end}", "dynamodb:DescribeTable", *arns)
 
 
-def allow_decrypting(owner: Owner, tables: Sequence[Table], of: str = "") -> None:
+def allow_decrypting(owner: Owner, tables: Sequence[Table], sid_end: str = "") -> None:
     """Allow the use of the keys that encrypt tables, through DynamoDB only.
 
     DynamoDB decrypts the key of a table in the name of the caller that reads or writes the table or
@@ -92,17 +94,17 @@ def allow_decrypting(owner: Owner, tables: Sequence[Table], of: str = "") -> Non
     Args:
         owner: The owner of the permission.
         tables: The tables.
-        of: The end of the Sid, if the owner already has such permissions for other tables.
+        sid_end: The end of the Sid, if the owner already has such permissions for other tables.
     """
     keys = sorted({table.kms_key for table in tables if table.kms_key})
     services = sorted({service for key in keys for service in dynamodb_of(key)})
     if keys:
         through = {"StringEquals": {"kms:ViaService": services}}
-        allow(owner, f"DecryptTheTables{of}", "kms:Decrypt", *keys, conditions=through)
+        allow(owner, f"DecryptTheTables{sid_end}", "kms:Decrypt", *keys, conditions=through)
 
 
 def allow_reading_keys(owner: Owner, tables: Sequence[Table]) -> None:
-    """Describe the tables, and Scan them and their indexes for key attributes only."""
+    """Allow describing tables, and scanning them and their indexes for key attributes only."""
     allow_describing(owner, tables)
     allow_decrypting(owner, tables)
     _allow_scanning(
@@ -116,7 +118,7 @@ def allow_reading_keys(owner: Owner, tables: Sequence[Table]) -> None:
 
 
 def allow_scanning_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
-    """Scan the tables and their key indexes, for key attributes and markers only."""
+    """Allow scanning the tables and their key indexes for key attributes and markers only."""
     _allow_scanning(owner, tables, "ScanForSentinelsAndNeverForWholeItems", INDEX)
 
 
@@ -139,7 +141,7 @@ def _allow_scanning(
 def allow_looking_into_collections(
     owner: Owner, tables: Sequence[Table], many: bool = False
 ) -> None:
-    """Read keys and markers of single items of the tables. many: of several at once as well."""
+    """Allow reading keys and markers of items; with `many`, of several items at once too."""
     allow_decrypting(owner, tables)
     for number, arns, named in _by_attributes(owner, tables):
         allow(
@@ -161,7 +163,7 @@ def allow_looking_into_collections(
 
 
 def allow_writing_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
-    """Put and delete items, naming their keys and the marker only where the context knows them."""
+    """Allow putting and deleting items, with key attributes only where the context has them."""
     # IAM sees which attributes a request names, not what it does to the item: that only sentinels
     # are deleted, and no item is overwritten, rests on the conditions of the requests
     # (lambdas/keyhop/key_index/collections.py).
@@ -171,12 +173,12 @@ def allow_writing_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
 
 
 def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
-    """Do what the tables' settings `each` say of items, by single requests.
+    """Allow the actions on items that the settings `each` of the tables permit.
 
-    Who may put may also look whether the item stands alone, check that another is there, and take
-    back: that is how a put is kept from making a collection, and undone. Where the setting names
-    attributes, no request of these may name another one: IAM sees those of the item that is put and
-    of the conditions, and not what an item holds already.
+    Permission to put includes finding and checking another item of the collection, and deleting the
+    new item, so that a put creates no collection and can be undone. If the setting has attributes,
+    these requests may name no others. IAM sees the attributes of the new item and of the
+    conditions, but not the attributes of an existing item.
     """
     putting = [table for table in tables if table.each and table.each.put]
     for number, (names, group) in enumerate(_by(putting, _attributes_of_puts), 1):
@@ -210,13 +212,13 @@ def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
 
 
 def allow_recognizing_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
-    """See that what a run names is a metadata table."""
+    """Allow checking that the table that a run names is a metadata table."""
     if arns := metadata_arns(owner, tables):
         allow(owner, "SeeThatATableHasShardCounts", "dynamodb:DescribeTable", *arns)
 
 
 def allow_reading_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
-    """Read the metadata tables of sharded tables through: they hold shard counts, no items."""
+    """Allow scanning metadata tables, which contain shard counts and no items."""
     if arns := metadata_arns(owner, tables):
         allow(owner, "SeeHowManyShardsTheLogicalKeysHave", "dynamodb:Scan", *arns)
 
@@ -229,11 +231,11 @@ def allow_objects(owner: Owner, bucket: s3.IBucket, why: str, actions: str) -> N
 
 
 def allow_finding_objects(owner: Owner, bucket: s3.IBucket, *prefixes: str) -> None:
-    """List the objects of prefixes, and see that an object is missing."""
+    """Allow listing the objects of prefixes, and finding that an object is missing."""
     # Also decides that a missing object is "not found" and not "forbidden". S3 checks that with the
     # object's key as the prefix; if it should ever do so without any, IfExists lets it pass, and
     # with it a list of the whole bucket, in which there is nothing but these.
-    # One prefix as a text: so the template of a stack without key indexes has always been.
+    # One prefix is a text, as it has always been in the template of a stack without key indexes.
     listed = prefixes[0] if len(prefixes) == 1 else [*prefixes]
     allow(
         owner,
@@ -264,7 +266,7 @@ def allow_reading_registry(owner: Owner, bucket: s3.IBucket) -> None:
 
 
 def dynamodb_of(key: str) -> tuple[str, ...]:
-    """DynamoDB in the region of a key, as KMS names it; in China it may have either name."""
+    """Return KMS's names of DynamoDB in the region of a key; China has two names."""
     if Token.is_unresolved(key):  # of a construct: DynamoDB takes keys of the table's region only
         return tuple(f"dynamodb.{Aws.REGION}.{name}" for name in ("amazonaws.com", Aws.URL_SUFFIX))
     _, partition, _, region, *_ = key.split(":")
@@ -273,12 +275,12 @@ def dynamodb_of(key: str) -> tuple[str, ...]:
 
 
 def table_arn(scope: IConstruct, table: Table) -> str:
-    """The table's ARN; a bare name is a table of the stack's own account and region."""
+    """Return a table's ARN; a bare name is a table of the stack's account and region."""
     return table.arn or _arn_of(scope, table.name)
 
 
 def metadata_arns(scope: IConstruct, tables: Sequence[Table]) -> list[str]:
-    """The ARNs of the metadata tables of those that are sharded, by their names."""
+    """Return the ARNs of the metadata tables of sharded tables."""
     return [_arn_of(scope, table.sharding.metadata) for table in tables if table.sharding]
 
 
@@ -289,7 +291,7 @@ def _arn_of(scope: IConstruct, name: str) -> str:
 def _by_attributes(
     owner: Owner, tables: Sequence[Table]
 ) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
-    """The tables that a statement can have in common: its number, their ARNs, its condition."""
+    """Yield the number, the ARNs and the condition of each statement that tables can share."""
     for number, (attributes, group) in enumerate(_by(tables, _attributes), 1):
         named = {"ForAllValues:StringEquals": {"dynamodb:Attributes": [*attributes]}}
         yield number, [table_arn(owner, table) for table in group], named if attributes else {}
@@ -316,7 +318,7 @@ def _attributes(table: Table) -> tuple[str, ...]:
 
 
 def _flat(value: Any) -> str:
-    """A resource as cdk-nag writes it in the id of a finding."""
+    """Return a resource as cdk-nag writes it in the id of a finding."""
     if isinstance(value, str):
         return value
     (function, content), *_ = value.items()

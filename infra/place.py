@@ -9,10 +9,10 @@ from .config_values import ConfigError, wrong_in
 def check(tables: Sequence[Table], account: str | None, region: str | None) -> None:
     """Check the accounts and regions of tables.
 
-    A table of another account is read by its own resource policy. It cannot have a key index: the
+    A table of another account is read under its resource policy. It cannot have a key index: the
     owner of the stream has to write a policy for it, which is only possible once the stream is on,
     and BuildKeyIndex turns it on, each time under another name (AWS documentation, "Resource-based
-    policy considerations"). Lambda reads streams of its own region only.
+    policy considerations"). Lambda reads streams of the same region only.
 
     Args:
         tables: The tables.
@@ -32,20 +32,20 @@ def check(tables: Sequence[Table], account: str | None, region: str | None) -> N
                 f"partition {_partition(its_region)}."
             )
         places[arn] = partition
-    known = {partition: name for name, partition in places.items() if partition}
-    if len(known) > 1:
-        one, other, *_ = known.values()
+    by_partition = {partition: name for name, partition in places.items() if partition}
+    if len(by_partition) > 1:
+        first, second, *_ = by_partition.values()
         raise ConfigError(
-            f"The context field tables cannot have {other} beside {one}: they are in different "
+            f"The context field tables cannot have {second} beside {first}: they are in different "
             "partitions of AWS, and no credentials are valid in both. Deploy a stack in each."
         )
     for table in tables:
         if table.key_index and table.arn:
             _, _, _, its_region, its_account, _ = table.arn.split(":")
             if account not in (None, its_account) or region not in (None, its_region):
-                here = "left out for a table of another account or region than the deployment's"
-                there = f"{here}, {account} and {region}: deploy a stack there"
-                raise wrong_in(table.given, "keyIndex", True, there)
+                omitted = "left out for a table of another account or region than the deployment's"
+                allowed = f"{omitted}, {account} and {region}: deploy a stack there"
+                raise wrong_in(table.given, "keyIndex", True, allowed)
 
 
 def _partition(region: str) -> str | None:

@@ -1,11 +1,11 @@
 """Re-keying: the functions that keep the two tables of a pair equal, copy, compare and cut over.
 
 The destination, the side table and the event source mappings are created by `keyhop rekey` and not
-by the stack: they follow the source, which belongs to somebody else. What a change or a removal of
-the stack must not take away is in guard.py.
+by the stack: they follow the source, which belongs to somebody else. guard.py protects them when
+the stack is changed or removed.
 
 The dashboard shows the lag, the differences, what blocks a cutover, and how long writes wait. The
-figures of a pair have the destination's name (handlers/telemetry.report_rekey).
+metrics of a pair have the destination's name (handlers/telemetry.report_rekey).
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from .monitoring import (
     Monitoring,
     errors_of,
     graph,
-    of,
+    metric_of,
 )
 from .permissions import (
     Owner,
@@ -51,11 +51,11 @@ from .schedules import Start, start_regularly
 from .views import BEHIND_MINUTES, BEHIND_PERIODS, CAUSE, ends_of, needs_a_person
 
 LONGEST_FREEZE_SECONDS = 15
-"""The freeze limit is 10 s if nobody says otherwise, and what follows takes two short leases. A
-freeze that somebody has left behind is called off by each router, and so raises none."""
+"""The freeze limit is 10 s by default, and what follows takes two short leases. An abandoned freeze
+raises no alarm, because each router ends it."""
 
 CLAIM_PERIODS = 4
-"""Of a quarter of an hour: a claim is settled within minutes, unless two items really collide."""
+"""Periods of 15 minutes: a claim is settled within minutes, unless two items really collide."""
 
 FAILED_MACHINES = {
     "RekeyBackfill": "A backfill did not come to its end. What was copied stays, and changes are "
@@ -78,16 +78,16 @@ class Rekeys(Protocol):
 
 
 def of_rekeys(watch: Monitoring, rekeys: Rekeys) -> None:
-    """Alarms of all pairs, and the pair whose destination is shown."""
-    highest = partial(of, statistic="Maximum", period=FIVE_MINUTES)
+    """Add alarms for all pairs, and graphs of the pair whose destination is selected."""
+    highest = partial(metric_of, statistic="Maximum", period=FIVE_MINUTES)
     waiting = partial(highest, rekeys.failures, "ApproximateNumberOfMessagesVisible")
     age = partial(highest, rekeys.replicate, "IteratorAge")
     _alarms(watch, rekeys, waiting(), age())
-    shown = partial(watch.of_table, statistic="Maximum", period=FIVE_MINUTES)
+    maximum = partial(watch.of_table, statistic="Maximum", period=FIVE_MINUTES)
     watch.row(
         graph(
             "Re-key: how far the other table is behind, and errors",
-            [shown("ReplicationLag", "seconds"), age("iterator age of all pairs, milliseconds")],
+            [maximum("ReplicationLag", "seconds"), age("iterator age of all pairs, milliseconds")],
             [
                 *errors_of(rekeys.functions, "{}: errors (right)"),
                 watch.of_table("RecordsGivenUp", "records given up (right)"),
@@ -102,7 +102,7 @@ def of_rekeys(watch: Monitoring, rekeys: Rekeys) -> None:
             ],
             [
                 watch.of_table("WriteUnits", "write units (right)"),
-                of(
+                metric_of(
                     rekeys.backfill.worker,
                     "ConcurrentExecutions",
                     "workers of backfills at once (right)",
@@ -120,15 +120,15 @@ def of_rekeys(watch: Monitoring, rekeys: Rekeys) -> None:
         graph(
             "Re-key: what stands in the way of a cutover",
             [
-                shown("ClaimsLeft", "claims: two items want one place"),
+                maximum("ClaimsLeft", "claims: two items want one place"),
                 watch.of_table("Unmappable", "items without a form under the other key"),
-                shown("Differences", "differences that a comparison found"),
+                maximum("Differences", "differences that a comparison found"),
                 watch.of_table("Stragglers", "writes that bypassed the router"),
             ],
         ),
         graph(
             "Re-key: how long writes have waited, and executions",
-            [shown("PauseSeconds", "seconds of a cutover or rollback")],
+            [maximum("PauseSeconds", "seconds of a cutover or rollback")],
             [watch.of_table("CutoversAborted", "called off (right)"), *ends],
         ),
     )
@@ -195,25 +195,24 @@ def _alarms(watch: Monitoring, rekeys: Rekeys, waiting: cw.IMetric, age: cw.IMet
 
 
 REPLICATE_SECONDS = 300
-"""Throttles are waited out within a batch. `complete` waits longer (side/layout.py)."""
+"""A batch has time to wait for throttles. `complete` waits longer (side/layout.py)."""
 
 REPLICATE_MB = 1024
-"""For its share of a processor, which is what limits: 1,769 MB are a whole one (AWS documentation).
-"""
+"""Enough for its share of a vCPU, which limits it: 1,769 MB are one vCPU (AWS documentation)."""
 DEFINITION = "rekey-cutover"
 QUEUE_ATTRIBUTES = "sqs:GetQueueUrl GetQueueAttributes"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 OF_PAIRS = "OfPairs"
-"""The end of Sids of functions that all jobs have."""
+"""The end of Sids in functions that all jobs share."""
 
 
 class Rekey(Construct):
-    """The pairs of a KeyEnumeration that have been named in its setting `rekey`.
+    """The pairs of tables in the setting `rekey` of a KeyEnumeration.
 
-    Replicate with its failure queue, the jobs RekeyBackfill and RekeyVerify, each with a worker of
-    its own, and RekeyCutOver, which also goes back. Deployed, it touches no table yet: `keyhop
-    rekey start` has Replicate follow the streams. Raises ConfigError.
+    It has Replicate with its failure queue, the jobs RekeyBackfill and RekeyVerify, each with a
+    separate worker, and RekeyCutOver, which also rolls back. The deployment changes no table:
+    `keyhop rekey start` attaches Replicate to the streams. Raises ConfigError.
     """
 
     def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
@@ -266,7 +265,7 @@ class Rekey(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Name, value and description of what a user, and `keyhop rekey --stack`, needs to know."""
+        """Return the name, value and description of each output (`keyhop rekey --stack`)."""
         like = 'Started with {"rekey": "DESTINATION"} it'
         does = {
             "RekeyBackfill": f"{like} copies all items that are missing there",
@@ -314,7 +313,7 @@ class Rekey(Construct):
         )
         allow_describing(function, self._both)
         allow_decrypting(function, self._both)
-        # Forward and, after the cutover, reverse: each table is read here and written there.
+        # Each table is read and written, because the direction is reversed after the cutover.
         allow(
             function,
             "WriteWhatTheOtherTableHas",
@@ -328,14 +327,14 @@ class Rekey(Construct):
         return function
 
     def _let_runs_begin(self, functions: Mapping[str, lambda_.Function]) -> None:
-        """PlanRun plans all jobs; FinishRun ends a backfill as it ends others, but tells so."""
+        """Let PlanRun and FinishRun of all jobs plan and finish those of pairs."""
         plan_run, finish_run = functions["PlanRun"], functions["FinishRun"]
         for function in (plan_run, finish_run):
             for name, value in self._which.items():
                 function.add_environment(name, value)
             self._allow_beside(function, "GetItem PutItem")
         allow_describing(plan_run, self._both, OF_PAIRS)
-        # It refuses a backfill of a sharded table whose shards the template does not deal with.
+        # It refuses a backfill of a sharded table if the template does not handle its shards.
         for name, value in which_sharding(self._sources).items():
             plan_run.add_environment(name, value)
         allow_decrypting(plan_run, self._both, OF_PAIRS)
@@ -367,7 +366,9 @@ class Rekey(Construct):
             "Makes digests of both tables of a pair, compares them, and repairs if asked",
             **self._make.of_a_worker,
         )
-        both, destinations = (_arns(function, one) for one in (self._both, self._destinations))
+        both, destinations = (
+            _arns(function, tables) for tables in (self._both, self._destinations)
+        )
         allow(function, "ReadTheItemsOfBothTables", "dynamodb:Scan", *both)
         allow(function, "LookAtWhatDiffers", "dynamodb:GetItem BatchGetItem", *both)
         allow(function, "RepairTheDestination", "dynamodb:PutItem DeleteItem", *destinations)
@@ -383,7 +384,7 @@ class Rekey(Construct):
         )
         self._allow_beside(function, "GetItem Query PutItem DeleteItem ConditionCheckItem")
         both = _arns(function, self._both)
-        # A marker is put and deleted at once, on condition that there is no item.
+        # A marker is put only if the place has no item, and is deleted immediately.
         allow(function, "PutMarkersAndTakeThemBack", "dynamodb:PutItem DeleteItem", *both)
         allow_reading_streams(function, self._both)
         allow(function, "SeeWhetherRecordsWaitInTheFailureQueue", QUEUE_ATTRIBUTES, queue)
@@ -407,7 +408,7 @@ class Rekey(Construct):
     def _of_both(
         self, name: str, description: str, more: Mapping[str, str] = NOTHING, **shape: Any
     ) -> lambda_.Function:
-        """A function that may describe both tables, and use their keys."""
+        """Return a function that may describe both tables, and use their encryption keys."""
         which = {"KEYHOP_BUCKET": self._bucket.bucket_name, **which_tables(()), **self._which}
         function = self._make.add(self, name, description, {**which, **more}, **shape)
         allow_describing(function, self._both)
@@ -415,7 +416,7 @@ class Rekey(Construct):
         return function
 
     def _allow_beside(self, function: lambda_.Function, actions: str) -> None:
-        """Rights to the side tables, where control, plan, claims and notes of batches lie."""
+        """Allow actions on the side tables, which have the control, plan, claims and batches."""
         arns = _arns(function, [pair.side for pair in self._pairs])
         allow(function, "GoByTheSideTables", f"dynamodb:{actions}", *arns)
 

@@ -49,7 +49,7 @@ def of_reports(
     functions: dict[str, lambda_.Function],
     widget: lambda_.Function,
 ) -> None:
-    """The reports of the table that is shown."""
+    """Add alarms for all reports, and widgets for the selected table."""
     watch.alarm(
         "NewHighFinding",
         watch.ours("NewHighFindings", period=DAY),
@@ -65,8 +65,8 @@ def of_reports(
         "A report on the keys of a table did not come to its end, so the latest one is older. "
         f"{CAUSE}.",
     )
-    # A run tells the number of each severity, zeros as well: once a report, not once a minute.
-    found = [
+    # Each report has one value per severity, also if it is zero.
+    findings = [
         watch.ours(
             "Findings",
             severity,
@@ -78,7 +78,7 @@ def of_reports(
         for severity in SEVERITIES
     ]
     watch.row(
-        graph("Reports on keys: findings, by severity", found),
+        graph("Reports on keys: findings, by severity", findings),
         graph(
             "Reports on keys: executions, and errors",
             ends_of(machine, "reports that {}"),
@@ -88,8 +88,8 @@ def of_reports(
             ],
         ),
     )
-    # CloudWatch calls it as whoever looks at the dashboard, and asks him first: he needs the right
-    # to invoke it, and a policy of the function's own would give that to nobody else.
+    # CloudWatch invokes it, after a confirmation, with the permissions of the dashboard's viewer. A
+    # policy of the function would give that permission to no other caller.
     watch.row(
         cw.CustomWidget(
             title=f"The latest report on the keys of {ANY_TABLE}",
@@ -107,7 +107,7 @@ def of_reports(
 DEFINITION = "report"
 SHOWING_MB = 512
 SHOWING_SECONDS = 30
-"""Somebody looks at the dashboard and waits."""
+"""Short, because the dashboard's viewer waits."""
 
 BY_A_DASHBOARD = (
     "CloudWatch invokes it for whoever looks at the dashboard, and shows what it answers: nothing "
@@ -120,9 +120,9 @@ OF_EACH_TABLE = "There is a folder for each table, named by the table."
 class KeyReports(Construct):
     """Reports on those tables of a KeyEnumeration that have `report`.
 
-    The state machine ReportKeys with the function of its steps, ExamineTable; SampleKeys, the job
-    that reads the sample, with its worker SampleTable; ShowReport, which the dashboard asks for the
-    latest report; and the schedules. All of it only reads the tables. Raises ConfigError.
+    It has the state machine ReportKeys with the function of its steps, ExamineTable; SampleKeys,
+    the job that reads the sample, with its worker SampleTable; ShowReport, from which the dashboard
+    gets the latest report; and the schedules. They only read the tables. Raises ConfigError.
     """
 
     def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
@@ -186,8 +186,8 @@ class KeyReports(Construct):
         _allow_reading_items(function, self._tables)
         _allow_asking(function, self._tables)
         runs = self._bucket.arn_for_objects(ALL_RUNS)
-        kept = "KeepWhatWasSeenAndThePage"
-        allow(function, kept, "s3:GetObject PutObject", runs, wildcard=IDS_OF_RUNS)
+        keep = "KeepWhatWasSeenAndThePage"
+        allow(function, keep, "s3:GetObject PutObject", runs, wildcard=IDS_OF_RUNS)
         allow_finding_objects(function, self._bucket, ALL_RUNS, REPORTS)
         latest = self._bucket.arn_for_objects(REPORTS)
         why = "CompareWithTheLatestReportAndReplaceIt"
@@ -210,7 +210,7 @@ class KeyReports(Construct):
         return function
 
     def _report_keys(self) -> Machine:
-        """Plan, all sources at once, the sample among them, probes, advice, the page."""
+        """Return the machine: plan, all sources in parallel, probes, advice, the page."""
         examine, samples = self.examine_table.function_arn, self.samples.state_machine_arn
         names = {"ExamineTableArn": examine, "SampleKeysArn": samples}
         machine = Machine(self, "ReportKeys", self._config, DEFINITION, names)
@@ -241,8 +241,8 @@ class KeyReports(Construct):
 
 
 def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
-    """Scan tables and indexes, and Query tables, whole items too: the matter are their sizes and
-    shapes.
+    """Allow scanning tables and indexes and querying tables, with whole items, because reports are
+    about their sizes and shapes.
     """
     allow_describing(owner, tables)
     allow_decrypting(owner, tables)

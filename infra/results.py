@@ -1,4 +1,4 @@
-"""Where the results lie, and the table by which Athena reads them."""
+"""The bucket of the results, and the table by which Athena reads them."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ BY_CONTROL_A = "1"
 """Fields end at the character U+0001, Hive's default: JSON escapes it, so a line stays whole."""
 
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
-"""Stays when the stack goes; but a deployment that fails can be repeated."""
+"""Keeps the resource when the stack is deleted, but lets a failed deployment be repeated."""
 
 
 class Results(Construct):
@@ -50,8 +50,8 @@ class Results(Construct):
         self._keys_table().add_resource_dependency(database)
 
     def _own_bucket(self, config: Config) -> s3.Bucket:
-        # SSE-S3 and not SSE-KMS: a key of one's own would cost a request for each of many small
-        # objects, and everybody who reads results would need a grant on it besides the bucket's.
+        # SSE-S3 and not SSE-KMS: a customer managed key would cost a request for each of many small
+        # objects, and readers of results would need a grant on it in addition to the bucket's.
         bucket = s3.Bucket(
             self,
             "Bucket",
@@ -75,11 +75,11 @@ class Results(Construct):
                     ),
                 ),
             ],
-            # Not emptied when it goes: that needs a function of the CDK's own, in another runtime.
+            # It is not emptied on deletion: the CDK needs a function in another runtime for that.
             removal_policy=KEPT if config.keep_results else RemovalPolicy.DESTROY,
         )
         if config.keep_results and bucket.policy:
-            bucket.policy.apply_removal_policy(KEPT)  # what stays is read by TLS only
+            bucket.policy.apply_removal_policy(KEPT)  # so that it is still read by TLS only
         acknowledge(
             bucket,
             "Access logs would double the objects of a run; who needs them turns on CloudTrail "

@@ -13,9 +13,9 @@ NOT_READY = (
     *("Lambda.CodeArtifactUserPendingException", "Lambda.ResourceNotReadyException"),
     "Lambda.ResourceConflictException",
 )
-"""What Invoke answers while Lambda prepares a function: one that has not been used for weeks, in a
-VPC its network interfaces, or one that is being updated. It is ready after 40 to 110 seconds
-(observed by others); CodeArtifactUserFailedException needs a new deployment, so it is not here."""
+"""The errors of Invoke while Lambda prepares a function that has not been used for weeks, its
+network interfaces in a VPC, or an update. It is ready after 40 to 110 seconds (observed by others).
+CodeArtifactUserFailedException needs a new deployment, so it is not here."""
 
 CRASHED = (
     *("Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory"),
@@ -25,14 +25,14 @@ OF_STEP_FUNCTIONS = (
     *("StepFunctions.ExecutionLimitExceeded", "StepFunctions.ExecutionLimitExceededException"),
     *("StepFunctions.AWSStepFunctionsException", "StepFunctions.SdkClientException"),
 )
-"""AWS's own examples write the first without `Exception`, and others of its kind with it."""
+"""The first has two names, because the examples of AWS write it without `Exception`."""
 
 
 def _retry(
-    errors: tuple[str, ...], interval: int, attempts: int, most: int = 0, backoff: float = 2
+    errors: tuple[str, ...], interval: int, attempts: int, max_delay: int = 0, backoff: float = 2
 ) -> dict[str, Any]:
-    """One rule. most: seconds between attempts, of which a random part is waited."""
-    random = {"MaxDelaySeconds": most, "JitterStrategy": "FULL"} if most else {}
+    """Return one rule. With `max_delay` it waits a random part of the seconds between attempts."""
+    random = {"MaxDelaySeconds": max_delay, "JitterStrategy": "FULL"} if max_delay else {}
     return {
         "ErrorEquals": [*errors],
         "IntervalSeconds": interval,
@@ -42,7 +42,7 @@ def _retry(
     }
 
 
-NO_ROOM = _retry(("Lambda.TooManyRequestsException",), 2, 250, most=300, backoff=1.5)
+NO_ROOM = _retry(("Lambda.TooManyRequestsException",), 2, 250, max_delay=300, backoff=1.5)
 """The rule for a lack of concurrency, because others use that of the account or a reservation.
 Waiting for a turn can take hours. It is a separate rule, so that it uses no attempts of another
 one. A retry is a state transition, which is paid for: a thousand waiting executions make some 400
@@ -55,8 +55,8 @@ uses."""
 
 
 def _failed(*ours: str) -> dict[str, Any]:
-    """Failures of Lambda, and ours that pass."""
-    return _retry((*OF_LAMBDA, *ours), 2, 6, most=60)
+    """Return a rule for failures of Lambda, and for our transient errors."""
+    return _retry((*OF_LAMBDA, *ours), 2, 6, max_delay=60)
 
 
 POLICIES: dict[str, list[dict[str, Any]]] = {
@@ -64,9 +64,9 @@ POLICIES: dict[str, list[dict[str, Any]]] = {
     "RetryOfScan": [
         NO_ROOM,
         WAKING,
-        _retry(OF_LAMBDA, 2, 8, most=120),
-        _retry(CRASHED, 5, 5, most=60),
-        _retry(("GaveUp", "NoProgress", "Unreachable", "StoreUnavailable"), 30, 5, most=600),
+        _retry(OF_LAMBDA, 2, 8, max_delay=120),
+        _retry(CRASHED, 5, 5, max_delay=60),
+        _retry(("GaveUp", "NoProgress", "Unreachable", "StoreUnavailable"), 30, 5, max_delay=600),
     ],
     "RetryOfVerify": [
         NO_ROOM,
@@ -74,8 +74,8 @@ POLICIES: dict[str, list[dict[str, Any]]] = {
         _failed("StoreUnavailable"),
         _retry((*CRASHED, "GaveUp", "Unreachable"), 30, 3),
     ],
-    # No error of ours: it fails with that of the run. A crash is not retried but caught, and the
-    # execution then ends with the run's error as the failed state told it.
+    # None of our errors: it fails with the error of the run. A crash is not retried but caught, and
+    # the execution then ends with the error of the run from the failed state.
     "RetryOfCleanUp": [NO_ROOM, WAKING, _failed()],
     "RetryOfStep": [
         NO_ROOM,
@@ -94,7 +94,7 @@ POLICIES: dict[str, list[dict[str, Any]]] = {
             "JitterStrategy": "FULL",
         }
     ],
-    "RetryOfWalk": [_retry(OF_STEP_FUNCTIONS, 5, 6, most=60)],
+    "RetryOfWalk": [_retry(OF_STEP_FUNCTIONS, 5, 6, max_delay=60)],
 }
 
 

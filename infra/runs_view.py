@@ -1,4 +1,4 @@
-"""The figures of the runs of EnumerateKeys, and of what all walks over tables read."""
+"""The metrics of the runs of EnumerateKeys, and of the reads of all walks over tables."""
 
 from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cw
@@ -16,16 +16,16 @@ from .monitoring import (
     errors_of,
     expression,
     graph,
+    metric_of,
     number,
-    of,
 )
 from .views import CAUSE, at_once, needs_a_person, prices_of
 
 MANY_THROTTLES = 1000
-"""About one a second; a few are how DynamoDB asks to be given time, and workers give it."""
+"""About one per second. Workers slow down after a few throttles, so these are normal."""
 
 MOST_RUNS = 20
-"""In the list of runs."""
+"""The maximum length of the list of runs."""
 
 WHAT_TO_DO = {
     "an alarm": "open it: its description says what to do",
@@ -38,7 +38,7 @@ WHAT_TO_DO = {
     "have it raised",
     "it must stop": 'stop the execution; start one with `"resume"` and its name to go on',
 }
-"""What to do, by what the dashboard shows."""
+"""The advice for each symptom on the dashboard."""
 
 LIMITS = (
     "Workers report when they commit, at least every minute. *Done* and *minutes left* are of all "
@@ -48,7 +48,7 @@ LIMITS = (
 
 
 def of_runs(watch: Monitoring, job: Job, bucket: s3.IBucket) -> None:
-    """The runs of EnumerateKeys, and what reading needs of all walks over tables."""
+    """Add the runs of EnumerateKeys, and the reads of all walks over tables."""
     needs_a_person(
         watch,
         "FailedRun",
@@ -95,19 +95,21 @@ def of_runs(watch: Monitoring, job: Job, bucket: s3.IBucket) -> None:
         graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True),
     )
     watch.row(_list_of_runs(watch, job))
-    no_room = of(job.worker, "Throttles", "ScanSegments: no concurrency left")
+    no_room = metric_of(job.worker, "Throttles", "ScanSegments: no concurrency left")
     longest = [
         expression(
-            f"ms{name} / 1000", name, {f"ms{name}": of(one, "Duration", statistic="Maximum")}
+            f"ms{name} / 1000",
+            name,
+            {f"ms{name}": metric_of(function, "Duration", statistic="Maximum")},
         )
-        for name, one in job.functions.items()
+        for name, function in job.functions.items()
     ]
     watch.row(
         graph("Errors of the functions", [*errors_of(job.functions, "{}"), no_room]),
         graph("Longest invocation, seconds", longest, [at_once(job)]),
     )
     ends = [
-        of(job, f"Executions{end}", period=FIVE_MINUTES)
+        metric_of(job, f"Executions{end}", period=FIVE_MINUTES)
         for end in ("Started", "Succeeded", "Failed", "TimedOut", "Aborted")
     ]
     seconds = watch.of_table("RunSeconds", "seconds", statistic="Maximum")
@@ -137,7 +139,7 @@ def _guide(watch: Monitoring, job: Job, bucket: s3.IBucket) -> cw.IWidget:
         "",
         "what you see | what to do",
         "---|---",
-        *(f"{seen} | {advice}" for seen, advice in WHAT_TO_DO.items()),
+        *(f"{symptom} | {advice}" for symptom, advice in WHAT_TO_DO.items()),
         "",
         LIMITS,
     ]
@@ -146,11 +148,11 @@ def _guide(watch: Monitoring, job: Job, bucket: s3.IBucket) -> cw.IWidget:
 
 def _progress(watch: Monitoring, job: Job) -> None:
     """Add the progress of the runs of the table in the visible time."""
-    done, planned = watch.of_table("SegmentsDone"), watch.of_table("SegmentsPlanned")
+    ended, planned = watch.of_table("SegmentsDone"), watch.of_table("SegmentsPlanned")
     share = "100 * RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))"
-    percent = expression(share, "done, %", {"done": done, "planned": planned})
-    # Of five minutes: a worker that is alone ends a segment now and then.
-    left = expression(
+    percent = expression(share, "done, %", {"done": ended, "planned": planned})
+    # Over five minutes, because a single worker does not end a segment every minute.
+    minutes_left = expression(
         "5 * (RUNNING_SUM(FILL(planned5, 0)) - RUNNING_SUM(FILL(done5, 0))) / done5",
         "minutes left, at this pace",
         {
@@ -171,10 +173,10 @@ def _progress(watch: Monitoring, job: Job) -> None:
         number("Keys found", keys, 5),
         number("Read units a second", _rate(watch), 5),
         number("Cost of reads so far, dollars", dollars, 5),
-        number("Minutes left", left, 5),
+        number("Minutes left", minutes_left, 5),
     )
     watch.row(
-        graph("Done, % of the segments planned in the time shown", [percent], [left]),
+        graph("Done, % of the segments planned in the time shown", [percent], [minutes_left]),
         graph("Keys found, and what reading them has cost", [keys], [dollars]),
     )
 

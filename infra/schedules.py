@@ -23,19 +23,22 @@ RULES_OF_REGIONS = {"af-south-1": 100, "eu-south-1": 100}
 
 @dataclass(frozen=True)
 class Start:
-    """name: of the rule's construct. when: as EventBridge writes it. given: the input."""
+    """A scheduled execution with its input. `name` is the construct id of its rule."""
 
     name: str
     description: str
     when: str
-    given: Mapping[str, Any]
+    execution_input: Mapping[str, Any]
 
 
 def start_regularly(
     scope: Construct, what: str, machine: Machine, starts: Sequence[Start], if_missed: str
 ) -> list[events.Rule]:
-    """A rule for each, in their order. what: "Audit", of which all names are made. if_missed: why
-    no queue is needed for one that EventBridge, which tries for a day, could not start.
+    """Add a rule for each start, and return the rules in this order.
+
+    Args:
+        what: The noun in all names, such as "Audit".
+        if_missed: The reason why starts that EventBridge gives up after a day need no queue.
     """
     role = iam.Role(
         scope,
@@ -48,7 +51,7 @@ def start_regularly(
     for start in starts:
         target = targets.SfnStateMachine(
             machine,
-            input=events.RuleTargetInput.from_object({**start.given, "scheduled": True}),
+            input=events.RuleTargetInput.from_object({**start.execution_input, "scheduled": True}),
             role=role.without_policy_updates(),
         )
         rule = events.Rule(
@@ -67,18 +70,18 @@ def start_regularly(
 def warn_of_many_rules(scope: Construct, added: int) -> None:
     """Add one warning to a stack if its last `added` rules exceed the quota of an event bus.
 
-    The rules of other stacks are on the same bus, and the quota can be raised: so it is no error.
+    It is not an error, because other stacks use the same bus, and the quota can be raised.
     """
     stack = Stack.of(scope)
     region = str(stack.node.try_get_context(REGION) or "")
     if not Token.is_unresolved(stack.region):
         region = stack.region
-    most = RULES_OF_REGIONS.get(region, RULES_OF_A_BUS)
-    count = sum(isinstance(one, events.Rule) for one in stack.node.find_all())
-    if count - added <= most < count:
+    quota = RULES_OF_REGIONS.get(region, RULES_OF_A_BUS)
+    count = sum(isinstance(construct, events.Rule) for construct in stack.node.find_all())
+    if count - added <= quota < count:
         Annotations.of(stack).add_warning_v2(
             "keyhop:rules",
-            f"The schedules of this stack make more than {most:,} EventBridge rules, which is the "
+            f"The schedules of this stack make more than {quota:,} EventBridge rules, which is the "
             f"default quota of an event bus{f' in {region}' if region else ''}, for all stacks "
             "together. Before you deploy, have it raised (Service Quotas, Amazon EventBridge, "
             "Rules), or turn off schedules that you do not need.",

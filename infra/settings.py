@@ -18,15 +18,15 @@ from .paths import ROOT
 FILE = "keyhop.json"
 EXAMPLE = "keyhop.example.json"
 NAMING = "settings"
-"""The context field that names another file; empty: none is read."""
+"""The context field that names another file; if it is empty, no file is read."""
 
 
 def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, Any]:
-    """The settings by name, those of the context above those of the file; raises ConfigError."""
-    given = {name: value for name, value in context.items() if name != NAMING}
+    """Return the settings by name. The context overrides the file. May raise ConfigError."""
+    overrides = {name: value for name, value in context.items() if name != NAMING}
     name = context.get(NAMING, FILE)
     in_file = _read(folder / name, is_asked_for=NAMING in context) if name else {}
-    settings = {**in_file, **given}
+    settings = {**in_file, **overrides}
     if not settings.get("tables"):
         raise ConfigError(
             f"Nothing says which tables this deployment may touch: copy {EXAMPLE} to {FILE} and "
@@ -37,14 +37,14 @@ def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, An
 
 def _read(path: Path, is_asked_for: bool) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        check_characters(found)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        check_characters(content)
     except FileNotFoundError:
         if not is_asked_for:
             return {}
         raise ConfigError(f"There is no file {path.name}, which {NAMING} names.") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path.name} cannot be read as JSON: {error}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ConfigError(f'{path.name} must be an object, as {{"tables": ["Orders"]}}.')
-    return found
+    return content

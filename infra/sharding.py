@@ -26,7 +26,7 @@ from .schedules import warn_of_many_rules
 DEFINITION = "drain"
 MANAGING_MB = 512
 CALL_SECONDS = 120
-"""Somebody waits for the answer of WriteSharded and QuerySharded."""
+"""Short, because a caller waits for the answer of WriteSharded and QuerySharded."""
 
 BY_SOMEBODY_WHO_WAITS = (
     "Whoever invokes it waits for its answer, which names each item that was not written: nothing "
@@ -43,8 +43,8 @@ _TYPES = {"S": dynamodb.AttributeType.STRING, "B": dynamodb.AttributeType.BINARY
 class ShardedTables(Construct):
     """Write sharding for those tables of a KeyEnumeration that have `sharding`.
 
-    Metadata tables, four functions (WriteSharded, QuerySharded, MoveShards, ProposeDrains), the
-    state machine DrainShards, and the schedule of proposals. Raises ConfigError.
+    It has metadata tables, four functions (WriteSharded, QuerySharded, MoveShards, ProposeDrains),
+    the state machine DrainShards, and the schedule of proposals. Raises ConfigError.
     """
 
     def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
@@ -54,7 +54,9 @@ class ShardedTables(Construct):
         self._tables = config.sharded_tables
         keys.is_extended_by(self, "sharding", self._tables)
         self._make = keys.runs.make
-        self.metadata = [self._metadata_table(one.sharding) for one in self._tables if one.sharding]
+        self.metadata = [
+            self._metadata_table(table.sharding) for table in self._tables if table.sharding
+        ]
         self.functions: dict[str, lambda_.Function] = {}
         self._add_write_sharded()
         self._add_query_sharded()
@@ -67,7 +69,7 @@ class ShardedTables(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Name, value and description of what a user needs to know."""
+        """Return the name, value and description of each output for users."""
         return [
             (
                 "WriteShardedName",
@@ -93,9 +95,9 @@ class ShardedTables(Construct):
 
     def _metadata_table(self, sharding: Sharding) -> dynamodb.Table:
         on_a_laptop = self._config.dynamodb_endpoint is not None
-        # Whatever becomes of the stack: without it, items in all shards but the first are not
-        # found any more. Only a deployment that fails takes back what it has just made; so it is
-        # protected from deletion when that has succeeded (guard.py).
+        # It survives the stack, because without it items in all shards but the first cannot be
+        # found. Only a failed deployment deletes a table that it has just created, so the
+        # protection from deletion is added when the deployment has succeeded (guard.py).
         return dynamodb.Table(
             self,
             f"Metadata-{sharding.metadata}",
@@ -205,7 +207,7 @@ class ShardedTables(Construct):
         metadata: Mapping[str, str],
         **shape: Any,
     ) -> lambda_.Function:
-        """tables, metadata: what it may do there, by the reason. shape: as Functions.add has it."""
+        """Add a function with its actions on tables and metadata tables, by Sid."""
         which = {**which_tables(self._tables), **which_sharding(self._tables)}
         function = self._make.add(self, name, description, {**which, **environment}, **shape)
         allow_describing(function, self._tables)

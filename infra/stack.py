@@ -1,4 +1,4 @@
-"""Composes the deployment of keyhop.json; defines nothing itself."""
+"""The stack for keyhop.json, composed of the constructs of the other modules."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from .sharding import ShardedTables
 
 
 class KeyhopStack(Stack):
-    """Everything that one deployment is."""
+    """The stack of one deployment."""
 
     def __init__(self, scope: Construct, config: Config, **options: Any) -> None:
         super().__init__(
@@ -24,7 +24,7 @@ class KeyhopStack(Stack):
             description="Keyhop: the partition keys of DynamoDB tables",
             **options,
         )
-        # "Default" is no part of logical ids (the CDK's rule): what is deployed keeps its own.
+        # The CDK leaves "Default" out of logical ids, so those of older deployments stay.
         keys = KeyEnumeration(self, "Default", config=config)
         if config.key_index_tables:
             KeyIndex(self, "KeyIndex", keys)

@@ -23,11 +23,11 @@ from .paths import ROOT
 from .tables import keyhop_table
 
 NAME = "Keyhop"
-"""All names begin with it, as with a stackName of keyhop.json."""
+"""The prefix of all names, as stackName in keyhop.json."""
 TEMPLATES = {"keyhop": False, "keyhop-key-index": True}
-"""By their names: whether for key indexes."""
+"""The names of the templates, and whether they are for key indexes."""
 MOST_TABLES = 4
-"""As many as the policies of a role have room for, whatever the tables are called."""
+"""The number of tables that fit into the policies of a role, whatever their names."""
 OUT = ROOT / "out" / "template"
 TABLE_NAME = "[a-zA-Z0-9_.-]{3,255}"
 
@@ -66,31 +66,35 @@ class TemplateStack(Stack):
         if with_key_index:
             rules = KeyIndex(self, "KeyIndex", keys).audits
             for number, rule in enumerate(rules[1:], 2):
-                made = rule.node.default_child
-                assert isinstance(made, CfnResource)
+                resource = rule.node.default_child
+                assert isinstance(resource, CfnResource)
                 state = Fn.condition_if(f"HasTable{number}", "ENABLED", "DISABLED")
-                made.add_property_override("State", state)
+                resource.add_property_override("State", state)
 
     def _name(self, number: int) -> str:
-        """Of a table. One that is not given is the first: to name it twice changes nothing."""
-        must = number == 1
-        one = CfnParameter(
+        """Return the name of a table. A missing name is that of the first table, which changes
+        nothing.
+        """
+        is_required = number == 1
+        parameter = CfnParameter(
             self,
             f"Table{number}",
-            description="The name of a table" if must else "The name of another one, or nothing",
-            allowed_pattern=TABLE_NAME if must else f"|{TABLE_NAME}",
-            default=None if must else "",
+            description="The name of a table"
+            if is_required
+            else "The name of another one, or nothing",
+            allowed_pattern=TABLE_NAME if is_required else f"|{TABLE_NAME}",
+            default=None if is_required else "",
         )
-        if must:
-            return one.value_as_string
-        is_given = Fn.condition_not(Fn.condition_equals(one.value_as_string, ""))
+        if is_required:
+            return parameter.value_as_string
+        is_given = Fn.condition_not(Fn.condition_equals(parameter.value_as_string, ""))
         condition = CfnCondition(self, f"HasTable{number}", expression=is_given)
-        name = Fn.condition_if(condition.logical_id, one.value_as_string, Fn.ref("Table1"))
+        name = Fn.condition_if(condition.logical_id, parameter.value_as_string, Fn.ref("Table1"))
         return name.to_string()
 
 
 def write(folder: Path) -> None:
-    """Both templates, and code/ with what they upload; raises ConfigError or LayerError."""
+    """Write both templates, and code/ with their assets; may raise ConfigError or LayerError."""
     shutil.rmtree(folder, ignore_errors=True)
     code = folder / "code"
     code.mkdir(parents=True)
@@ -109,19 +113,19 @@ def write(folder: Path) -> None:
 
 
 def main() -> int:
-    """Write them to out/template, and say what comes next."""
+    """Write the templates to out/template, and print the next steps."""
     try:
         write(OUT)
     except (ConfigError, LayerError) as error:
         print(error, file=sys.stderr)
         return 1
-    shown = OUT.relative_to(ROOT)
+    folder = OUT.relative_to(ROOT)
     print(
-        f"""Written to {shown}. To deploy, with a bucket of yours in the same region:
+        f"""Written to {folder}. To deploy, with a bucket of yours in the same region:
 
-  aws s3 cp --recursive {shown}/code s3://BUCKET/keyhop/
+  aws s3 cp --recursive {folder}/code s3://BUCKET/keyhop/
   aws cloudformation deploy --stack-name {NAME} --capabilities CAPABILITY_IAM \\
-    --template-file {shown}/keyhop.template.json --s3-bucket BUCKET \\
+    --template-file {folder}/keyhop.template.json --s3-bucket BUCKET \\
     --parameter-overrides CodeBucket=BUCKET Table1=Orders"""
     )
     return 0

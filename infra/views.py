@@ -1,5 +1,5 @@
-"""The figures of key indexes, of each and of sharding, and what all views share: graphs, and alarms
-that say what to do. Other views are in runs_view.py, rekey.py and report.py.
+"""The metrics of key indexes, of each and of sharding, and the common graphs and alarms of all
+views. Other views are in runs_view.py, rekey.py and report.py.
 """
 
 import re
@@ -22,7 +22,7 @@ from .monitoring import (
     errors_of,
     expression,
     graph,
-    of,
+    metric_of,
 )
 
 BEHIND_MINUTES = 15
@@ -61,10 +61,10 @@ class Sharded(Protocol):
 
 
 def of_key_indexes(watch: Monitoring, key_index: KeyIndexes) -> None:
-    """The keeper, its failure queue, and what builds, checks and removes."""
+    """Add the keeper, its failure queue, and builds, audits and removals."""
     keeper, queue, walks = key_index.keep_index, key_index.failures, key_index.walks
 
-    highest = partial(of, statistic="Maximum", period=FIVE_MINUTES)
+    highest = partial(metric_of, statistic="Maximum", period=FIVE_MINUTES)
     waiting = partial(highest, queue, "ApproximateNumberOfMessagesVisible")
     age = partial(highest, keeper, "IteratorAge")
 
@@ -118,7 +118,7 @@ def of_key_indexes(watch: Monitoring, key_index: KeyIndexes) -> None:
         graph(
             "Key indexes: what the keeper does",
             _counts(watch, "KeysReconciled", "SentinelsPut", "SentinelsDeleted"),
-            [of(keeper, "Invocations", "batches (right)")],
+            [metric_of(keeper, "Invocations", "batches (right)")],
         ),
     )
     drift = watch.of_table("KeyIndexDrift", "drift that audits found", period=FIVE_MINUTES)
@@ -142,14 +142,14 @@ def of_key_indexes(watch: Monitoring, key_index: KeyIndexes) -> None:
 
 
 def of_each(watch: Monitoring, job: Job) -> None:
-    """The runs of ForEachKey; what they read and how far they are is among that of all runs."""
+    """Add the runs of ForEachKey; the graphs of all runs have their reads and progress."""
     needs_a_person(
         watch,
         "FailedForEachKey",
         "ForEachKey",
         f"Something was not done for each key of a table. What was done is on record: {CAUSE}.",
     )
-    no_room = of(job.worker, "Throttles", "EachKey: no concurrency left (right)")
+    no_room = metric_of(job.worker, "Throttles", "EachKey: no concurrency left (right)")
     written = watch.of_table("WriteUnits", "write units (right)")
     watch.row(
         graph("For each key: executions", ends_of(job, "that {}"), [at_once(job), written]),
@@ -162,7 +162,7 @@ def of_each(watch: Monitoring, job: Job) -> None:
 
 
 def of_sharding(watch: Monitoring, sharded: Sharded) -> None:
-    """Sharded tables: shards that come and go, hot keys, throttled writes, drains."""
+    """Add sharded tables: added and removed shards, hot keys, throttled writes, drains."""
     watch.alarm(
         "KeyAtMaximum",
         watch.ours("KeysAtMaximum", period=QUARTER),
@@ -196,28 +196,30 @@ def of_sharding(watch: Monitoring, sharded: Sharded) -> None:
 
 
 def needs_a_person(watch: Monitoring, alarm: str, machine: str, description: str) -> None:
-    """An end of the machine that its state RaiseAlarm has counted."""
+    """Add an alarm for executions that the state RaiseAlarm of a machine has counted."""
     watch.alarm(alarm, watch.ours("NeedsAPerson", machine=machine), 1, description)
 
 
 def ends_of(machine: Machine, label: str) -> list[cw.IMetric]:
     """Return how many executions of the state machine succeed and fail."""
     return [
-        of(machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES)
+        metric_of(machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES)
         for end in ("Succeeded", "Failed")
     ]
 
 
 def prices_of(watch: Monitoring) -> Prices:
-    """The deployment's own, else list prices: a template does not know its region."""
+    """Return the prices of the deployment or list prices, as a template has no region."""
     return Prices.of(None, watch.config.prices)
 
 
 def _counts(watch: Monitoring, *names: str) -> list[cw.IMetric]:
-    """Metrics of ours, labelled by their names in words: KeysReconciled is "keys reconciled"."""
+    """Return our metrics, labelled by their names in words ("keys reconciled")."""
     return [watch.of_table(name, re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()) for name in names]
 
 
 def at_once(job: Job) -> cw.IMetric:
     """Return the number of concurrent workers of a job."""
-    return of(job.worker, "ConcurrentExecutions", "workers at once (right)", statistic="Maximum")
+    return metric_of(
+        job.worker, "ConcurrentExecutions", "workers at once (right)", statistic="Maximum"
+    )

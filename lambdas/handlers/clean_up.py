@@ -1,7 +1,7 @@
-"""State CleanUp: say why a run failed and what to do; or let a redriven one go on.
+"""State CleanUp: report why a run failed and what to do, or let a redriven run continue.
 
-It ends its state by the state's token: of an exception Lambda would make JSON, and so the
-execution's cause, in which no input could be read. The error is that of the run.
+It ends its state by the state's token, because Lambda would turn an exception into JSON, and nobody
+could read an input in the cause of the execution then. The error is the error of the run.
 """
 
 import os

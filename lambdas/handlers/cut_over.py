@@ -1,6 +1,6 @@
 """State CutOver of RekeyCutOver: the next step of a cutover or a rollback, and what follows.
 
-The freeze runs inside one invocation; the long lease is waited for between two.
+The freeze runs within one invocation. The wait for the long lease is between two invocations.
 """
 
 import math
@@ -33,23 +33,23 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     `abort`.
     """
     settings = CutOverSettings.from_env(os.environ)
-    asked = CutOverInput.parse(event["request"])
-    change = _change(settings, asked)
+    request = CutOverInput.parse(event["request"])
+    change = _change(settings, request)
     if event["step"] == ABORT:
-        found = change.abort(str(event["last"].get("Error", "")))
-    elif asked.dry_run:
-        found = change.dry_run()
+        next_step = change.abort(str(event["last"].get("Error", "")))
+    elif request.dry_run:
+        next_step = change.dry_run()
     else:
         last = event["last"]
-        found = change.step(last if "action" in last else None)
-    _tell(asked.rekey, found)
-    return {**found.to_json(), "seconds": math.ceil(found.seconds)}
+        next_step = change.step(last if "action" in last else None)
+    _report(request.rekey, next_step)
+    return {**next_step.to_json(), "seconds": math.ceil(next_step.seconds)}
 
 
-def _change(settings: CutOverSettings, asked: CutOverInput) -> Change:
-    allowed = allowed_pair(settings.pairs, asked.rekey)
+def _change(settings: CutOverSettings, request: CutOverInput) -> Change:
+    allowed = allowed_pair(settings.pairs, request.rekey)
     connection = connect(Endpoint(), CONNECTIONS, patience=REQUEST_SECONDS)
-    pair = plan_of(side_table(connection, asked.rekey), asked.rekey)
+    pair = plan_of(side_table(connection, request.rekey), request.rekey)
     allowed.check(pair)
     deployed = Deployed(
         boto3.client("lambda"),
@@ -61,23 +61,23 @@ def _change(settings: CutOverSettings, asked: CutOverInput) -> Change:
     )
     return change_of(
         connection,
-        asked.rekey,
-        asked.to,
+        request.rekey,
+        request.to,
         boto3.client("dynamodbstreams"),
         deployed=deployed,
-        accept=asked.accept,
-        expect=asked.expect,
-        freeze_limit=asked.freeze_limit,
+        accept=request.accept,
+        expect=request.expect,
+        freeze_limit=request.freeze_limit,
         told=lambda step: logger.info("stepped", step=step),
     )
 
 
-def _tell(destination: str, found: Next) -> None:
-    told: dict[str, float] = {}
-    if found.pause is not None:
-        told["PauseSeconds"] = found.pause
-    if found.action == "called off":
-        told["CutoversAborted"] = 1.0
-    if told:
-        report_rekey(destination, **told)
-    logger.info(found.action, stage=found.control.stage, why=found.why)
+def _report(destination: str, next_step: Next) -> None:
+    figures: dict[str, float] = {}
+    if next_step.pause is not None:
+        figures["PauseSeconds"] = next_step.pause
+    if next_step.action == "called off":
+        figures["CutoversAborted"] = 1.0
+    if figures:
+        report_rekey(destination, **figures)
+    logger.info(next_step.action, stage=next_step.control.stage, why=next_step.why)

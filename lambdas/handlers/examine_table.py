@@ -1,4 +1,4 @@
-"""The steps of ReportKeys: look at a table's sources, judge, write the page."""
+"""The steps of ReportKeys: examine a table, evaluate the result, and write the page."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""State FinishRun: sum the run up, or send groups round again."""
+"""State FinishRun: summarize the run, or start another round of groups."""
 
 import os
 from typing import Any

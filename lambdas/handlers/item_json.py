@@ -1,4 +1,4 @@
-"""Items as the JSON of an event or an answer, and as boto3 has them. Pure.
+"""Conversion between boto3's items and the JSON of events and answers. Pure.
 
 Plain JSON has texts, numbers, truth values, null, arrays and objects. So binaries and sets can only
 be written typed, as DynamoDB's own JSON ({"B": "<base64>"}, {"SS": [...]}). In a plain answer they
@@ -29,55 +29,55 @@ _CONTENTS: dict[str, tuple[Any, str]] = {
     "L": (list, "L must be an array"),
     **{"SS": _SET, "NS": _SET, "BS": _SET},
 }
-"""What the content of a typed value must be, as Python has it and as a message says it."""
+"""The Python type of each type's content, and a description for messages."""
 _NEVER_EMPTY = ("NULL", "SS", "NS", "BS")
 
 
 class InvalidItem(ValueError):
-    """A value that no item can have; the message never shows the value."""
+    """A value is not possible in an item; the message never shows the value."""
 
 
-def item_of(given: object, typed: bool) -> dict[str, Any]:
-    """An item of an event, in boto3's words. Raises InvalidItem."""
-    if not isinstance(given, Mapping):
+def item_of(source: object, typed: bool) -> dict[str, Any]:
+    """Return an item of an event with boto3's types; raise InvalidItem if it is wrong."""
+    if not isinstance(source, Mapping):
         raise InvalidItem("an item must be a JSON object of attributes")
     try:
-        return {str(name): value_of(value, typed) for name, value in given.items()}
+        return {str(name): value_of(value, typed) for name, value in source.items()}
     except RecursionError:
         raise InvalidItem("it is nested far deeper than items of DynamoDB are") from None
 
 
 def item_json(item: Mapping[str, Any], typed: bool) -> dict[str, Any]:
-    """An item for an answer."""
+    """Return an item as the JSON of an answer."""
     return {name: value_json(value, typed) for name, value in item.items()}
 
 
-def value_of(given: object, typed: bool) -> Any:
-    """A value of an event, in boto3's words. Raises InvalidItem."""
-    return _from_typed(given) if typed else _from_plain(given)
+def value_of(source: object, typed: bool) -> Any:
+    """Return a value of an event with boto3's types; raise InvalidItem if it is wrong."""
+    return _from_typed(source) if typed else _from_plain(source)
 
 
 def value_json(value: Any, typed: bool) -> Any:
-    """A value for an answer."""
+    """Return a value as the JSON of an answer."""
     return _typed_json(_SERIALIZER.serialize(value)) if typed else _plain_json(value)
 
 
-def _from_plain(given: object) -> Any:
-    if isinstance(given, bool) or given is None or isinstance(given, str):
-        return given
-    if isinstance(given, int | float):
-        return _number(repr(given))
-    if isinstance(given, Mapping):
-        return {str(name): _from_plain(value) for name, value in given.items()}
-    if isinstance(given, list):
-        return [_from_plain(value) for value in given]
+def _from_plain(source: object) -> Any:
+    if isinstance(source, bool) or source is None or isinstance(source, str):
+        return source
+    if isinstance(source, int | float):
+        return _number(repr(source))
+    if isinstance(source, Mapping):
+        return {str(name): _from_plain(value) for name, value in source.items()}
+    if isinstance(source, list):
+        return [_from_plain(value) for value in source]
     raise InvalidItem("a value is not of JSON")
 
 
-def _from_typed(given: Any) -> Any:
-    if not isinstance(given, Mapping) or len(given) != 1:
+def _from_typed(source: Any) -> Any:
+    if not isinstance(source, Mapping) or len(source) != 1:
         raise InvalidItem('a typed value must have one type, as {"S": "a"} or {"N": "1.5"}')
-    ((type_, content),) = given.items()
+    ((type_, content),) = source.items()
     if type_ not in _CONTENTS:
         raise InvalidItem(f"a typed value has a type that is none of {', '.join(_CONTENTS)}")
     kind, must_be = _CONTENTS[type_]
@@ -95,7 +95,7 @@ def _from_typed(given: Any) -> Any:
         case "L":
             return [_from_typed(value) for value in content]
         case "SS" | "NS" | "BS":
-            values = {_from_typed({type_[0]: one}) for one in content}
+            values = {_from_typed({type_[0]: element}) for element in content}
             if len(values) != len(content):
                 raise InvalidItem("a set has a value twice")
             return values
@@ -125,11 +125,11 @@ def _plain_json(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | Binary):
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, set | frozenset):
-        return sorted(_plain_json(one) for one in value)
+        return sorted(_plain_json(element) for element in value)
     if isinstance(value, Mapping):
-        return {name: _plain_json(one) for name, one in value.items()}
+        return {name: _plain_json(element) for name, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain_json(one) for one in value]
+        return [_plain_json(element) for element in value]
     return value
 
 
@@ -139,11 +139,11 @@ def _typed_json(value: Mapping[str, Any]) -> dict[str, Any]:
         case "B":
             content = _plain_json(content)
         case "BS":
-            content = sorted(_plain_json(one) for one in content)
+            content = sorted(_plain_json(element) for element in content)
         case "SS" | "NS":
             content = sorted(content)
         case "M":
-            content = {name: _typed_json(one) for name, one in content.items()}
+            content = {name: _typed_json(element) for name, element in content.items()}
         case "L":
-            content = [_typed_json(one) for one in content]
+            content = [_typed_json(element) for element in content]
     return {type_: content}

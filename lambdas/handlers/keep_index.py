@@ -1,7 +1,7 @@
 """The keeper: reconciles the partition keys that a batch of stream records names.
 
 The registry says where the sentinels are, because the configuration may have changed since the
-index was built. If the registry cannot be read, the batch fails and comes again.
+index was built. If the registry cannot be read, the batch fails and is retried.
 
 Its logs and metrics contain no keys.
 """
@@ -28,8 +28,8 @@ from handlers.telemetry import function, make_logger, report, report_throttles
 logger = make_logger()
 
 PLACE_SECONDS = 5
-"""How long what the registry says is gone by. It says another place only after a removal, which has
-detached the keeper and waits longer than this; and before a build attaches it again."""
+"""The time for which a place in the registry is cached. It changes only between a removal, which
+detaches the keeper and waits longer than this, and a build, which attaches it again."""
 
 MARGIN_SECONDS = 10.0
 LEAST_PATIENCE_SECONDS = 1.0
@@ -37,7 +37,7 @@ LEAST_PATIENCE_SECONDS = 1.0
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Process the records of one stream; return the records that must come again."""
+    """Process the records of one stream; return the records to retry."""
     records = event["Records"]
     remaining = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
     stream = records[0]["eventSourceARN"]
@@ -77,7 +77,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _keeper_of(stream: str) -> tuple[str, Connection, Sentinel, float | None]:
-    """Table, client, sentinels and the mean item's size for a stream."""
+    """Return the table, client, sentinels and mean item size for a stream."""
     table, connection, _ = _table_of(stream)
     sentinel = _sentinel(stream, int(time.time() // PLACE_SECONDS))
     return table.name, connection, sentinel, table.source().mean_item_bytes
@@ -91,7 +91,7 @@ def _withdraw(stream: str) -> None:
 
 @lru_cache(maxsize=64)
 def _table_of(stream: str) -> tuple[Table, Connection, KeyIndexes]:
-    """A process is warm for many batches."""
+    """Return the table of a stream, cached for all batches of a process."""
     settings = JobSettings.from_env(os.environ)
     arn = stream.partition("/stream/")[0]
     name = allowed(arn if arn in settings.tables else table_name_of(arn), settings.tables)
@@ -101,12 +101,12 @@ def _table_of(stream: str) -> tuple[Table, Connection, KeyIndexes]:
 
 @lru_cache(maxsize=64)
 def _sentinel(stream: str, moment: int) -> Sentinel:
-    """Looked up once in each `moment`."""
+    """Return the sentinel, read once in each `moment`."""
     table, _, indexes = _table_of(stream)
     return indexes.kept_sentinel(table)
 
 
 def table_name_of(arn: str) -> str:
-    """The table's name in an ARN, also in DynamoDB Local's, whose region is none."""
+    """Return the table's name in an ARN, also of DynamoDB Local, whose region is invalid."""
     name = table_name(arn)
     return name if name != arn else arn.rpartition("/")[2]

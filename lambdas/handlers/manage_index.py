@@ -46,7 +46,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         execution.id,
         Holders(lambda: boto3.client("stepfunctions")),
         settings.settle_seconds,
-        lambda found: report(order.table, of_all=True, KeyIndexDrift=found),
+        lambda drift: report(order.table, of_all=True, KeyIndexDrift=drift),
         Scaling(lambda: boto3.client("application-autoscaling")),
     )
     before = event.get("state") or {}

@@ -13,9 +13,9 @@ from handlers.telemetry import function, make_logger
 logger = make_logger()
 
 LAST_MOVES_SECONDS = 60.0
-"""For the moves that are under way when the time to begin others is over: patience, and more."""
+"""The time to finish moves in flight, when no more are started. It exceeds their patience."""
 LEAST_WAIT_SECONDS = 1
-"""So that a drain that does not get on costs a state transition a second, not hundreds."""
+"""Limits a drain without progress to one state transition per second."""
 
 
 @function(logger)
@@ -24,14 +24,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     step.
     """
     request = MoveRequest.from_event(event["request"])
-    last = event["last"]  # at the beginning the request, which has neither of these
-    begun = last.get("begun") is True
-    seen = (last["last_updated"], last["seconds"]) if "last_updated" in last else None
+    last = event["last"]  # at first this is the request, which has none of these fields
+    has_begun = last.get("begun") is True
+    previous = (last["last_updated"], last["seconds"]) if "last_updated" in last else None
     seconds = max(0.0, seconds_left(context) - LAST_MOVES_SECONDS)
     with at_work(request.table, context) as table:
         drain = Drain(table)
         step = drain.step(
-            request.key, shards=request.shards, seconds=seconds, begun=begun, seen=seen
+            request.key, shards=request.shards, seconds=seconds, begun=has_begun, seen=previous
         )
     state = to_state(step)
     logger.info("stepped", table=request.table, **state)

@@ -65,13 +65,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         before = event.get("state") or {}
         state = planner.plan_run(request, before if before.get("next") == "plan" else None)
     finally:
-        done = sum(commit.ended for commit in opening)
+        ended = sum(commit.ended for commit in opening)
         Reading(usage).report(
             request.table,
             state.get("run"),
             keys=sum(commit.keys for commit in opening),
-            done=done,
-            planned=done + state.get("segmentsLeft", 0),
+            done=ended,
+            planned=ended + state.get("segmentsLeft", 0),
         )
     logger.info("planned", run=state.get("run"), table=request.table, plan=state.get("plan"))
     return state

@@ -1,8 +1,8 @@
-"""ProposeDrains: says which keys have more shards than needed; drains them if the settings say so.
+"""ProposeDrains: proposes drains of keys with surplus shards, and starts them if configured.
 
-It answers [{"table", "key", "from", "to", "reason", "started"}]; with a binary key there is
-"typed": true besides. So table, key, `to` and typed are the input of DrainShards. Keys are in the
-answer and in the inputs of executions, and in no log.
+It returns [{"table", "key", "from", "to", "reason", "started"}], and "typed": true with a binary
+key. Table, key, `to` and typed are the input of DrainShards. Keys are in the answer and in the
+inputs of executions, but never in a log.
 """
 
 import datetime
@@ -24,7 +24,7 @@ from handlers.telemetry import function, make_logger, report
 logger = make_logger()
 
 MOST_STARTED = 100
-"""Drains that one invocation starts: each writes to its table, and the others come next time."""
+"""The maximum number of drains per invocation, as they write. The next one starts the rest."""
 
 
 @function(logger)
@@ -36,10 +36,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any
     for name in settings.tables:
         try:
             with at_work(name, context) as table:
-                of_table = [proposal(name, one) for one in proposals(table)]
+                of_table = [proposal(name, key_shards) for key_shards in proposals(table)]
             report(name, DrainsProposed=len(of_table))
             proposed += of_table
-        except KeyhopError as error:  # the other tables are looked through all the same
+        except KeyhopError as error:  # the other tables are still examined
             logger.error("not looked through", table=name, cause=type(error).__name__)
             failed.append(error)
     started = 0
@@ -51,41 +51,41 @@ def handler(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any
     return proposed
 
 
-def proposal(table: str, one: KeyShards) -> dict[str, Any]:
-    """One key's, as JSON."""
-    key = {"key": one.key}
-    if not isinstance(one.key, str):
-        key = {"key": value_json(one.key, typed=True), "typed": True}
+def proposal(table: str, key_shards: KeyShards) -> dict[str, Any]:
+    """Return the proposal for one key as JSON."""
+    key = {"key": key_shards.key}
+    if not isinstance(key_shards.key, str):
+        key = {"key": value_json(key_shards.key, typed=True), "typed": True}
     return {
         "table": table,
         **key,
-        "from": one.shards.number,
-        "to": one.would_do,
-        "reason": one.reason,
+        "from": key_shards.shards.number,
+        "to": key_shards.would_do,
+        "reason": key_shards.reason,
         "started": False,
     }
 
 
 def start(stepfunctions: Any, machine: str, proposed: list[dict[str, Any]]) -> int:
-    """Start DrainShards for the first of the proposals, and note which; returns how many."""
+    """Start DrainShards for the first proposals, mark them, and return their number."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     started = 0
-    for one in proposed[:MOST_STARTED]:
-        wanted = {name: one[name] for name in ("table", "key", "typed") if name in one}
+    for entry in proposed[:MOST_STARTED]:
+        request = {name: entry[name] for name in ("table", "key", "typed") if name in entry}
         try:
             stepfunctions.start_execution(
                 stateMachineArn=machine,
-                name=execution_name(one, today),
-                input=json.dumps({**wanted, "shards": one["to"]}),
+                name=execution_name(entry, today),
+                input=json.dumps({**request, "shards": entry["to"]}),
             )
         except stepfunctions.exceptions.ExecutionAlreadyExists:
-            continue  # it was started today: the remaining ones are proposed again tomorrow
-        one["started"] = True
+            continue  # it was started today already, and is proposed again tomorrow
+        entry["started"] = True
         started += 1
     return started
 
 
-def execution_name(one: dict[str, Any], day: str) -> str:
-    """The same for one key on one day, whatever is proposed; it does not show the key."""
-    identity = json.dumps([one["table"], one["key"]], sort_keys=True)
+def execution_name(entry: dict[str, Any], day: str) -> str:
+    """Return a name that is the same for a key on one day, and does not show the key."""
+    identity = json.dumps([entry["table"], entry["key"]], sort_keys=True)
     return f"{day}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"

@@ -25,7 +25,7 @@ from handlers.telemetry import function, make_logger
 logger = make_logger()
 
 ANSWER_BYTES = 5_900_000
-"""Of the items; Lambda refuses an answer of more than 6,291,556 bytes (AWS documentation)."""
+"""The maximum size of items; Lambda refuses an answer above 6,291,556 bytes (AWS documentation)."""
 
 
 @function(logger)
@@ -39,7 +39,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
-    """A page of items, as large as was wanted and as an answer can be."""
+    """Return a page of items, limited by the request and by the size of an answer."""
     stored = table.query(
         key=request.key,
         between=request.between,
@@ -59,18 +59,18 @@ def query(table: ShardedTable, request: QueryRequest) -> dict[str, Any]:
 def take(
     stored: Iterator[dict[str, Any]], limit: int, typed: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """Items as JSON, and the last of them if more are left; at least one, if there is one.
+    """Return items as JSON, and the last one if more follow. The first always fits.
 
-    They are measured with all but ASCII escaped: never less than they will be.
+    The size is measured with escapes for all characters but ASCII, so it is never too low.
     """
     items: list[dict[str, Any]] = []
     last: dict[str, Any] | None = None
     size = 0
     for item in stored:
-        shown = item_json(item, typed)
-        size += len(json.dumps(shown)) + len(", ")
+        encoded = item_json(item, typed)
+        size += len(json.dumps(encoded)) + len(", ")
         if len(items) == limit or (items and size > ANSWER_BYTES):
             return items, last
-        items.append(shown)
+        items.append(encoded)
         last = item
     return items, None

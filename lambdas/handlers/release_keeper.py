@@ -6,8 +6,8 @@ does not know them. If the stack is deleted, or a table is removed from its list
 the registry has a key index of the table, and otherwise removes the mappings. It never removes the
 mappings of Replicate, which `keyhop rekey start` creates: while one follows a table of a pair that
 is removed, the re-key is neither complete nor cancelled, and this refuses. When a deployment has
-created metadata tables, it protects them from deletion, as its last act. It always answers, because
-CloudFormation would wait for a quarter of an hour otherwise.
+created metadata tables, it finally protects them from deletion. It always answers, because
+CloudFormation would wait for 15 minutes otherwise.
 """
 
 import json
@@ -38,32 +38,30 @@ MARGIN_MILLISECONDS = 10_000
 
 MADE = "keeper-mappings"
 NOT_MADE = "not-made"
-"""The physical id of a custom resource whose creation has failed: CloudFormation rolls it back by
-a Delete with that id, which is to refuse nothing."""
+"""The physical id of a custom resource whose creation has failed. CloudFormation rolls it back with
+a Delete for that id, which must not be refused."""
 
 MISSING = "ResourceNotFoundException"
 MOST_NAMED = 3
 MOST_REASON = 2000
-"""Characters; an answer may have 4,096 bytes (AWS documentation)."""
+"""The maximum characters of a reason; an answer has up to 4,096 bytes (AWS documentation)."""
 
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Do what the request says, and answer."""
-    status, reason, made = "SUCCESS", "", event.get("PhysicalResourceId") or MADE
+    """Execute the request, and answer."""
+    status, reason, physical_id = "SUCCESS", "", event.get("PhysicalResourceId") or MADE
     try:
         _obey(event, context)
     except Exception as error:
         logger.exception("refused")
         status, reason = "FAILED", _reason(error)
-        made = NOT_MADE if event["RequestType"] == "Create" else made
-    _answer(event, status, reason or f"See the log stream {context.log_stream_name}", made)
+        physical_id = NOT_MADE if event["RequestType"] == "Create" else physical_id
+    _answer(event, status, reason or f"See the log stream {context.log_stream_name}", physical_id)
 
 
 def _reason(error: Exception) -> str:
-    """Return what CloudFormation shows of an error; for a denied request, the statement that allows
-    it.
-    """
+    """Return an error's text for CloudFormation; for a denied request, the missing statement."""
     text = str(error) or type(error).__name__
     denied = Denied.read(text) if isinstance(error, ClientError) else None
     return text if denied is None else f"Permission is missing: {denied}"
@@ -77,14 +75,16 @@ def _obey(event: dict[str, Any], context: LambdaContext) -> None:
         return
     check_none_is_rekeyed(event)
     if event["RequestType"] == "Delete":
-        going, kept, metadata = tables, [], []
+        removed, kept_tables, metadata = tables, [], []
     else:
         before = _names(event, "OldResourceProperties")
-        going, kept = [name for name in before if name not in tables], tables
-    if going:
-        found = built_indexes(s3_client(), os.environ["KEYHOP_BUCKET"])
-        check_none_stands([one for one in found if one.table in going])
-        release(Mappings(boto3.client("lambda"), os.environ["KEYHOP_KEEPER"], ""), kept, context)
+        removed, kept_tables = [name for name in before if name not in tables], tables
+    if removed:
+        indexes = built_indexes(s3_client(), os.environ["KEYHOP_BUCKET"])
+        check_none_stands([index for index in indexes if index.table in removed])
+        release(
+            Mappings(boto3.client("lambda"), os.environ["KEYHOP_KEEPER"], ""), kept_tables, context
+        )
     protect(metadata, True, context)
 
 
@@ -94,13 +94,13 @@ def check_none_is_rekeyed(event: Mapping[str, Any]) -> None:
     """
     is_delete = event["RequestType"] == "Delete"
     properties = event.get("ResourceProperties" if is_delete else "OldResourceProperties") or {}
-    kept = [] if is_delete else event["ResourceProperties"].get("Rekeyed", [])
-    going = [pair for pair in properties.get("Rekeyed", []) if pair not in kept]
-    if not going:
+    kept_pairs = [] if is_delete else event["ResourceProperties"].get("Rekeyed", [])
+    removed = [pair for pair in properties.get("Rekeyed", []) if pair not in kept_pairs]
+    if not removed:
         return
     replicate = Mappings(boto3.client("lambda"), properties["Replicate"], "")
     followed = replicate.tables()
-    for source, destination in going:
+    for source, destination in removed:
         if {source, destination} & followed:
             raise RuntimeError(
                 f"{source} is being re-keyed as {destination}: this deployment's Replicate "
@@ -119,47 +119,47 @@ def _listed(event: dict[str, Any], properties: str, name: str) -> list[str]:
     return list(event.get(properties, {}).get(name, ()))
 
 
-def check_none_stands(found: Sequence[BuiltIndex]) -> None:
+def check_none_stands(indexes: Sequence[BuiltIndex]) -> None:
     """Raise RuntimeError, with what to do first, if there are key indexes."""
-    if not found:
+    if not indexes:
         return
-    names = ", ".join(one.table for one in found[:MOST_NAMED])
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    names = ", ".join(index.table for index in indexes[:MOST_NAMED])
+    more = f" and {len(indexes) - MOST_NAMED} more" if len(indexes) > MOST_NAMED else ""
     raise RuntimeError(
         f"The key index of {names}{more} stands, with sentinels in the table: start "
-        f"{os.environ['KEYHOP_REMOVAL']} with {json.dumps({'table': found[0].table})}, wait for "
+        f"{os.environ['KEYHOP_REMOVAL']} with {json.dumps({'table': indexes[0].table})}, wait for "
         f"its end, and do this again. If the table is gone, or shall keep them without a keeper, "
-        f"delete its record before: {found[0].record}"
+        f"delete its record before: {indexes[0].record}"
     )
 
 
-def release(mappings: Mappings, kept: list[str], context: LambdaContext) -> None:
-    """Remove all mappings but those to tables that are kept; raises TimeoutError."""
+def release(mappings: Mappings, kept_tables: list[str], context: LambdaContext) -> None:
+    """Remove all mappings except those of `kept_tables`; may raise TimeoutError."""
     _until(
-        lambda: mappings.detach_all_but(kept),
+        lambda: mappings.detach_all_but(kept_tables),
         "a mapping of the keeper cannot be removed: delete it in Lambda",
         context,
     )
-    logger.info("released", kept=kept)
+    logger.info("released", kept=kept_tables)
 
 
-def protect(tables: Sequence[str], wanted: bool, context: LambdaContext) -> None:
-    """Protect tables from deletion, or no more; raises TimeoutError, and what DynamoDB refuses."""
+def protect(tables: Sequence[str], is_on: bool, context: LambdaContext) -> None:
+    """Turn the tables' deletion protection on or off; may raise TimeoutError or ClientError."""
     for table in tables:
         why_not = f"the protection of {table} from deletion cannot be changed"
-        _until(partial(_is_protected, table, wanted), why_not, context)
+        _until(partial(_is_protected, table, is_on), why_not, context)
 
 
-def _is_protected(table: str, wanted: bool) -> bool:
-    """Whether it is as wanted already; if not, that is begun."""
+def _is_protected(table: str, is_on: bool) -> bool:
+    """Return whether the protection is on or off as requested; request the change if not."""
     client = boto3.client("dynamodb")
     try:
-        told = client.describe_table(TableName=table)["Table"]
-        if bool(told.get("DeletionProtectionEnabled")) == wanted:
+        description = client.describe_table(TableName=table)["Table"]
+        if bool(description.get("DeletionProtectionEnabled")) == is_on:
             return True
-        client.update_table(TableName=table, DeletionProtectionEnabled=wanted)
+        client.update_table(TableName=table, DeletionProtectionEnabled=is_on)
     except ClientError as error:
-        if error_code(error) == MISSING and not wanted:
+        if error_code(error) == MISSING and not is_on:
             return True
         if error_code(error) != BUSY:
             raise

@@ -1,7 +1,7 @@
-"""The worker of re-keys: what a batch of stream records says is written into the other table.
+"""The worker of re-keys: it replicates a batch of stream records into the other table of a pair.
 
-It has worked the whole batch, or fails: then the batch comes again, as it was. Which pair and which
-direction, the stream's ARN says. What it logs and counts holds no keys.
+It processes the whole batch or fails, and then the same batch is retried. The stream's ARN
+identifies the pair and the direction. Its logs and metrics contain no keys.
 """
 
 import os
@@ -35,7 +35,7 @@ from handlers.telemetry import function, make_logger, report_rekey, report_throt
 logger = make_logger()
 
 MARGIN_SECONDS = 10.0
-"""No request is sent in a function's last seconds: by its end each has taken effect, or never will.
+"""No request is sent in the last seconds of an invocation, so that none takes effect after its end.
 """
 
 MOST_PLACES = 40
@@ -64,26 +64,26 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | N
     queue, whose source key is settled again. Without a `key`, claims are settled.
 
     Raises:
-        Exception: The records could not be processed, and must come again.
+        Exception: The records could not be processed, and must be retried.
     """
     if PROBE in event:
         return {"why_not": _why_not(event[PROBE])}
     if GIVEN_UP in event:
-        return {"why_not": _again(event, context)}
+        return {"why_not": _settle_again(event, context)}
     records = event["Records"]
     worker = _worker(records[0]["eventSourceARN"], context)
     try:
-        worked = worker.replicator.work(records)
+        result = worker.replicator.work(records)
     finally:
         usage = worker.replicator.take_usage()
         report_throttles(worker.destination, usage.throttles)
-    _tell(worker, worked)
+    _report(worker, result)
     logger.info(
         "replicated",
-        share=worked.share,
-        records=worked.records,
-        keys=worked.keys,
-        lag=round(worked.lag, 3),
+        share=result.share,
+        records=result.records,
+        keys=result.keys,
+        lag=round(result.lag, 3),
         read_units=usage.read_units,
         write_units=usage.write_units,
         retries=usage.retries,
@@ -99,8 +99,8 @@ def _worker(stream: str, context: LambdaContext) -> Worker:
     return worker
 
 
-def _again(message: Mapping[str, Any], context: LambdaContext) -> str:
-    """Why it is not settled; empty if it is."""
+def _settle_again(message: Mapping[str, Any], context: LambdaContext) -> str:
+    """Settle a source key or all claims again; return why it failed, or an empty text."""
     pairs = ReplicateSettings.from_env(os.environ).pairs
     pair = allowed_pair(pairs, message[GIVEN_UP])
     table = pair.source if message["direction"] == "forward" else pair.destination
@@ -118,38 +118,38 @@ def _again(message: Mapping[str, Any], context: LambdaContext) -> str:
 
 
 def _why_not(table: str) -> str:
-    """Why a table of a pair cannot be written from here; empty if it can."""
+    """Return why this function cannot write to a table; an empty text if it can."""
     allowed_pair(ReplicateSettings.from_env(os.environ).pairs, table)
     connection = _connection()
     key = random_key(look_up(connection, table).space, SystemRandom())
     return Probe(connection, table).why_not(key)
 
 
-def _tell(worker: Worker, worked: Worked) -> None:
-    for error in worked.failures:
+def _report(worker: Worker, result: Worked) -> None:
+    for error in result.failures:
         logger.error("not written", cause=type(error).__name__, table=worker.destination)
     report_rekey(
         worker.destination,
-        RecordsReplicated=worked.keys,
-        ReplicationLag=worked.lag,
-        ClaimsLeft=worked.left,
-        ClaimsSettled=worked.swept,
-        Unmappable=worked.unmapped,
-        RecordsGivenUp=worked.given_up,
-        Stragglers=worked.stragglers,
+        RecordsReplicated=result.keys,
+        ReplicationLag=result.lag,
+        ClaimsLeft=result.left,
+        ClaimsSettled=result.swept,
+        Unmappable=result.unmapped,
+        RecordsGivenUp=result.given_up,
+        Stragglers=result.stragglers,
     )
 
 
 @lru_cache(maxsize=64)
 def _plan_of(stream: str, moment: int) -> str:
-    """The plan's digest, looked up once in each `moment`."""
+    """Return the digest of the plan, read once in each `moment`."""
     pair, _ = pair_of_stream(ReplicateSettings.from_env(os.environ).pairs, stream)
     return SideTable(_connection(), pair.side).plan_digest()
 
 
 @lru_cache(maxsize=64)
 def _worker_of(stream: str, plan: str) -> Worker:
-    """plan: its digest, as a process outlives a plan."""
+    """Return the worker for a stream and the digest of a plan, as a process outlives a plan."""
     settings = ReplicateSettings.from_env(os.environ)
     pair, direction = pair_of_stream(settings.pairs, stream)
     connection = _connection()
@@ -159,13 +159,13 @@ def _worker_of(stream: str, plan: str) -> Worker:
     def give_up(key: Key, places: Sequence[Key]) -> None:
         client = boto3.client("sqs")
         for first in range(0, len(places) or 1, MOST_PLACES):
-            told = {
+            message = {
                 GIVEN_UP: pair.destination,
                 "direction": direction,
                 "key": key,
                 "places": places[first : first + MOST_PLACES],
             }
-            client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(told))
+            client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(message))
 
     replicator = Replicator.of(
         rekey.pair,

@@ -1,4 +1,4 @@
-"""State ScanSegments: work a group of segments until it is done or the time is nearly over."""
+"""State ScanSegments: process a group of segments until it is done or time is short."""
 
 import os
 from typing import Any
@@ -25,9 +25,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     allowed = event["maxReadRate"] or 0.0
 
     def report(plan: RunPlan, commit: Commit | None) -> None:
-        keys, done = (commit.keys, commit.ended) if commit else (0, 0)
+        keys, ended = (commit.keys, commit.ended) if commit else (0, 0)
         failed = commit.counts[FAILED] if commit else 0
-        reading.report(plan.table, plan.id, keys=keys, done=done, allowed=allowed, failed=failed)
+        reading.report(plan.table, plan.id, keys=keys, done=ended, allowed=allowed, failed=failed)
 
     result = scan_segments(
         event,

@@ -1,4 +1,4 @@
-"""What each function reads from its environment, once, by name."""
+"""The settings that each function reads from its environment."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def _truth(text: str) -> bool:
     return text == "true"
 
 
-# The variable, what reads its text, and perhaps the text of one that is not set.
+# The variable, its parser, and a default text if the variable is optional.
 Bucket = Annotated[str, "KEYHOP_BUCKET", str]
 Tables = Annotated[list[str], "KEYHOP_TABLES", _names]
 Places = Annotated[Mapping[str, str | None], "KEYHOP_KEY_INDEXES", json.loads, "{}"]
@@ -91,19 +91,19 @@ def deployed_transform(
 
 
 class Settings:
-    """Settings by the types of their fields."""
+    """Settings of a function. Each field's type names its variable and parser."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Raises KeyError or ValueError for an environment that the stack would not make."""
-        found = {}
+        """Read the settings; raise KeyError or ValueError if the environment is wrong."""
+        values = {}
         for name, hint in get_type_hints(cls, include_extras=True).items():
             _, variable, read, *default = get_args(hint)
             text = env.get(variable, *default)
             if text is None:
                 raise KeyError(variable)
-            found[name] = read(text)
-        return cls(**found)
+            values[name] = read(text)
+        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class JobSettings(Settings):
         tables: The names and ARNs of the tables that this deployment may use.
         places: The sort key of the sentinels, for the tables with keyIndex.
         keeper: The ARN of the keeper, or an empty text.
-        settle_seconds: A time after which a keeper that was stopped has certainly ended.
+        settle_seconds: The time after which a detached keeper has certainly ended.
         pairs: The pairs that may be re-keyed, including tables that are not listed.
     """
 
@@ -153,7 +153,7 @@ class JobSettings(Settings):
 
     @property
     def key_indexes(self) -> KeyIndexes:
-        """The key indexes of the deployment, with their registries in the results bucket."""
+        """Return the key indexes of the deployment, with registries in the results bucket."""
         return KeyIndexes(self.deployment, self.places, self.watch, self.settle_seconds)
 
     @property
@@ -195,7 +195,7 @@ class PlanSettings(WorkerSettings):
 
     @property
     def tasks(self) -> Tasks:
-        """A run that would do what the deployment may not is not begun."""
+        """Return the tasks, which refuse a run with actions that the deployment does not allow."""
         return self._tasks(
             permit=partial(check_allowed, self.each),
             is_sharded=lambda table: bool(
@@ -207,10 +207,10 @@ class PlanSettings(WorkerSettings):
         """Return the deployment settings for a request. Only re-keys may use the tables of pairs,
         and no others.
         """
-        whole = self.deployment
+        deployment = self.deployment
         if task not in (BACKFILL, VERIFY):
-            return replace(whole, tables=self.tables)
-        return replace(whole, tables=[pair.destination for pair in self.pairs])
+            return replace(deployment, tables=self.tables)
+        return replace(deployment, tables=[pair.destination for pair in self.pairs])
 
     @property
     def most_workers(self) -> int | None:

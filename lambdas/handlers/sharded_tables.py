@@ -1,4 +1,4 @@
-"""Sharded tables that stay warm, as one invocation works with them."""
+"""Sharded tables, cached between invocations, with a time limit for each invocation."""
 
 import os
 import time
@@ -21,20 +21,20 @@ from handlers.settings import ShardingSettings
 from handlers.telemetry import report_sharding
 
 MARGIN_SECONDS = 5.0
-"""Before its timeout an invocation sends no request any more: it still has to answer."""
+"""The time before its timeout in which an invocation sends no requests, so that it can answer."""
 
 
 class OutOfTime(BotoCoreError):  # type: ignore[misc]
-    """No request was sent, as the invocation is nearly over.
+    """No request was sent, because the invocation is nearly over.
 
-    One of botocore's errors, because the library notes those item by item, and goes on.
+    It is one of botocore's errors, because the library records those for each item and continues.
     """
 
     fmt = "The time of the invocation was over before an answer came; try this again."
 
 
 class TimedClient:
-    """Keyhop's client, until `ends_at` (of time.monotonic)."""
+    """Keyhop's client, which raises OutOfTime after `ends_at` (of time.monotonic)."""
 
     def __init__(self, client: DynamoDB) -> None:
         self.ends_at = float("inf")
@@ -47,11 +47,13 @@ class TimedClient:
 
 
 @contextmanager
-def at_work(given: str, context: LambdaContext, *, writes: bool = False) -> Iterator[ShardedTable]:
+def at_work(
+    requested: str, context: LambdaContext, *, writes: bool = False
+) -> Iterator[ShardedTable]:
     """Yield a sharded table for one invocation, which ends in time and reports its metrics.
 
     Args:
-        given: The name of a table, which must be listed.
+        requested: The name of a table, which must be listed.
         context: The context of the invocation.
         writes: Whether the role may ask CloudWatch.
 
@@ -60,7 +62,7 @@ def at_work(given: str, context: LambdaContext, *, writes: bool = False) -> Iter
         KeyhopError: An error that a user can act on, in place of one of botocore.
     """
     settings = ShardingSettings.from_env(os.environ)
-    name = allowed(given, settings.tables)
+    name = allowed(requested, settings.tables)
     table, client = warm(name, writes)
     client.ends_at = time.monotonic() + seconds_left(context)
     try:
@@ -68,8 +70,8 @@ def at_work(given: str, context: LambdaContext, *, writes: bool = False) -> Iter
     except OutOfTime as error:
         raise GaveUp(str(error)) from error
     except (ClientError, BotoCoreError) as error:
-        told = explained(error, table.endpoint, name)
-        raise (GaveUp(str(told)) if is_transient(error) else told) from error
+        explanation = explained(error, table.endpoint, name)
+        raise (GaveUp(str(explanation)) if is_transient(error) else explanation) from error
     finally:
         if writes:
             table.pause()
@@ -78,7 +80,7 @@ def at_work(given: str, context: LambdaContext, *, writes: bool = False) -> Iter
 
 @lru_cache(maxsize=64)
 def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
-    """The table and its client: a process is warm for many invocations."""
+    """Return a table and its client, cached for all invocations of a process."""
     settings = ShardingSettings.from_env(os.environ)
     sharded = settings.sharded[name]
     connection = connect(Endpoint(region=table_region(name)), CONNECTIONS)

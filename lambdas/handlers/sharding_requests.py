@@ -10,13 +10,13 @@ from handlers.item_json import InvalidItem, value_of
 
 DEFAULT_LIMIT = 100
 MOST_ITEMS = 1000
-"""Of one answer of QuerySharded."""
+"""The maximum number of items in an answer of QuerySharded."""
 MOST_WRITTEN = 10_000
-"""Items of one call of WriteSharded, so that its answer has room for what became of each."""
+"""The maximum items per call of WriteSharded, whose answer has a result for each of them."""
 
 
 def _later(be: str, **schema: Any) -> Must:
-    """Return a constraint that `from_event` checks. The schema contains what is certain before."""
+    """Return a constraint that `from_event` checks; `schema` has only its certain part."""
     return Must(Check(lambda value: True, schema), be)
 
 
@@ -39,7 +39,7 @@ Typed = Annotated[Truth, "values in DynamoDB's own JSON: for binaries, sets and 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """Items to write, as the event has them. typed: as DynamoDB's own JSON."""
+    """The items to write, as in the event; with `typed` they are DynamoDB's JSON."""
 
     table: Table
     items: Annotated[
@@ -51,7 +51,7 @@ class WriteRequest:
 
     @classmethod
     def from_event(cls, event: object) -> "WriteRequest":
-        """Raises InvalidInput."""
+        """Read the request; raise InvalidInput if it is wrong."""
         request = read(cls, event, '{"table": "Audit", "items": [...]}')
         if not isinstance(request.items, list):
             raise InvalidInput("items must be an array of items.")
@@ -62,7 +62,7 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """A page of a key's items. key, between: in boto3's words; an open end is None."""
+    """A page of a key's items. Values have boto3's types; an open end of `between` is None."""
 
     table: Table
     key: Key = None
@@ -95,7 +95,7 @@ class QueryRequest:
 
     @classmethod
     def from_event(cls, event: object) -> "QueryRequest":
-        """Raises InvalidInput."""
+        """Read the request; raise InvalidInput if it is wrong."""
         request = read(cls, event, '{"table": "Audit", "key": "/f.txt"}')
         between = _between(request.between, request.typed)
         return replace(request, key=_key(request.key, request.typed), between=between)
@@ -103,7 +103,7 @@ class QueryRequest:
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """A key that shall have `shards` shards: the input of an execution of DrainShards."""
+    """The input of DrainShards: a key, and the number of shards to which it is lowered."""
 
     table: Table
     shards: Annotated[
@@ -114,7 +114,7 @@ class MoveRequest:
 
     @classmethod
     def from_event(cls, event: object) -> "MoveRequest":
-        """Raises InvalidInput."""
+        """Read the request; raise InvalidInput if it is wrong."""
         request = read(cls, event, '{"table": "Audit", "key": "/f.txt", "shards": 1}')
         return replace(request, key=_key(request.key, request.typed))
 
@@ -140,7 +140,7 @@ def _between(value: object, typed: bool) -> tuple[Any, Any] | None:
 
 
 def _scalar(name: str, value: object, typed: bool) -> Any:
-    """A key's value; a text or a number may be plain with `typed` as well: it has one reading."""
+    """Return a key's value. Even with `typed`, a text or number may be plain: it is unambiguous."""
     try:
         return value_of(value, typed and isinstance(value, Mapping))
     except InvalidItem as error:

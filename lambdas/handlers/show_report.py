@@ -39,21 +39,21 @@ def handler(event: dict[str, Any], context: LambdaContext) -> str:
     if event.get("describe"):
         return DESCRIPTION
     settings = ShowSettings.from_env(os.environ)
-    given = str(event.get("table", ""))
+    requested = str(event.get("table", ""))
     try:
-        table = allowed(given, settings.tables)
+        table = allowed(requested, settings.tables)
     except InvalidInput:
         return _sentence(
-            f'{given} has no reports: write {{"table": "{given}", "report": true}} into '
+            f'{requested} has no reports: write {{"table": "{requested}", "report": true}} into '
             '"tables" in keyhop.json and deploy again.'
         )
     theme = event.get("widgetContext", {}).get("theme", "")
-    shown = latest_in(s3_client(), settings.bucket, table).widget(theme)
-    if shown is None:
+    widget = latest_in(s3_client(), settings.bucket, table).widget(theme)
+    if widget is None:
         return _sentence(
             f'There is no report on {table} yet: start ReportKeys with {{"table": "{table}"}}.'
         )
-    return shown
+    return widget
 
 
 def _sentence(text: str) -> str:

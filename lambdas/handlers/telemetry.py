@@ -1,4 +1,4 @@
-"""Logs and metrics that several functions write. Neither ever holds a key of a table."""
+"""The logs and metrics of the functions. They never contain a key of a table."""
 
 import logging
 import os
@@ -77,21 +77,21 @@ def report(
     for name, number in values.items():
         if number or zeros:
             line.add_metric(name=name, unit=MetricUnit.Count, value=number)
-    for name, told in (about or {}).items():
-        line.add_metadata(name, told)
+    for name, detail in (about or {}).items():
+        line.add_metadata(name, detail)
     if line.metric_set:
         line.flush_metrics()
 
 
 def report_throttles(table: str, throttles: Mapping[str, int], of_all: bool = False) -> None:
-    """Throttles, each under the service's reason."""
+    """Report throttles by the reasons of the service."""
     for reason, times in throttles.items():
         report(table, by={"Reason": reason or UNKNOWN_REASON}, of_all=of_all, Throttles=times)
 
 
 @dataclass(slots=True)
 class Reading:
-    """Reports what a function reads for a run while it reads: each unit once, whatever ends it."""
+    """The reads of a function for a run. Each unit is reported once, also after an error."""
 
     usage: Usage
     _reported: Usage = field(default_factory=Usage)
@@ -107,10 +107,16 @@ class Reading:
         allowed: float = 0.0,
         failed: int = 0,
     ) -> None:
-        """What has been read since the last time, and what came of it.
+        """Report the usage since the last report, and the results.
 
-        run: None before there is one. done, planned: segments. failed: keys. allowed: read units a
-        second of all workers of the run together; 0 for no limit.
+        Args:
+            table: The name or ARN of the table.
+            run: The run's id; None if it does not exist yet.
+            keys: The number of keys found.
+            done: The number of segments that were finished.
+            planned: The number of segments that were planned.
+            allowed: Read units per second of all workers of the run together; 0 for no limit.
+            failed: The number of keys that failed.
         """
         usage = self.usage.copy()
         new, self._reported = usage - self._reported, usage
@@ -128,11 +134,11 @@ class Reading:
         report_throttles(table, new.throttles, of_all=True)
 
 
-def report_findings(table: str, found: Mapping[Severity, int], new_high: int) -> None:
+def report_findings(table: str, counts: Mapping[Severity, int], new_high: int) -> None:
     """Report the findings of a report by severity, and how many of severity high the last one did
     not have.
     """
-    for severity, number in found.items():
+    for severity, number in counts.items():
         report(table, by={"Severity": severity}, zeros=True, Findings=number)
     report(table, of_all=True, NewHighFindings=new_high)
 

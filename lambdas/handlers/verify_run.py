@@ -1,4 +1,4 @@
-"""State VerifyRun: read a share of the segments through, and compare."""
+"""State VerifyRun: read a share of the segments again, and compare the keys."""
 
 import os
 from typing import Any

@@ -2,12 +2,12 @@
 
 {"table": "Audit", "items": [{"path": "/f.txt", "at": "2026-11-21T09:00:00Z"}]} is answered by
 {"written": 1, "failed": [], "results": [{"index": 0, "status": "written"}]}. Each item is in
-`results`; one that was not written is in `failed` as well, with an error's name and a sentence:
-{"index", "error", "message"}. Such an item may be sent again; after Unreachable or OutOfTime it may
-have been written all the same.
+`results`. An item that was not written is also in `failed`, with an error's name and a message:
+{"index", "error", "message"}. A caller may send such an item again. After Unreachable or OutOfTime
+it may have been written after all.
 
-Items are plain JSON, or DynamoDB's own with "typed": true: binaries, sets and numbers of more
-digits than a double holds need that (item_json.py).
+Items are plain JSON, or DynamoDB's JSON with "typed": true, which binaries, sets and numbers with
+more digits than a double need (item_json.py).
 """
 
 from collections import Counter
@@ -26,11 +26,11 @@ from handlers.telemetry import function, make_logger, report
 
 logger = make_logger()
 
-MOST_TOLD = 300
-"""Characters of an item's sentence: an answer of Lambda has 6 MB at most."""
+MESSAGE_CHARACTERS = 300
+"""The maximum characters of an item's message, as an answer of Lambda has up to 6 MB."""
 
 Failures = dict[int, tuple[str, str]]
-"""Of each item that was not written, by its index: an error's name, and a sentence."""
+"""The name of an error and a message for each item that was not written, by its index."""
 
 
 @function(logger)
@@ -47,13 +47,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def write(table: ShardedTable, request: WriteRequest) -> Failures:
-    """Write all items that can be read; returns what has failed."""
+    """Write all valid items, and return the failures."""
     failures: Failures = {}
     places: list[int] = []
     items: list[dict[str, Any]] = []
-    for index, given in enumerate(request.items):
+    for index, source in enumerate(request.items):
         try:
-            items.append(item_of(given, request.typed))
+            items.append(item_of(source, request.typed))
             places.append(index)
         except InvalidItem as error:
             failures[index] = ("InvalidItem", f"The item cannot be written: {error}.")
@@ -67,7 +67,7 @@ def answer(items: int, failures: Failures) -> dict[str, Any]:
     return {
         "written": items - len(failures),
         "failed": [
-            {"index": index, "error": error, "message": message[:MOST_TOLD]}
+            {"index": index, "error": error, "message": message[:MESSAGE_CHARACTERS]}
             for index, (error, message) in sorted(failures.items())
         ],
         "results": [
