@@ -85,8 +85,9 @@ def has_gaps(table: ShardedTable, lost: LostKey) -> bool:
 
 
 def look_at_all_shards(table: ShardedTable, key: TypedValue) -> LostKey | None:
-    """Return a key's shards with items, without using its metadata; None if each is empty. This
-    takes MOST_SHARDS requests.
+    """Return a key's shards with items, without using its metadata; None if each is empty.
+
+    This takes MOST_SHARDS requests.
     """
     used = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(key, range(n, n + 1))]
     record = table.metadata.found(key)

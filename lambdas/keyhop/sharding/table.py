@@ -28,7 +28,7 @@ from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import keyspace_of
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import CannotStart
-from keyhop.sharding.io.answers import told
+from keyhop.sharding.io.answers import with_metadata
 from keyhop.sharding.io.batch import BatchResult, BatchWriter
 from keyhop.sharding.io.items import (
     key_of,
@@ -178,7 +178,7 @@ class ShardedTable:
         check_words(more, Got)
         key, call = self._key(Key, "GetItem"), self._call(more)
         with self.requests.noting(call):
-            return told(call, get_item(self.reader, key, more))
+            return with_metadata(call, get_item(self.reader, key, more))
 
     @overload
     def query(
@@ -203,7 +203,7 @@ class ShardedTable:
         index = None if name is None else self._index(name)
         call = self._call(words)
         with self.requests.noting(call):
-            return told(call, table_query(self.reader, cast(Queried, words), index))
+            return with_metadata(call, table_query(self.reader, cast(Queried, words), index))
 
     def _items(self, query: Query) -> Iterator[dict[str, Any]]:
         for item in islice(Merge(self.reader, query).items(), query.limit):
@@ -251,7 +251,7 @@ class ShardedTable:
         """Get up to 100 items of this table, as `batch_get_item` of boto3's resource."""
         call = Call(self._metadata, ReturnConsumedCapacity)
         with self.requests.noting(call):
-            answer = told(call, batch_get(self.reader, RequestItems))
+            answer = with_metadata(call, batch_get(self.reader, RequestItems))
         if "ConsumedCapacity" in answer:
             answer["ConsumedCapacity"] = [answer["ConsumedCapacity"]]
         return answer
@@ -382,7 +382,7 @@ class ShardedTable:
         check_words(words, Conditional)
         call = self._call(words)
         with self.requests.noting(call):
-            return told(call, write_item(self.writer, key, act, words))
+            return with_metadata(call, write_item(self.writer, key, act, words))
 
     def _query(
         self,
