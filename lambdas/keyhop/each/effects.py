@@ -6,9 +6,7 @@ from keyhop.jobs.task import TaskOptions
 
 
 def effect_of(options: TaskOptions, work: Work) -> Effect:
-    """Return the effect that a run's options name. Raise CannotStart if the table does not permit
-    it.
-    """
+    """Return the effect for a run's options. Raise CannotStart if the table does not permit it."""
     effect = options["effect"]
     if effect["kind"] in ("invoke", "queue", "machine"):
         from keyhop.each.deliver import delivery  # with boto3's clients of those services

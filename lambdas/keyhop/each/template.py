@@ -352,9 +352,7 @@ def _set_of(type_: str, members: list[TypedValue]) -> TypedValue:
 def _made_of(
     members: list[Compiled], combine: Callable[[list[TypedValue]], TypedValue]
 ) -> Compiled:
-    """Combine members into a constant, if all of them are constants; else into a function of the
-    row.
-    """
+    """Combine constant members into a constant, others into a function of the row."""
     if all(isinstance(member, Mapping) for member in members):
         return combine([member for member in members if isinstance(member, Mapping)])
 

@@ -98,9 +98,7 @@ class CalendarTable:
         return self._written("put_item", Item, Item=self._placed(Item), **more)
 
     def get_item(self, *, Key: Mapping[str, Any], **more: Unpack[Got]) -> dict[str, Any]:
-        """Get an item as ShardedTable.get_item; the Key also has the time, unless it is the sort
-        key.
-        """
+        """Get an item as ShardedTable.get_item; the Key must include the time."""
         answer = self.table.get_item(Key=self._placed(Key, is_key=True), **more)
         return self._shown(answer, self._key_of(Key))
 

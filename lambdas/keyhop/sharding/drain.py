@@ -193,9 +193,7 @@ class Drain:
         pace: Pace,
         ends: float,
     ) -> bool:
-        """Move one item if it is unchanged since it was read; otherwise a later page returns it
-        again.
-        """
+        """Move one item, unless it has changed since it was read; then a later page has it."""
         schema = self._schema
         key = ItemKey(logical, item[schema.sort.name])
         place = self._writer.place_of(key)

@@ -87,9 +87,7 @@ class KnownShards:
         self._db.execute("BEGIN")
 
     def learn(self, keys: Iterable[tuple[TypedValue, Shards, Any]], began: float) -> None:
-        """Store `all_keys`. began: the epoch second at which the reading of physical keys
-        started.
-        """
+        """Store `all_keys`. began: the epoch second when reading physical keys started."""
         rows = ((_digest(logical), most_shards(shards, began)) for logical, shards, _ in keys)
         self._db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", rows)
 

@@ -41,9 +41,7 @@ class LostKeys:
     """Collects all physical keys of a table, each once, and stores the lost ones on disk."""
 
     def __init__(self, names: Names, known: KnownShards) -> None:
-        """Initialize; `known` must be complete before the physical keys are read, so that a key
-        created since then does not count as lost.
-        """
+        """Initialize; `known` must be read before the physical keys, or new keys count as lost."""
         self._names = names
         self._known = known
         self._lock = Lock()

@@ -302,9 +302,7 @@ class ShardedTable:
         return self._open()[1]
 
     def _open(self) -> tuple[Writer, Reader]:
-        """Return the writer and the reader, which the first call creates from the table's
-        description.
-        """
+        """Return the writer and the reader, which need the table's description, created once."""
         self._begin_anew_in_a_fork()
         opened = self._opened
         if opened is None:

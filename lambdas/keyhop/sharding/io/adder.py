@@ -173,9 +173,7 @@ class Adder(Writer):
         record: KeyMetadata,
         is_update: bool = False,
     ) -> bool:
-        """Return True: a successful add counts. Move it if readers would not see it. Raise
-        GaveUp.
-        """
+        """Move an add that readers would not see, and return True. Raise GaveUp."""
         if self.requests.clock.monotonic() <= record.effective_until or not physical:
             return True
         parsed = self.schema.names.parsed(physical[self.schema.partition.name])

@@ -64,9 +64,7 @@ class _Unanswered(Exception):
 
 @dataclass(slots=True)
 class BatchWriter:
-    """The writes of one call. put_alone, delete_alone: write one item, reading first if
-    necessary.
-    """
+    """The writes of one call. put_alone, delete_alone: write one item, with a read if needed."""
 
     writer: Writer
     put_alone: Callable[[Item], object]

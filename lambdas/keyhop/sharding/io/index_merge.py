@@ -74,9 +74,7 @@ class IndexMerge:
     def page(
         self, limit: int | None, is_filtered: bool
     ) -> tuple[list[dict[str, Any]], Position | None]:
-        """Return items, and the position of the next page; None if this is the last. See
-        Merge.page.
-        """
+        """Return items, and the next page's position or None. See Merge.page."""
         requests = self._reader.requests
         began = requests.clock.monotonic()
         while True:

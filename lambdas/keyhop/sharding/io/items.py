@@ -112,9 +112,7 @@ def check_names(names: Iterable[Any]) -> None:
 
 
 def _check(value: Any, levels: int) -> None:
-    """Check a value. levels: the maximum nesting, which also stops at a value that contains
-    itself.
-    """
+    """Check a value. levels: the maximum nesting, which also stops at a circular value."""
     if not levels:
         raise CannotStart(
             f"An attribute is nested deeper than {MOST_LEVELS} levels, the most of DynamoDB."

@@ -81,9 +81,7 @@ class ShardCursor:
     scanned: int = 0
 
     def is_behind(self, other: "ShardCursor") -> bool:
-        """Return whether this shard was read less far; one that was not read at all is behind
-        all.
-        """
+        """Return whether less of this shard was read; an unread shard comes before all others."""
         if self.done or other.reached is None:
             return False
         return self.reached is None or bool(self.reached < other.reached)

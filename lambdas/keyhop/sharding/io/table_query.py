@@ -27,9 +27,7 @@ _WORD = re.compile(r"[#:]\w+")
 
 
 def table_query(reader: Reader, words: Queried, index: Index | None) -> dict[str, Any]:
-    """Return the answer without ResponseMetadata and ConsumedCapacity. index: the index to
-    query.
-    """
+    """Return the answer, without data about its requests. index: the index to query."""
     limit = words.get("Limit")
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise CannotStart(f"Limit is {limit}; it must be a whole number of at least 1.")

@@ -141,9 +141,7 @@ def moment_of(value: Any, unit: Unit, needed: Bucket | None = None) -> datetime:
 
 
 def latest_of(value: Any, unit: Unit) -> datetime:
-    """Return the latest time that starts with a value, because texts may continue after their
-    time.
-    """
+    """Return the latest time that starts with a value, as texts may continue after their time."""
     moment, parts, is_whole = _moment(value, unit, None)
     if is_whole:
         return moment
@@ -183,9 +181,7 @@ def _moment(value: Any, unit: Unit, needed: Bucket | None) -> tuple[datetime, in
 
 
 def _following(moment: datetime, parts: int) -> datetime:
-    """Return the end of the period that the first `parts` of a time identify. Raise
-    OverflowError.
-    """
+    """Return the end of the period that a time's first `parts` identify. Raise OverflowError."""
     if parts == 1:
         return (moment + timedelta(days=366)).replace(month=1, day=1)
     if parts == 2:
@@ -196,7 +192,7 @@ def _following(moment: datetime, parts: int) -> datetime:
 def hint(
     bucket: Bucket, size: float | None = None, busiest: float | None = None, shards: int = 1
 ) -> str | None:
-    """Return a reason for another period, or for more shards; None if there is no reason.
+    """Return a reason for another period, or for more shards; or None.
 
     size: the bytes of a complete bucket. busiest: the mean write units a second of a bucket in its
     busiest minute.

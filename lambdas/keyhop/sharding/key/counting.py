@@ -81,9 +81,7 @@ def reads_of(shards: Shards) -> tuple[range, range]:
 
 
 def is_folded(before: Collection[int], after: Collection[int]) -> bool:
-    """Return whether a shard has lost its part between two reads, each of which found these
-    shards.
-    """
+    """Return whether a shard has lost its part between two reads, each of which found shards."""
     return not set(before) <= set(after)
 
 

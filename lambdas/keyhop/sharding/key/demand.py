@@ -95,9 +95,7 @@ class Demand:
         return Sums(watched, float(self.accepted), float(self.cycles), self.seconds)
 
     def measured(self, now: float, badly: bool = False) -> Sums | None:
-        """Return observations that suffice to measure the pace: this process's, or else all
-        processes'.
-        """
+        """Return observations that can measure the pace, of this process or of all; or None."""
         observed = self.sums(now)
         if observed.are_enough(LEAST_CYCLES) and len(self.callers) >= LEAST_CALLERS:
             return observed
@@ -106,9 +104,7 @@ class Demand:
         )
 
     def news(self, now: float) -> Sums | None:
-        """Return new observations to report to the other processes; None if the last report is
-        recent.
-        """
+        """Return observations to report to other processes; None if the last report is recent."""
         seconds = TELL_CYCLES_SECONDS if self.cycles > self.told.cycles else TELL_SECONDS
         if now - self.told_at < seconds:
             return None

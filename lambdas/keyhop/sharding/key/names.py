@@ -46,9 +46,7 @@ class Names:
             )
 
     def physical(self, logical: TypedValue, shard: int) -> dict[str, str | bytes]:
-        """Return the typed value of a shard's partition key. Raise CannotStart if it is too
-        long.
-        """
+        """Return the typed key of a shard. Raise CannotStart if it is too long."""
         content = logical.get(self.type)
         if not isinstance(content, str if self.type == "S" else bytes):
             kind = "a text" if self.type == "S" else "bytes"
@@ -57,8 +55,8 @@ class Names:
         maximum = MOST_KEY_BYTES - len(self.separator) - len(str(MOST_SHARDS))
         if not 1 <= len(data) <= maximum:
             raise CannotStart(
-                f"A logical key must have 1 to {maximum} bytes, as a shard's suffix follows it; this "
-                f"one has {len(data)}."
+                f"A logical key must have 1 to {maximum} bytes, as a shard's suffix follows it; "
+                f"this one has {len(data)}."
             )
         data = b"%b%b%d" % (data, self.separator.encode(), shard)
         return {self.type: data if self.type == "B" else data.decode()}

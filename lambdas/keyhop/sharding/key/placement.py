@@ -24,7 +24,7 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How all writers of a key choose shards; stored in the metadata.
+    """The rules by which all writers of a key choose shards; stored in the metadata.
 
     calculated: an item's sort key determines its shard; otherwise a new item may be in any shard.
     append_only: no item is ever written twice, so writers do not read first.

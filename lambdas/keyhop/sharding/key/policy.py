@@ -93,7 +93,7 @@ def cause_by_consumption(consumed: float | None, provisioned: float | None) -> C
 
 @dataclass(slots=True)
 class RecentAttempts:
-    """What one writer has observed for a key in the last `window` seconds, at one shard count.
+    """The observations of one writer for a key in the last `window` seconds, at one shard count.
 
     accepted, throttled: moments of first attempts. Retries are not included, because they would
     make a key look hotter than it is. throttles: of all attempts. demand: since the first throttle.
@@ -192,7 +192,7 @@ class AsMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """When a key gets more shards.
+    """The conditions in which a key gets more shards.
 
     threshold, lasting: the minimum number of throttles that one writer must observe within `window`
     seconds, and the minimum seconds from the first to the last. start_shards: the shards of new
@@ -237,7 +237,7 @@ class Policy:
 
 
 class Action(StrEnum):
-    """What a writer does about a hot key, in addition to backing off."""
+    """The action of a writer for a hot key, in addition to backing off."""
 
     GROW = "grow"
     WAIT = "wait"
