@@ -60,7 +60,7 @@ class Attempts:
             was_seen = self._seen.get(cell, True)
         return was_seen or self.store.read(_again(cell)) is not None
 
-    def noted(self, page: Taken, text: str) -> str | None:
+    def kept_text(self, page: Taken, text: str) -> str | None:
         """Store a text with these rows; return the text of an earlier attempt, if there is one."""
         name = f"{_name(page)}-seen"
         if self.store.create(name, text.encode()):

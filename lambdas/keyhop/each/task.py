@@ -182,7 +182,7 @@ class EachTask(Task):
         where = Where.from_json(options.get("where"))
         attempts = Attempts(journal.store)
 
-        def worked(page: Taken) -> Done:
+        def process(page: Taken) -> Done:
             if effect.is_marked:
                 attempts.enter(page)
             rows = effect.apply(
@@ -191,7 +191,7 @@ class EachTask(Task):
                     page.rows,
                     page.over,
                     lambda: attempts.was_tried(page.cell),
-                    lambda text: attempts.noted(page, text),
+                    lambda text: attempts.kept_text(page, text),
                 )
             )
             if effect.is_marked and not rows:
@@ -201,7 +201,7 @@ class EachTask(Task):
         return ListedPages(
             self._listing(),
             effect.at_once,
-            worked,
+            process,
             reader.usage,
             reader.stop,
             reader.in_flight,

@@ -192,7 +192,7 @@ class _Removes(_Writes):
     """
 
     at_once = MOST_KEYS_AT_ONCE
-    whole = False
+    reads_items = False
 
     def apply(self, batch: Batch) -> list[Row]:
         if self._stop.is_set():
@@ -238,7 +238,9 @@ class _Removes(_Writes):
     def _read(self, items: Sequence[Item]) -> list[Item]:
         if not items:
             return []
-        return self._writer.read_many([self._writer.key_of(item) for item in items], self.whole)
+        return self._writer.read_many(
+            [self._writer.key_of(item) for item in items], self.reads_items
+        )
 
     def _rendered(self, row: Row) -> Item | str:
         """Return the item for a row, or the reason why there is none."""
@@ -262,7 +264,7 @@ class DeleteEffect(_Removes):
 class UndoEffect(_Removes):
     """Deletes what another run has put, if no attribute was changed since."""
 
-    whole = True
+    reads_items = True
 
     def wants(self, row: Row) -> bool:
         return bool(row[OUTCOME]["S"] == PUT)

@@ -200,11 +200,11 @@ class Writer(ItemCalls):
         answer = self._read("get_item", Key=self.key_of(item))
         return self._found(item, answer.get("Item")) or Answer.FREE
 
-    def read_many(self, keys: Sequence[Key], whole: bool) -> list[Item]:
-        """Return the items that exist; only their keys, unless `whole` is set."""
+    def read_many(self, keys: Sequence[Key], full: bool) -> list[Item]:
+        """Return the items that exist; only their keys, unless `full` is set."""
         names = {f"#k{number}": name for number, name in enumerate(self._key_names)}
         projection = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
-        return self._read_batch(keys, {} if whole else projection)
+        return self._read_batch(keys, {} if full else projection)
 
     def _one(
         self, operation: str, item_bytes: float, names: Mapping[str, str] = {}, **parameters: Any

@@ -122,13 +122,18 @@ class Drain:
             return DrainStep(Next.AGAIN, lost.current.shards)
 
     def _next(
-        self, logical: TypedValue, record: KeyMetadata, shards: int, seconds: float, begun: bool
+        self,
+        logical: TypedValue,
+        record: KeyMetadata,
+        shards: int,
+        seconds: float,
+        was_started: bool,
     ) -> DrainStep:
-        phase, moved = record.shards.phase, 0
+        phase, move_count = record.shards.phase, 0
         if phase is Phase.STEADY and record.shards.number <= shards:
             return DrainStep(Next.DONE, record.shards)
         grew = record.shards.number > record.shards.before  # a finished drain has lowered it
-        if phase is Phase.STEADY and begun and grew:
+        if phase is Phase.STEADY and was_started and grew:
             return DrainStep(Next.CALLED_OFF, record.shards)
         wait = self._metadata.unsettled(record)
         if wait > 0 and (phase is not Phase.MOVING or record.shards.called_off):
@@ -139,15 +144,15 @@ class Drain:
         elif phase is Phase.STEADY:
             after = record.shards.shrunk(shards, now)
         elif phase is Phase.MOVING:
-            moved = self._move(logical, record, seconds)
+            move_count = self._move(logical, record, seconds)
             record = self._metadata.of(logical)
             if record.shards.phase is not Phase.MOVING or not self._is_empty(
                 logical, record.shards
             ):
-                return DrainStep(Next.AGAIN, record.shards, moved=moved)
+                return DrainStep(Next.AGAIN, record.shards, moved=move_count)
             wait = self._metadata.unsettled(record)
             if wait > 0:
-                return DrainStep(Next.WAIT, record.shards, seconds=wait, moved=moved)
+                return DrainStep(Next.WAIT, record.shards, seconds=wait, moved=move_count)
             after = record.shards.advanced(now)
         elif phase is Phase.MOVED and not self._is_empty(logical, record.shards):
             after = record.shards.fenced_again(now)
@@ -155,8 +160,8 @@ class Drain:
             after = record.shards.advanced(now)
         record = self._metadata.change(logical, record, after)
         if record.shards.phase is Phase.STEADY and record.shards.number <= shards:
-            return DrainStep(Next.DONE, record.shards, moved=moved)
-        return DrainStep(Next.WAIT, record.shards, seconds=record.shards.settle, moved=moved)
+            return DrainStep(Next.DONE, record.shards, moved=move_count)
+        return DrainStep(Next.WAIT, record.shards, seconds=record.shards.settle, moved=move_count)
 
     def _move(self, logical: TypedValue, record: KeyMetadata, seconds: float) -> int:
         """Move items until the shards are empty, the time is over, or the phase has ended."""
@@ -164,25 +169,25 @@ class Drain:
         ends = clock.monotonic() + seconds
         version = record.version
         pace = Pace(record.shards.writable)
-        moved = 0
+        move_count = 0
         with self._threads(MOVERS, "keyhop-move") as threads:
             for shard in protocol.drained(record.shards):
                 after: TypedValue | None = None
                 while clock.monotonic() < ends:
                     record = self._metadata.of(logical)
                     if record.version != version:
-                        return moved
+                        return move_count
                     answer = self._page(logical, shard, after, PAGE_ITEMS)
                     jobs = [
                         threads.submit(self._move_one, logical, shard, item, version, pace, ends)
                         for item in answer["Items"]
                     ]
-                    moved += sum([job.result() for job in jobs])
+                    move_count += sum([job.result() for job in jobs])
                     last = answer.get("LastEvaluatedKey")
                     if last is None:
                         break
                     after = last[self._schema.sort.name]
-        return moved
+        return move_count
 
     def _move_one(
         self,

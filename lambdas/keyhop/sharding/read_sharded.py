@@ -94,9 +94,9 @@ class ReadSharded:
             index=self._index,
             sort=source.sort,
         )
-        merge = IndexMerge(source.reader, query, own=source.own, any_equal=True)
+        merge = IndexMerge(source.reader, query, identity=source.identity, any_equal=True)
         items, _ = merge.page(k, is_filtered=False)
-        return [source.shown(item, logical) for item in items]
+        return [source.item_of(item, logical) for item in items]
 
     @property
     def usage(self) -> Usage:
@@ -149,14 +149,14 @@ class ReadSharded:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The data source. own: attributes that identify an item. schema: of a sharded table."""
+    """The data source. identity: attributes that identify an item. schema: of a sharded table."""
 
     reader: Reader
     sort: str
-    own: tuple[str, ...]
+    identity: tuple[str, ...]
     schema: Schema | None
 
-    def shown(self, item: Mapping[str, TypedValue], logical: TypedValue) -> dict[str, Any]:
+    def item_of(self, item: Mapping[str, TypedValue], logical: TypedValue) -> dict[str, Any]:
         if self.schema is not None:
             return logical_item(self.schema, item, logical)
         return {name: untyped(value) for name, value in item.items()}

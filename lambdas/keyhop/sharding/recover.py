@@ -63,13 +63,13 @@ class LostKeys:
             )
 
     def all(self) -> Iterator[LostKey]:
-        for content, shards, seen in self._db.execute("SELECT * FROM lost"):
+        for content, shards, used in self._db.execute("SELECT * FROM lost"):
             type_ = self._names.type
             key: TypedValue = {type_: content if type_ == "B" else content.decode()}
             known_count = self._known.most(key)
             is_ours = content.endswith(TOKENS.encode()) or key == total_key(type_)
             if shards > known_count and not is_ours:
-                yield LostKey(key, shards, seen, known_count)
+                yield LostKey(key, shards, used, known_count)
 
 
 def _content(key: TypedValue) -> bytes:

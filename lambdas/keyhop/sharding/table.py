@@ -222,9 +222,9 @@ class ShardedTable:
             return Page(items, None)
         return Page(items, token_of(query, merged[limit - 1][self.schema.sort.name]))
 
-    def page_token(self, key: Any, last: Any, **of: Unpack[Range]) -> str:
+    def page_token(self, key: Any, last: Any, **how: Unpack[Range]) -> str:
         """Return the token that continues a query after the sort key `last`."""
-        return token_of(self._query(key, None, **of), sort_value(self.schema, last))
+        return token_of(self._query(key, None, **how), sort_value(self.schema, last))
 
     def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
         """Put many items; if two have the same key, the later one is written.

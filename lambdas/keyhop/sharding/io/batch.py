@@ -37,14 +37,14 @@ class BatchResult:
 class _Put:
     """An item, or a key to delete, with the items before it that have the same key.
 
-    known: the metadata in use. units: its share of the batch's write units.
+    record: the metadata in use. units: its share of the batch's write units.
     """
 
     items: list[tuple[int, Item]]
     typed: dict[str, Any]
     key: ItemKey
     is_delete: bool
-    known: KeyMetadata = field(init=False)
+    record: KeyMetadata = field(init=False)
     units: float = 1.0
 
     @property
@@ -97,8 +97,8 @@ class BatchWriter:
         batch, alone = _Batch(), []
         for put in puts:
             try:
-                put.known = self.writer.known(put.key.logical)
-                where = self.writer.candidates(put.key, put.known, not put.is_delete)
+                put.record = self.writer.record_of(put.key.logical)
+                where = self.writer.candidates(put.key, put.record, not put.is_delete)
             except _ERRORS as error:
                 self._fail(put, error)
                 continue
@@ -124,14 +124,14 @@ class BatchWriter:
                 remaining, batch = [], {}
         for put in [put for put in batch.values() if put not in remaining]:
             try:
-                if not self.writer.stands(put.key, self._physical(put), put.known):
+                if not self.writer.stands(put.key, self._physical(put), put.record):
                     remaining.append(put)
                     continue
             except _ERRORS as error:
                 self._fail(put, error)
                 continue
             self.result.written += len(put.items)
-            self.writer.written(put.key.logical, put.known, put.units, first=True)
+            self.writer.written(put.key.logical, put.record, put.units, first=True)
         for put in [*alone, *remaining]:
             try:
                 write_alone = self.delete_alone if put.is_delete else self.put_alone
@@ -161,7 +161,7 @@ class BatchWriter:
                     yield put, None
             return
         for (put, _), copies in zip(unplaced, results, strict=True):
-            yield put, None if copies else writer.shard_of_new(put.key, put.known)
+            yield put, None if copies else writer.shard_of_new(put.key, put.record)
 
     def _send(self, batch: _Batch) -> list[_Put]:
         """Send one batch until the metadata expires; return the items that were certainly not
@@ -172,7 +172,7 @@ class BatchWriter:
         requests = self.writer.requests
         table = self.writer.schema.table
         items = {table: [put.request for put in batch.values()]}
-        expires = min(put.known.expires for put in batch.values())
+        expires = min(put.record.expires for put in batch.values())
         unanswered: list[Exception] = []
 
         def attempt() -> list[_Put]:

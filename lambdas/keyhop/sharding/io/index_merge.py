@@ -34,13 +34,13 @@ class _Shard:
     start: Mapping[str, TypedValue] | None = None
     reached: Place | None = None
     scanned: int = 0
-    done: bool = False
+    is_done: bool = False
 
 
 class IndexMerge:
     """One page of a query of an index. excluded: an end of the range that is not included.
 
-    own: the attributes by which items with an equal sort key differ. any_equal: return any of
+    identity: the attributes by which items with an equal sort key differ. any_equal: return any of
     these.
     """
 
@@ -51,14 +51,14 @@ class IndexMerge:
         after: Position | None = None,
         excluded: TypedValue | None = None,
         *,
-        own: Sequence[str] = (),
+        identity: Sequence[str] = (),
         any_equal: bool = False,
     ) -> None:
         self._reader = reader
         self._descending = query.descending
         assert query.sort is not None
         self._sort = query.sort
-        self._names = (query.sort, *(own or (reader.schema.sort.name,)))
+        self._names = (query.sort, *(identity or (reader.schema.sort.name,)))
         self._any_equal = any_equal
         self._call = reader.requests.call_noted
         self._excluded = None if excluded is None else self._rank(excluded)
@@ -91,7 +91,7 @@ class IndexMerge:
         shards = [_Shard(number) for number in range(1, record.shards.readable + 1)]
         share = limit and math.ceil(limit / len(shards) * SHARE_MARGIN) + 1
         while True:
-            unread = [shard for shard in shards if not shard.done]
+            unread = [shard for shard in shards if not shard.is_done]
             behind = min(unread, key=lambda shard: shard.reached or (), default=None)
             complete = self._complete(shards, behind)
             if behind is None or self._is_enough(complete, behind, limit, is_filtered):
@@ -151,7 +151,7 @@ class IndexMerge:
             if place > self._after and place[0] != self._excluded:
                 shard.rows[place] = item
         shard.start = answer.get("LastEvaluatedKey")
-        shard.done = shard.start is None
+        shard.is_done = shard.start is None
         if shard.start is not None:
             shard.reached = (self._rank(shard.start[self._sort]),)
 

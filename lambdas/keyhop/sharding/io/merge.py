@@ -111,7 +111,7 @@ class Merge:
         if cursor.items:
             rank, trust = cursor.items[0][0], self._trust[cursor.number]
             heapq.heappush(self._heads, (rank, trust, cursor.number))
-        elif not cursor.done:
+        elif not cursor.is_done:
             self._unread.append(cursor)
 
     def _read_on(self) -> None:
@@ -159,13 +159,13 @@ class Merge:
         try:
             for number in sorted(self._cursors, reverse=self._order is Order.DESCENDING):
                 cursor = self._cursors[number]
-                is_used_up = not cursor.items and not cursor.done
+                is_used_up = not cursor.items and not cursor.is_done
                 if is_used_up and (bound is None or cursor.is_behind(bound)):
                     to = None if bound is None else bound.after
                     # A bounded read needs no share, which would only end it before the bound.
                     limit = self._share() if to is None else self._wanted
                     self._reader.read(self._query, cursor, self._known, limit, to)
-                if not cursor.done and (bound is None or cursor.is_behind(bound)):
+                if not cursor.is_done and (bound is None or cursor.is_behind(bound)):
                     bound = cursor
         finally:
             self._show_all(unread)

@@ -61,30 +61,31 @@ class Backwards:
 
     content: bytes
 
-    def __lt__(self, other: "Backwards") -> bool:
-        return other.content < self.content
+    def __lt__(self, value: "Backwards") -> bool:
+        return value.content < self.content
 
 
 @dataclass(slots=True)
 class ShardCursor:
     """The progress in one shard. items: read and not yet returned, with their ranks.
 
-    after: the last sort key that was read, None at the start; reached: its rank. done: whether the
-    end was reached. scanned: the number of items read, including those that a filter has excluded.
+    after: the last sort key that was read, None at the start; reached: its rank. is_done: whether
+    the end was reached. scanned: the number of items read, including those that a filter has
+    excluded.
     """
 
     number: int
     after: TypedValue | None
     reached: Rank | None = None
     items: "deque[tuple[Rank, dict[str, Any]]]" = field(default_factory=deque)
-    done: bool = False
+    is_done: bool = False
     scanned: int = 0
 
-    def is_behind(self, other: "ShardCursor") -> bool:
+    def is_behind(self, cursor: "ShardCursor") -> bool:
         """Return whether less of this shard was read; an unread shard comes before all others."""
-        if self.done or other.reached is None:
+        if self.is_done or cursor.reached is None:
             return False
-        return self.reached is None or bool(self.reached < other.reached)
+        return self.reached is None or bool(self.reached < cursor.reached)
 
 
 class MetadataExpired(Exception):
@@ -181,7 +182,7 @@ class Reader:
         )
         last = answer.get("LastEvaluatedKey")
         if last is None and bound is None:
-            cursor.done = True
+            cursor.is_done = True
             return
         cursor.after = bound if last is None else last[sort]
         assert cursor.after is not None

@@ -96,7 +96,7 @@ class Writer:
         write = Write(key, act, clause, returns, shows_failed)
         return self.requests.patiently(lambda: self._attempt(write))
 
-    def known(self, logical: TypedValue) -> KeyMetadata:
+    def record_of(self, logical: TypedValue) -> KeyMetadata:
         """Return the metadata to use for a write; a new key is registered."""
         record = self.metadata.of(logical, register=True)
         return self.throttle_tracker.pass_on(logical, record)
@@ -135,7 +135,7 @@ class Writer:
         began = self.requests.clock.monotonic()
         if first:
             self.throttle_tracker.asked(logical)
-        record = self.known(logical)
+        record = self.record_of(logical)
         try:
             answer = self._send(write, record)
             if not self.stands(write.key, write.physical, record, write.act.kind == "Update"):
@@ -161,7 +161,7 @@ class Writer:
     ) -> bool:
         """Return whether a write that succeeded counts; if not, it has been deleted again.
 
-        known: the metadata in use. Raises GaveUp if its answer came too late to decide.
+        record: the metadata in use. Raises GaveUp if its answer came too late to decide.
         """
         if self.requests.clock.monotonic() <= record.effective_until:
             return True

@@ -62,9 +62,9 @@ class Demand:
     further writes are included, because the window is short.
 
     callers: for each caller (a thread), the start of its last write, or None if that was throttled.
-    cycles, seconds: the number of cycles, and their total duration. told: the part of this that was
-    reported to the other processes, at `told_at`. pooled: the data of all processes, if it was read
-    just now.
+    cycles, seconds: the number of cycles, and their total duration. reported: the part of this that
+    was reported to the other processes, at `reported_at`. pooled: the data of all processes, if it
+    was read just now.
     """
 
     began: float
@@ -72,8 +72,8 @@ class Demand:
     callers: dict[Hashable, float | None] = field(default_factory=dict)
     cycles: int = 0
     seconds: float = 0.0
-    told: Sums = Sums()
-    told_at: float = float("-inf")
+    reported: Sums = Sums()
+    reported_at: float = float("-inf")
     pooled: Sums = Sums()
 
     def asked(self, caller: Hashable, at: float) -> None:
@@ -105,8 +105,8 @@ class Demand:
 
     def news(self, now: float) -> Sums | None:
         """Return observations to report to other processes; None if the last report is recent."""
-        seconds = TELL_CYCLES_SECONDS if self.cycles > self.told.cycles else TELL_SECONDS
-        if now - self.told_at < seconds:
+        seconds = TELL_CYCLES_SECONDS if self.cycles > self.reported.cycles else TELL_SECONDS
+        if now - self.reported_at < seconds:
             return None
-        before, self.told, self.told_at = self.told, self.sums(now), now
-        return self.told - before
+        before, self.reported, self.reported_at = self.reported, self.sums(now), now
+        return self.reported - before

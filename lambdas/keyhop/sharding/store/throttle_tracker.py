@@ -31,10 +31,13 @@ REFRESH_SECONDS = 0.5
 
 @dataclass(slots=True)
 class _KeyState:
-    """A throttled key. seen: (shard count, whether a drain moves items) at the last throttle."""
+    """A throttled key.
+
+    situation: (shard count, whether a drain moves items) at the last throttle.
+    """
 
     recent: RecentAttempts
-    seen: tuple[int, bool]
+    situation: tuple[int, bool]
     busy: Lock = field(default_factory=Lock)
     probed: float = float("-inf")
 
@@ -128,9 +131,9 @@ class ThrottleTracker:
     ) -> tuple[Action, int, float]:
         """Count a throttle; return the action, the new shard count, and the pressure."""
         with self._lock:
-            if state.seen != situation:
+            if state.situation != situation:
                 state.recent.clear()
-                state.seen = situation
+                state.situation = situation
             if self._is_on_its_way(record):
                 state.recent.clear()  # only throttles after the change count
             now = self.requests.clock.monotonic()
@@ -151,17 +154,17 @@ class ThrottleTracker:
         pooled = self.pressure.add(logical, record.version, news)
         with self._lock:
             demand.pooled = pooled or Sums()
-            decided = self._decided(state, record, asked=True)
+            decided = self._decided(state, record, has_asked=True)
             demand.pooled = Sums()
             return decided
 
     def _decided(
-        self, state: _KeyState, record: KeyMetadata, asked: bool = False
+        self, state: _KeyState, record: KeyMetadata, has_asked: bool = False
     ) -> tuple[Action, int, float]:
         clock, recent = self.requests.clock, state.recent
         now, known_for = clock.monotonic(), self.metadata.known_for(record)
         decision = policy.decide(
-            self.policy, record.shards, recent, clock.time(), known_for, now, asked
+            self.policy, record.shards, recent, clock.time(), known_for, now, has_asked
         )
         return *decision, recent.pressure(now)
 
