@@ -101,7 +101,7 @@ def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
     """Add shards to a key; register a new key. This is one attempt, without waiting.
 
     Raises TooEarly while the metadata is too new or is being changed, CannotStart at the maximum of
-    the table's policy, and metadata.Lost if another process has changed the metadata first.
+    the table's policy, and MetadataChanged if another process has changed the metadata first.
     """
     if count < 1:
         raise CannotStart(f"{count} shards cannot be added; drain a key to take some away.")

@@ -173,7 +173,7 @@ class Adder(Writer):
         record: KeyMetadata,
         is_update: bool = False,
     ) -> bool:
-        """Move an add that readers would not see, and return True. Raise GaveUp."""
+        """Return True, because an add counts; first move one that readers would not see."""
         if self.requests.clock.monotonic() <= record.effective_until or not physical:
             return True
         parsed = self.schema.names.parsed(physical[self.schema.partition.name])

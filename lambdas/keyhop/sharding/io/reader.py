@@ -82,7 +82,7 @@ class ShardCursor:
     scanned: int = 0
 
     def is_behind(self, cursor: "ShardCursor") -> bool:
-        """Return whether less of this shard was read; an unread shard comes before all others."""
+        """Return whether this shard was read less far; an unread one is behind every other."""
         if self.is_done or cursor.reached is None:
             return False
         return self.reached is None or bool(self.reached < cursor.reached)
@@ -168,7 +168,7 @@ class Reader:
         limit: int | None,
         bound: TypedValue | None = None,
     ) -> None:
-        """Read one more page of a shard. most: the maximum number of items. bound: the last sort
+        """Read one more page of a shard. limit: the maximum number of items. bound: the last sort
         key.
 
         Raises MetadataExpired if the metadata expires before a request is sent.

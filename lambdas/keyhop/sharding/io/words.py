@@ -120,7 +120,7 @@ ELSEWHERE = {
 def check_words(words: Mapping[str, Any], supported: type) -> None:
     """Raise CannotStart for a refused parameter of boto3, TypeError for an unknown one.
 
-    known: the TypedDict of the supported parameters.
+    supported: the TypedDict of the supported parameters.
     """
     for name in words:
         if name in supported.__annotations__:

@@ -135,7 +135,7 @@ def beginning_of(name: str) -> datetime:
 def moment_of(value: Any, unit: Unit, needed: Bucket | None = None) -> datetime:
     """Return the time of a value in UTC. Raise CannotStart for an invalid time.
 
-    least: the period that the value must be able to identify.
+    needed: a period that the value must identify.
     """
     return _moment(value, unit, needed)[0]
 

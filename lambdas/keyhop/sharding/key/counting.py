@@ -5,7 +5,7 @@ all parts. An add is an ADD in a random shard from 1 to `writable`. A *fold* is 
 deletes a part, on condition that it has the value that was read, and adds this value to a lower
 part. So a fold never changes the sum of all parts, even if several processes try, or one tries
 again. Therefore folds need no fence, unlike moves of items (protocol.py). It only remains to ensure
-that everybody adds up the right parts:
+that everybody adds up the same, right parts:
 
 - Only parts above `writable` are folded, in the phase `moving` and, by movers that are a phase
   behind, in `moved` and `halted`. No writer adds there any more. `moved` ends when there are none.

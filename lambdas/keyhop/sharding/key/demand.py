@@ -43,7 +43,7 @@ class Sums:
         )
 
     def are_enough(self, minimum_cycles: int) -> bool:
-        """Return whether the callers' pace can be measured with `least` cycles."""
+        """Return whether the callers' pace can be measured with this number of cycles."""
         return self.cycles >= minimum_cycles and self.seconds > 0
 
     @property
