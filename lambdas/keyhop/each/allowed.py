@@ -1,7 +1,7 @@
-"""What a deployment may do for each key of a table: its setting `each`. Pure.
+"""What a deployment is permitted to do for each key of a table: its setting `each`. Pure.
 
-The same shape is read from the context, where the roles are made of it, and by PlanRun, which
-refuses what the roles could not do before a key is listed.
+The deployment's context has this setting, and the IAM roles are created from it. PlanRun reads the
+same setting, and refuses what the roles do not permit before any key is listed.
 """
 
 import re
@@ -29,7 +29,7 @@ _QUEUE_URL = re.compile(
 
 
 def queue_arn(queue: str) -> str:
-    """A queue's ARN, of its URL; what is no URL of a queue is returned as it is."""
+    """Return the ARN of a queue whose URL is given; return any other text unchanged."""
     url = _QUEUE_URL.fullmatch(queue)
     if url is None:
         return queue
@@ -42,7 +42,7 @@ def _arns(pattern: re.Pattern[str], what: str, like: str) -> Must:
     def are(value: Any) -> bool:
         is_list = isinstance(value, list | tuple) and bool(value)
         return is_list and all(
-            isinstance(one, str) and pattern.fullmatch(queue_arn(one)) for one in value
+            isinstance(arn, str) and pattern.fullmatch(queue_arn(arn)) for arn in value
         )
 
     return Must(are, f'a list of {what}, as ["{like}"]', lambda value: tuple(map(queue_arn, value)))
@@ -55,7 +55,10 @@ def _are_names(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Of one table. attributes: what a put may carry, the table's key included; empty: anything."""
+    """The permitted effects on one table.
+
+    attributes: the attributes that a put may write, including the table's key; if empty, any.
+    """
 
     put: Truth = False
     update: Truth = False
@@ -82,9 +85,9 @@ class Allowed:
         return self == Allowed(attributes=self.attributes)
 
     def to_json(self) -> dict[str, Any]:
-        """What of it is set, as the context has it."""
-        told = {name: getattr(self, name) for name in Allowed.__dataclass_fields__}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in told.items() if v}
+        """Return the settings that are set, as JSON for the context."""
+        settings = {name: getattr(self, name) for name in Allowed.__dataclass_fields__}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in settings.items() if v}
 
 
 _RECEIVERS = {
@@ -97,39 +100,39 @@ _RECEIVERS = {
 def check_allowed(
     allowed: Mapping[str, Allowed], table: str, effect: Mapping[str, Any], space: KeySpace
 ) -> None:
-    """Raises CannotStart for an effect (request.effect_options) that the deployment may not do.
+    """Raise CannotStart if the deployment does not permit an effect (request.effect_options).
 
-    allowed: by the tables, as they are listed.
+    allowed: the permitted effects by table, with each table named as in the setting.
     """
     may = allowed.get(table) or allowed.get(table_name(table)) or Allowed()
     kind = effect["kind"]
     if kind in _RECEIVERS:
         field, what = _RECEIVERS[kind]
-        target, known = queue_arn(effect["target"]), getattr(may, field)
-        if target not in known:
-            meant = hint(target, known)
-            raise _refused(table, f"{what} {target}", f'"{field}": ["{target}"]', meant)
+        target, permitted = queue_arn(effect["target"]), getattr(may, field)
+        if target not in permitted:
+            suggestion = hint(target, permitted)
+            raise _refused(table, f"{what} {target}", f'"{field}": ["{target}"]', suggestion)
         return
-    # What a run has put, whoever may put may take back.
+    # Deleting what a run has put needs the permission to put.
     needed = "put" if kind == "undo" else kind
     if not getattr(may, needed):
         raise _refused(table, needed, f'"{needed}": true')
     if kind == "put" and may.attributes:
         keys = [*space.names, *([space.sort.name] if space.sort else [])]
-        others = [name for name in (*keys, *effect["item"]) if name not in may.attributes]
-        if others:
-            raise _refused(table, f"attribute {others[0]} of a put", _added(may, others))
+        missing = [name for name in (*keys, *effect["item"]) if name not in may.attributes]
+        if missing:
+            raise _refused(table, f"attribute {missing[0]} of a put", _added(may, missing))
 
 
-def _added(may: Allowed, others: Sequence[str]) -> str:
-    named = ", ".join(f'"{name}"' for name in dict.fromkeys((*may.attributes, *others)))
+def _added(may: Allowed, missing: Sequence[str]) -> str:
+    named = ", ".join(f'"{name}"' for name in dict.fromkeys((*may.attributes, *missing)))
     return f'"attributes": [{named}]'
 
 
-def _refused(table: str, what: str, setting: str, meant: str = "") -> CannotStart:
-    shown = f" ({meant})" if meant else ""
+def _refused(table: str, what: str, setting: str, suggestion: str = "") -> CannotStart:
+    note = f" ({suggestion})" if suggestion else ""
     return CannotStart(
-        f"This deployment may not do that for each key of {table}: {what}{shown}; write "
+        f"This deployment may not do that for each key of {table}: {what}{note}; write "
         f'{{"table": "{table}", "each": {{{setting}}}}} into "tables" in keyhop.json and deploy '
         "again."
     )

@@ -1,10 +1,11 @@
-"""Which rows may have been worked by an attempt that is not committed.
+"""Which rows an earlier or a parallel attempt may have processed without committing.
 
-An item that is found to be as a run would have put it was put by that run, if an earlier attempt at
-the same rows ended without a commit, or another one is at work; else it is somebody's own. So
-before the first write in a cell (jobs/listed.py), and again in each slice, a file is created, named
-by the cell and the row that the slice begins with: of any number of attempts one creates it, and
-the others see it, and leave another one, for that one to see.
+When a run finds an item that is equal to the one it would put, the item was put by this run only if
+an earlier attempt at the same rows ended without a commit, or if another attempt is in flight.
+Otherwise it is a user's item. Therefore a file is created before the first write in a cell
+(jobs/listed.py), and again in each slice, named after the cell and the first row of the slice. Only
+one attempt succeeds in creating the file. The others find it, and create a second file to inform
+the first attempt.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +19,10 @@ FOLDER = "tried"
 
 @dataclass(slots=True)
 class Attempts:
-    """Of one process. late: rows that the last slice may have worked, and has not counted."""
+    """The attempts of one process.
+
+    late: by cell, the row up to which the last slice may have processed rows without counting them.
+    """
 
     store: Store
     _seen: dict[int, bool] = field(default_factory=dict)
@@ -26,46 +30,46 @@ class Attempts:
     _lock: Lock = field(default_factory=Lock)
 
     def begin_slice(self, late: Late) -> None:
-        """A slice has ended, or none has begun: whatever is worked now is worked anew."""
+        """Start a slice: rows are processed again from its beginning."""
         with self._lock:
             self._seen.clear()
             self._late = late
 
-    def enter(self, taken: Taken) -> None:
-        """Before anything is done about these rows."""
-        cell = taken.cell
+    def enter(self, page: Taken) -> None:
+        """Record an attempt at these rows before anything is done with them."""
+        cell = page.cell
         if cell in self._seen:
             return
-        is_first = self.store.create(_name(taken), b"")
+        is_first = self.store.create(_name(page), b"")
         if not is_first:
             self.store.create(_again(cell), b"")
         with self._lock:
             end = self._late.get(cell, 0)
-            self._seen[cell] = not is_first or end is None or taken.number < end
+            self._seen[cell] = not is_first or end is None or page.number < end
 
-    def leave(self, taken: Taken) -> None:
-        """None of the rows was begun: whoever begins with them is the first, if this one was."""
+    def leave(self, page: Taken) -> None:
+        """Withdraw an attempt that has not started any row, so that the next one is the first."""
         with self._lock:
-            if self._seen.pop(taken.cell, True):
+            if self._seen.pop(page.cell, True):
                 return
-        self.store.delete(_name(taken))
+        self.store.delete(_name(page))
 
     def was_tried(self, cell: int) -> bool:
-        """Whether rows of a cell that is entered may have been worked by somebody else."""
+        """Return whether another attempt may have processed rows of a cell that was entered."""
         with self._lock:
-            seen = self._seen.get(cell, True)
-        return seen or self.store.read(_again(cell)) is not None
+            was_seen = self._seen.get(cell, True)
+        return was_seen or self.store.read(_again(cell)) is not None
 
-    def noted(self, taken: Taken, text: str) -> str | None:
-        """Keep a text with these rows; or the one that an earlier attempt has kept, if one has."""
-        name = f"{_name(taken)}-seen"
+    def kept_text(self, page: Taken, text: str) -> str | None:
+        """Store a text with these rows; return the text of an earlier attempt, if there is one."""
+        name = f"{_name(page)}-seen"
         if self.store.create(name, text.encode()):
             return None
         return (self.store.read(name) or b"").decode()
 
 
-def _name(taken: Taken) -> str:
-    return f"{FOLDER}/{taken.cell:08}-{taken.number}"
+def _name(page: Taken) -> str:
+    return f"{FOLDER}/{page.cell:08}-{page.number}"
 
 
 def _again(cell: int) -> str:

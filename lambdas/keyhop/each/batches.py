@@ -1,8 +1,8 @@
-"""Keys in batches, for somebody else to work on: which go together, and by what id. Pure.
+"""Keys in batches for a receiver: how they are grouped, and the id of each batch. Pure.
 
-A batch's id says what was asked for (the run, and the place of its rows in the list) and which keys
-these are. So the same keys at the same place have the same id, however often they are sent, and an
-id never stands for other keys: a receiver that has seen it has nothing left to do.
+A batch's id is made of the run, the position of its rows in the list, and the keys. The same keys
+at the same position always have the same id, and an id is never used for other keys, so a receiver
+that has seen an id can skip the batch.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Nonsense(ValueError):
-    """An answer that says of no key whether it is done; the message holds no key."""
+    """An answer that does not say which keys have failed. The message holds no key."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyBatch:
-    """Keys that are sent together, as they are sent. page: where they are in the list."""
+    """The keys of one batch, as they are sent. page: their position in the list."""
 
     page: str
     keys: Sequence[Any]
@@ -33,43 +33,44 @@ class KeyBatch:
         return f"{self.page}-{_digest(_json(self.keys), 12)}"
 
     def part(self, places: Sequence[int]) -> "KeyBatch":
-        """Those at `places` alone."""
+        """Return a batch of the keys at `places` only."""
         return KeyBatch(self.page, [self.keys[place] for place in places])
 
 
 def body(run: str, batch: KeyBatch, table: str) -> str:
-    """What is sent: JSON, in ASCII, so as many bytes as characters."""
+    """Return the body of a message as JSON in ASCII, so that it has as many bytes as characters."""
     return _json({"run": run, "batch": batch.id, "table": table, "keys": batch.keys})
 
 
 def sent_key(partition: Key) -> Any:
-    """A partition key as it is sent: its value, without a type; several attributes with theirs."""
+    """Return a partition key as it is sent: a plain value, or several typed attributes."""
     if len(partition) == 1:
         return plain(*partition.values())
     return to_json(partition)
 
 
 def batches_of(page: str, keys: Sequence[Any], size: int, most_bytes: int) -> Iterator[KeyBatch]:
-    """A page's batches, in order. size: keys of one at most. most_bytes: of all its keys.
+    """Yield a page's batches, in order.
 
-    A key that is too large by itself is a batch of its own.
+    size: the maximum number of keys in a batch. most_bytes: the maximum size of its keys together.
+    A key that is larger than that is sent alone.
     """
-    begin, taken = 0, 0
+    begin, total = 0, 0
     for number, key in enumerate(keys):
         cost = len(_json(key)) + 1
-        if number > begin and (number - begin == size or taken + cost > most_bytes):
+        if number > begin and (number - begin == size or total + cost > most_bytes):
             yield KeyBatch(page, keys[begin:number])
-            begin, taken = number, 0
-        taken += cost
+            begin, total = number, 0
+        total += cost
     if begin < len(keys):
         yield KeyBatch(page, keys[begin:])
 
 
 def failed_of(answer: Any, keys: Sequence[Any]) -> list[int]:
-    """The places of the keys that an answer names as failed; raises Nonsense.
+    """Return the places of the keys that an answer lists as failed. Raise Nonsense.
 
-    It names a key as it was sent, or by its place in the batch; where keys are numbers themselves,
-    by the key alone.
+    The answer lists keys as they were sent, or by their places in the batch. If keys are numbers,
+    it can list them only by value.
     """
     if not isinstance(answer, Mapping) or "failed" not in answer:
         return []
@@ -78,21 +79,21 @@ def failed_of(answer: Any, keys: Sequence[Any]) -> list[int]:
         raise Nonsense('its answer has a "failed" that is no list')
     places = {_json(key): place for place, key in enumerate(keys)}
     by_place = not any(isinstance(key, int | float) for key in keys)
-    found = set()
-    for one in named:
-        place = places.get(_json(_as_sent(one)))
-        if place is None and by_place and type(one) is int and 0 <= one < len(keys):
-            place = one
+    failed = set()
+    for name in named:
+        place = places.get(_json(_as_sent(name)))
+        if place is None and by_place and type(name) is int and 0 <= name < len(keys):
+            place = name
         if place is None:
             raise Nonsense('its answer has a "failed" that names what was not in the batch')
-        found.add(place)
-    return sorted(found)
+        failed.add(place)
+    return sorted(failed)
 
 
 def name_of(id_: str, content: str, most: int) -> str:
-    """A name of up to `most` characters for what is sent under an id: letters, digits, - and _.
+    """Return a name of up to `most` letters, digits, - and _ for content that is sent under an id.
 
-    It says what the content is too, so equal names stand for equal contents.
+    The name includes a digest of the content, so equal names mean equal content.
     """
     return f"{_NOT_IN_A_NAME.sub('-', id_)[: most - 17]}-{_digest(content, 16)}"
 
@@ -102,7 +103,7 @@ def _digest(content: str, digits: int) -> str:
 
 
 def _as_sent(named: Any) -> Any:
-    """Other languages write 5 as 5.0, or 1e21 with all its digits."""
+    """Convert a whole number that another language has written as 5.0 or 1e21."""
     if isinstance(named, float) and named.is_integer():
         return int(named)
     return named

@@ -1,8 +1,8 @@
-"""What an effect writes and reads for each key, by what DynamoDB charges. Pure.
+"""What an effect reads and writes for each key, in the units that DynamoDB charges. Pure.
 
-A write costs a unit for each started KB of the item, before or after, whichever is larger; within a
-transaction, twice that. A condition that fails costs as much. A strongly consistent read costs a
-unit for each started 4 KB. Indexes that the item enters cost more: they are not in it.
+A write costs one unit for each KB of the item, rounded up, before or after the write, whichever is
+larger. In a transaction it costs twice as much. A failed condition costs the same. A strongly
+consistent read costs one unit for each 4 KB, rounded up. Writes to indexes are not included.
 """
 
 import math
@@ -16,15 +16,17 @@ WRITE_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class PerKey:
-    """Units for each key."""
+    """Read and write units for each key."""
 
     write_units: float
     read_units: float = 0.0
 
 
 def per_key(effect: Mapping[str, Any], item_bytes: float, mean_item_bytes: float) -> PerKey:
-    """item_bytes: of what is put, or of what is updated or deleted. mean_item_bytes: of the table's
-    items, one of which is looked at, or checked in a transaction.
+    """Return the units that an effect needs for each key.
+
+    item_bytes: the size of the item that is put, updated or deleted. mean_item_bytes: the mean size
+    of the table's items, one of which is read, or checked in a transaction.
     """
     write = math.ceil(max(1.0, item_bytes) / WRITE_BYTES)
     look = math.ceil(max(1.0, mean_item_bytes) / READ_BYTES)
@@ -36,6 +38,6 @@ def per_key(effect: Mapping[str, Any], item_bytes: float, mean_item_bytes: float
         return PerKey(float(write), float(look) if effect["guard"] == "look" else 0.0)
     if kind == "update":
         return PerKey(float(write))
-    if kind in ("delete", "undo"):  # what is there is read before
+    if kind in ("delete", "undo"):  # the item is read before
         return PerKey(float(write), float(math.ceil(max(1.0, item_bytes) / READ_BYTES)))
     return PerKey(0.0)

@@ -1,10 +1,10 @@
-"""Effects that hand keys to somebody else: to a function, to a queue, to executions of a machine.
+"""Effects that send keys to a function, a queue, or executions of a state machine.
 
-At least once: whoever is killed sends again what was not committed, under the same ids. What the
-receiver does with a batch must bear that; the id tells him that he has seen it. A batch takes one
-unit of the run's write rate. A receiver that is throttled, or cannot be reached, is asked
-again, in the end with GaveUp: the run goes on later. What he does with keys is his: where he fails,
-and that TRIES times, the keys' outcome is `failed`.
+Delivery is at least once: after a crash, batches that were not committed are sent again under the
+same ids, by which the receiver can recognise them. A batch takes one unit of the run's write rate.
+If the receiver throttles or cannot be reached, the request is retried, and finally raises GaveUp,
+after which the run can be resumed. If the receiver itself fails TRIES times, the keys' outcome is
+`failed`.
 """
 
 import json
@@ -44,50 +44,54 @@ from keyhop.scan.in_flight import MOST
 T = TypeVar("T")
 
 TRIES = 3
-"""Of each key, with a function that fails, or says that the key has."""
+"""The number of attempts for each key, if the function fails or reports the key as failed."""
 
 FIRST_WAIT_SECONDS = 0.5
 ANSWER_SECONDS = 50.0
-"""A function must answer within that: a slice ends a minute before its deadline, and waits for
-nobody longer. What takes longer belongs behind a queue."""
+"""The time within which a function must answer: a slice ends a minute before its deadline, and does
+not wait longer. Work that takes longer belongs behind a queue.
+"""
 
 FUNCTION_BYTES = 6_000_000
-"""Of a synchronous invocation: 6 MB (Lambda quotas)."""
+"""The maximum payload of a synchronous invocation (Lambda quotas)."""
 MACHINE_BYTES = 262_144
-"""Of an execution's input (Step Functions quotas)."""
+"""The maximum input of an execution (Step Functions quotas)."""
 MESSAGE_BYTES = 262_144
-"""SQS takes four times that (since August 2025), but not where a queue was made to take less, as
-all were before."""
+"""The maximum size of a message. SQS accepts 1 MiB since August 2025, but queues may be configured
+for less, as older ones are.
+"""
 REQUEST_BYTES = 1_048_576
-"""Of all messages of a SendMessageBatch (SQS API reference)."""
+"""The maximum size of all messages of a SendMessageBatch (SQS API reference)."""
 MESSAGES = 10
 LONGEST_NAME = 80
-"""Of an execution. Names with other than letters, digits, - and _ are not logged."""
+"""The maximum length of an execution's name. Names with characters other than letters, digits, -
+and _ are not logged.
+"""
 LONGEST_DEDUPLICATION_ID = 128
 
 BESIDE_KEYS_BYTES = 4_096
-"""Of a batch in JSON: the run, the table and the batch's id take no more."""
+"""Space for the other content of a batch in JSON: the run, the table and the batch's id."""
 
 _ERROR_TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,80}")
 _LATER = {"ExecutionLimitExceeded"}
-"""Refusals that are no throttles by their codes, and end all the same."""
+"""Codes of temporary refusals that botocore does not classify as throttling."""
 
 
 class Delivery(Effect):
     """Sends keys in batches.
 
-    client: of the service; it does not retry by itself.
+    client: a client of the service that does not retry.
     """
 
     service: ClassVar[str]
     most_bytes: ClassVar[int]
     missing: ClassVar[frozenset[str]]
-    """Codes by which the service says that there is no such receiver."""
+    """Error codes of a receiver that does not exist."""
     requests = 1
-    """Batches of a request at most."""
+    """The maximum number of batches in a request."""
 
     def __init__(self, work: Work, receiver: str, size: int, client: Any) -> None:
-        """size: keys of a batch at most."""
+        """Initialize; `size` is the maximum number of keys in a batch."""
         self.at_once = size * self.requests
         self._work = work
         self._receiver = receiver
@@ -106,7 +110,7 @@ class Delivery(Effect):
         )
 
     def limit_writes(self, max_rate: float) -> None:
-        """Effect.limit_writes: a batch is one unit."""
+        """Effect.limit_writes, where a batch is one unit."""
         self._gate.limit_rate(max_rate)
 
     def apply(self, batch: Batch) -> list[Row]:
@@ -128,13 +132,13 @@ class Delivery(Effect):
 
     @abstractmethod
     def _deliver(self, batches: Sequence[KeyBatch], over: Event) -> list[str]:
-        """Send batches; returns, for each of their keys, why it failed, or "".
+        """Send batches; return for each of their keys why it failed, or "".
 
-        Raises Stopped, GaveUp and its kin.
+        Raises Stopped, and GaveUp and its subclasses.
         """
 
     def _together(self, batches: Iterator[KeyBatch]) -> Iterator[Sequence[KeyBatch]]:
-        """What is sent by one request."""
+        """Yield the batches of each request."""
         return ((batch,) for batch in batches)
 
     def _body(self, batch: KeyBatch) -> str:
@@ -154,8 +158,10 @@ class Delivery(Effect):
         read: Callable[[dict[str, Any]], T],
         parameters: Callable[[], Mapping[str, Any]],
     ) -> T | None:
-        """What `read` makes of the answer, or None where there is no need of one; sent again while
-        that may help.
+        """Send a request, and return `read(answer)`, or None if a refusal means that it was done
+        before.
+
+        Temporary failures are retried.
         """
 
         def once() -> T | None:
@@ -177,11 +183,11 @@ class Delivery(Effect):
         return self._requester.patiently(once, partial(self._pause, over))
 
     def _is_done(self, code: str) -> bool:
-        """Whether a refusal says that it was done before."""
+        """Return whether an error code means that the request was carried out before."""
         return False
 
     def _not_answered(self, error: Exception) -> Exception:
-        """What becomes of a request that was sent, and not answered."""
+        """Return the exception to raise for a request that was not answered in time."""
         return error
 
     def _pause(self, over: Event, seconds: float) -> None:
@@ -191,8 +197,8 @@ class Delivery(Effect):
 class InvokeEffect(Delivery):
     """Invokes a function with each batch, and waits for its answer.
 
-    What has no "failed" says that all keys are done; {"failed": [...]} names those that are sent
-    again, as they were sent or by their places. receiver: its name or ARN.
+    The answer {"failed": [...]} lists the keys to send again, as they were sent or by their places.
+    An answer without "failed" means that all keys are done. receiver: the function's name or ARN.
     """
 
     service = "Lambda"
@@ -202,13 +208,13 @@ class InvokeEffect(Delivery):
     def _deliver(self, batches: Sequence[KeyBatch], over: Event) -> list[str]:
         (batch,) = batches
         errors = [""] * len(batch.keys)
-        left: Sequence[int] = range(len(batch.keys))
+        remaining: Sequence[int] = range(len(batch.keys))
 
         def attempt() -> None:
-            nonlocal left
-            sent = batch.part(left)
-            failed = failed_of(self._answer(sent, over), sent.keys)
-            left = [left[place] for place in failed]
+            nonlocal remaining
+            retry = batch.part(remaining)
+            failed = failed_of(self._answer(retry, over), retry.keys)
+            remaining = [remaining[place] for place in failed]
             if failed:
                 raise Nonsense("it said that the key has failed")
 
@@ -222,17 +228,17 @@ class InvokeEffect(Delivery):
                 sleep=partial(self._pause, over),
             )
         except Nonsense as error:
-            for place in left:
+            for place in remaining:
                 errors[place] = f"Not done in {TRIES} tries by the function; at last, {error}."
         return errors
 
     def _answer(self, batch: KeyBatch, over: Event) -> Any:
-        """Raises Nonsense if the function fails, is late, or answers what is no JSON."""
+        """Invoke the function. Raise Nonsense if it fails, times out, or sends invalid JSON."""
         content = self._body(batch).encode()
         return self._call(
             over,
             "invoke",
-            _told,
+            _payload_of,
             lambda: {
                 "FunctionName": self._receiver,
                 "InvocationType": "RequestResponse",
@@ -245,9 +251,9 @@ class InvokeEffect(Delivery):
 
 
 class QueueEffect(Delivery):
-    """Sends a message for each batch, several at a time. receiver: the queue's URL.
+    """Sends a message for each batch, up to ten per request. receiver: the queue's URL.
 
-    In a FIFO queue each batch is a group of its own, so that none waits for another.
+    In a FIFO queue each batch is a separate group, so that no batch waits for another.
     """
 
     service = "SQS"
@@ -269,25 +275,27 @@ class QueueEffect(Delivery):
             yield together
 
     def _deliver(self, batches: Sequence[KeyBatch], over: Event) -> list[str]:
-        left = {str(number): self._entry(number, batch) for number, batch in enumerate(batches)}
+        remaining = {
+            str(number): self._entry(number, batch) for number, batch in enumerate(batches)
+        }
         refused: dict[int, str] = {}
 
         def read(answer: dict[str, Any]) -> None:
-            failed = {one["Id"]: one for one in answer.get("Failed", ())}
-            for number in set(left) - set(failed):
-                del left[number]
-            for number, one in failed.items():
-                if one["SenderFault"]:
-                    refused[int(number)] = f"The queue refused the message ({one['Code']})."
-                    del left[number]
-            if left:
-                raise _later(failed[next(iter(left))], "SendMessageBatch")
+            failed = {entry["Id"]: entry for entry in answer.get("Failed", ())}
+            for number in set(remaining) - set(failed):
+                del remaining[number]
+            for number, entry in failed.items():
+                if entry["SenderFault"]:
+                    refused[int(number)] = f"The queue refused the message ({entry['Code']})."
+                    del remaining[number]
+            if remaining:
+                raise _later(failed[next(iter(remaining))], "SendMessageBatch")
 
         self._call(
             over,
             "send_message_batch",
             read,
-            lambda: {"QueueUrl": self._receiver, "Entries": [*left.values()]},
+            lambda: {"QueueUrl": self._receiver, "Entries": [*remaining.values()]},
         )
         return [refused.get(number, "") for number, batch in enumerate(batches) for _ in batch.keys]
 
@@ -301,10 +309,11 @@ class QueueEffect(Delivery):
 
 
 class MachineEffect(Delivery):
-    """Starts an execution for each batch, and does not wait for its end. receiver: the ARN.
+    """Starts an execution for each batch, and does not wait for its end. receiver: the machine's
+    ARN.
 
-    Its name stands for its input. So that one of the name is there already says that it was started
-    before; an EXPRESS machine does not say so, and starts another.
+    The execution's name is derived from its input, so if an execution with this name exists, the
+    batch was sent before. An EXPRESS machine does not report this, and starts another execution.
     """
 
     service = "Step Functions"
@@ -326,31 +335,31 @@ class MachineEffect(Delivery):
         return code == "ExecutionAlreadyExists"
 
 
-def _told(answer: Mapping[str, Any]) -> Any:
-    """What a function has answered; raises Nonsense if it is no answer."""
+def _payload_of(answer: Mapping[str, Any]) -> Any:
+    """Return the function's answer. Raise Nonsense if the answer cannot be used."""
     content = answer["Payload"].read()
     try:
-        told = json.loads(content) if content else None
+        payload = json.loads(content) if content else None
     except ValueError as error:
         if "FunctionError" not in answer:
             raise Nonsense("its answer was no JSON") from error
-        told = None
+        payload = None
     if "FunctionError" in answer:
-        raise Nonsense(f"it failed ({_error_type(told)})")
-    return told
+        raise Nonsense(f"it failed ({_error_type(payload)})")
+    return payload
 
 
-def _error_type(told: Any) -> str:
-    """The name of its exception, if that looks like one; its message may hold keys."""
-    name = told.get("errorType") if isinstance(told, Mapping) else None
+def _error_type(payload: Any) -> str:
+    """Return the name of the function's exception, but not its message, which may hold keys."""
+    name = payload.get("errorType") if isinstance(payload, Mapping) else None
     return name if isinstance(name, str) and _ERROR_TYPE.fullmatch(name) else "of an unknown error"
 
 
 def _later(refusal: Mapping[str, Any], operation: str) -> ClientError:
-    """A refusal for the moment, which the service does not tell as such."""
-    told = {"Code": refusal["Code"], "Message": refusal.get("Message", "")}
+    """Return a temporary refusal as an error that is retried."""
+    error = {"Code": refusal["Code"], "Message": refusal.get("Message", "")}
     status: Any = {"HTTPStatusCode": HTTPStatus.SERVICE_UNAVAILABLE}
-    return ClientError({"Error": told, "ResponseMetadata": status}, operation)
+    return ClientError({"Error": error, "ResponseMetadata": status}, operation)
 
 
 _AT_AWS = re.compile(r"(^|\.)(amazonaws\.com(\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
@@ -367,8 +376,8 @@ _KINDS: Mapping[str, tuple[type[Delivery], str]] = {
 def _address_of(queue: str) -> str | None:
     """Return the address of the service that has this queue, such as an emulator's.
 
-    boto3 sends a message to the address of SQS that it knows, whatever the queue's URL says. None
-    if the queue is at AWS, or if the environment says where SQS is.
+    boto3 sends a message to its configured SQS address, even if the queue's URL has another one.
+    Return None if the queue is at AWS, or if the environment sets the address of SQS.
     """
     parts = urlsplit(queue)
     if _AT_AWS.search(parts.hostname or "") or _ADDRESSES & os.environ.keys():
@@ -377,7 +386,7 @@ def _address_of(queue: str) -> str | None:
 
 
 def delivery(options: TaskOptions, work: Work) -> Delivery:
-    """Of the options of an effect: `kind`, `target`, `batch`."""
+    """Return the effect for the options `kind`, `target` and `batch`."""
     kind, service = _KINDS[options["kind"]]
     client = aws_client(
         service,

@@ -1,4 +1,4 @@
-"""What is done with keys: the part of the task `each` that differs from effect to effect."""
+"""The effects on keys: the part of the task `each` that differs from one effect to another."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,8 +16,10 @@ from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an effect is told once. id, started: of the run; of the one that is undone, if it
-    undoes. sentinel: what tells the key index's items; None where the table can have none.
+    """The run's data that an effect needs.
+
+    id, started: of the run, or if it is an undo, of the run that is undone. sentinel: attributes
+    that identify the key index's sentinel items; None if the table can have none.
     """
 
     connection: Connection
@@ -30,9 +32,9 @@ class Work:
     sentinel: Key | None = None
 
     def check_place(self, item: Key) -> None:
-        """Refuse what is to be written, or deleted, if it has the sort key of sentinels.
+        """Raise CannotStart if an item to write or delete has the sort key of sentinel items.
 
-        item: what of it is the same for all keys. Raises CannotStart.
+        item: the attributes that are the same for all keys.
         """
         sort = self.source.space.sort
         if sort is None or self.sentinel is None or sort.name not in item:
@@ -43,11 +45,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows to do something about. id: the same whenever they are done again. over: when it is set,
-    no more of them are begun. was_tried: whether they may have been worked before, or are by
-    somebody else at this very moment; a request, once for a batch, so it is asked only of items
-    that were found to be equal. noted: keeps a text with the batch, before anything is done about
-    it; returns the one that an earlier attempt has kept, or None.
+    """Rows to process.
+
+    id: the same if the rows are processed again. over: when it is set, no further rows are started.
+    was_tried: returns whether another attempt has processed the rows, or is processing them now;
+    this takes a request for each batch, so call it only if an equal item was found. noted: stores a
+    text with the batch before it is processed; returns the text that an earlier attempt has stored,
+    or None.
     """
 
     id: str
@@ -58,10 +62,10 @@ class Batch:
 
 
 class Effect(ABC):
-    """Something that is done for each key; many threads at once.
+    """An operation on each key, called by many threads at once.
 
-    at_once: rows that are handed over together. is_marked: whether it matters if rows were tried
-    before. item_bytes: of what is written for a key, about. first: attributes of a collection's
+    at_once: the number of rows in a batch. is_marked: whether attempts at rows are recorded.
+    item_bytes: the estimated size of a write for a key. first: attributes of a collection's
     first item that a row must have (jobs/listed.FIRST).
     """
 
@@ -72,20 +76,21 @@ class Effect(ABC):
 
     @abstractmethod
     def apply(self, batch: Batch) -> list[Row]:
-        """Do it; returns `done(row, outcome)` of each row, in order; of the first ones only, if it
-        is over meanwhile. May be called again for the same rows, after a crash.
+        """Process a batch; return `done(row, outcome)` for each row, in order.
 
-        Raises what ends the run: GaveUp, NotPermitted, BudgetSpent, Stopped.
+        If `over` is set in the meantime, return only the first rows. May be called again for the
+        same rows after a crash. Raises what ends the run: GaveUp, NotPermitted, BudgetSpent,
+        Stopped.
         """
 
     def wants(self, row: Row) -> bool:
-        """Whether anything is to be done about a row; others pass."""
+        """Return whether a row needs processing."""
         return True
 
     def limit_writes(self, max_rate: float) -> None:
-        """From now on, hold this process's writes under `max_rate` write units a second."""
+        """Limit this process's writes to `max_rate` write units a second from now on."""
         return
 
     def allow_writes(self, units: float | None) -> None:
-        """From now on, spend no more than so many write units (BudgetSpent); None: any number."""
+        """Limit the write units from now on (BudgetSpent); None: no limit."""
         return

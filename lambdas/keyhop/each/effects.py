@@ -1,4 +1,4 @@
-"""From a run's options to what it does for each key."""
+"""The choice of an effect by a run's options."""
 
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.each.effect import Effect, Work
@@ -6,7 +6,7 @@ from keyhop.jobs.task import TaskOptions
 
 
 def effect_of(options: TaskOptions, work: Work) -> Effect:
-    """Raises CannotStart for what cannot be done to this table."""
+    """Return the effect for a run's options. Raise CannotStart if the table does not permit it."""
     effect = options["effect"]
     if effect["kind"] in ("invoke", "queue", "machine"):
         from keyhop.each.deliver import delivery  # with boto3's clients of those services

@@ -1,13 +1,13 @@
-"""Update expressions: read far enough to refuse what must not be done twice. Pure.
+"""Parses update expressions, to refuse those that must not be repeated. Pure.
 
     SET path = operand [+ operand], ... REMOVE path, ... ADD path :v, ... DELETE path :v, ...
 
-(AWS documentation, "Update expressions"). A page may be worked again, so an update must come to the
-same however often it is done. That it does if nothing that a clause writes is read by one, but for
-if_not_exists of the very path that is set; if no clause writes or removes at a place in a list, as
-places move, and those behind the end are appended; and if nothing is added to a number.
+(AWS documentation, "Update expressions"). A page may be processed again, so an update must have the
+same result each time. This holds if no clause reads what a clause writes, except if_not_exists of
+the path that is set; if no clause writes or removes an element of a list by its number, because
+numbers change, and new elements are appended; and if nothing is added to a number.
 
-Names without # are given one here, so words that DynamoDB reserves can be used as they are.
+Names without # are replaced by placeholders, so that words that DynamoDB reserves can be used.
 """
 
 import re
@@ -28,15 +28,15 @@ _CLAUSES = ("SET", "REMOVE", "ADD", "DELETE")
 _SETS = ("SS", "NS", "BS")
 _FUNCTIONS = {"if_not_exists": 2, "list_append": 2}
 OURS = "#kh_"
-"""What placeholders of our own begin with."""
+"""The prefix of the placeholders that Keyhop adds."""
 
 Path = tuple[str | int, ...]
-"""Names and places in lists, from the item on."""
+"""Names and positions in lists, starting at the item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An update that may be done twice. names: of its placeholders."""
+    """An update that can be repeated. names: the names behind its placeholders."""
 
     expression: str
     names: Mapping[str, str]
@@ -52,7 +52,7 @@ class Update:
         space: KeySpace,
         variables: Variables,
     ) -> "Update":
-        """values: of `template_json`. Raises CannotStart."""
+        """Parse an expression; `values` are of `template_json`. Raise CannotStart."""
         constants, varying = variables.compiled_all(values)
         for placeholder, name in names.items():
             if not (isinstance(name, str) and name):
@@ -63,14 +63,15 @@ class Update:
         return cls("".join(reading.written), reading.placeholders, constants, varying)
 
     def values(self, row: Key) -> dict[str, TypedValue]:
-        """What stands for :names, of a row. Raises NotRendered."""
+        """Return the values of the :placeholders for a row. Raise NotRendered."""
         return {**self.constants, **{name: make(row) for name, make in self.varying.items()}}
 
 
 @dataclass(slots=True)
 class _Reading:
-    """One pass over an expression. values: their types, as they were given. written: the
-    expression, with placeholders for all names.
+    """One pass over an expression.
+
+    values: the types of the values. written: the expression with placeholders for all names.
     """
 
     expression: str
@@ -89,14 +90,14 @@ class _Reading:
         self.tokens = list(_tokens(self.expression.strip()))
         if not self.tokens:
             raise CannotStart("The update expression is empty.")
-        begun: set[str] = set()
+        clauses: set[str] = set()
         while self.at < len(self.tokens):
             clause = self._next("name").upper()
             if clause not in _CLAUSES:
                 raise self._wrong(f"{', '.join(_CLAUSES)} are expected, not {clause!r}")
-            if clause in begun:
+            if clause in clauses:
                 raise self._wrong(f"there are two clauses {clause}")
-            begun.add(clause)
+            clauses.add(clause)
             self.written.append(f"{' ' if self.written else ''}{clause} ")
             self._action(clause)
             while self._is(","):
@@ -107,38 +108,38 @@ class _Reading:
 
     def _action(self, clause: str) -> None:
         target = self._path()
-        told = f"{clause} {_shown(target)}"
-        self.targets.append((told, target))
+        action = f"{clause} {_shown(target)}"
+        self.targets.append((action, target))
         if clause == "SET":
             self._take("=")
-            self._operand(told, target)
+            self._operand(action, target)
             if self._is("+") or self._is("-"):
                 self._take(self.tokens[self.at][1])
-                self._operand(told, target, is_sum=True)
+                self._operand(action, target, is_sum=True)
         elif clause in ("ADD", "DELETE"):
             self.written.append(" ")
             type_ = self.values[self._value()]
             if type_ not in _SETS and clause == "ADD":
                 raise CannotStart(
-                    f"{told} would add again whenever a page is repeated: only to a set can be "
+                    f"{action} would add again whenever a page is repeated: only to a set can be "
                     "added; SET a value instead."
                 )
             if type_ not in {*_SETS, ALONE}:
-                raise CannotStart(f"{told}: only members of a set can be deleted, not a {type_}.")
-        self._check_target(told, target)
+                raise CannotStart(f"{action}: only members of a set can be deleted, not a {type_}.")
+        self._check_target(action, target)
 
-    def _operand(self, told: str, target: Path, is_sum: bool = False) -> None:
+    def _operand(self, action: str, target: Path, is_sum: bool = False) -> None:
         kind, _ = self._peek()
         following = self.tokens[self.at + 1][1] if self.at + 1 < len(self.tokens) else ""
         if kind == "value":
             self._value()
         elif kind == "name" and following == "(":
-            self._function(told, target, is_sum or self._is_followed_by_a_sign())
+            self._function(action, target, is_sum or self._is_followed_by_a_sign())
         else:
-            self.sources.append((told, self._path()))
+            self.sources.append((action, self._path()))
 
-    def _function(self, told: str, target: Path, is_part: bool) -> None:
-        """is_part: of something that changes what the function gives."""
+    def _function(self, action: str, target: Path, is_part: bool) -> None:
+        """Read a function. is_part: whether its result is used in a sum or a list."""
         name = self._next("name")
         if name not in _FUNCTIONS:
             raise self._wrong(f"there is no function {name!r} in an update")
@@ -147,15 +148,15 @@ class _Reading:
         if name == "if_not_exists":
             path = self._path()
             if path != target or is_part:
-                self.sources.append((told, path))
+                self.sources.append((action, path))
         else:
-            self._operand(told, target, is_sum=True)
+            self._operand(action, target, is_sum=True)
         self._take(",")
-        self._operand(told, target, is_sum=is_part or name == "list_append")
+        self._operand(action, target, is_sum=is_part or name == "list_append")
         self._take(")")
 
     def _is_followed_by_a_sign(self) -> bool:
-        """Whether + or - follows after the function that begins here."""
+        """Return whether + or - follows the function that starts here."""
         depth = 0
         for at in range(self.at + 1, len(self.tokens)):
             depth += {"(": 1, ")": -1}.get(self.tokens[at][1], 0)
@@ -188,8 +189,10 @@ class _Reading:
             self.placeholders[token] = self.names[token]
             self.written.append(token)
             return self.names[token]
-        known = [one for one, name in self.placeholders.items() if name == token]
-        placeholder = known[0] if known else f"{OURS}{len(self.placeholders)}"
+        placeholders = [
+            placeholder for placeholder, name in self.placeholders.items() if name == token
+        ]
+        placeholder = placeholders[0] if placeholders else f"{OURS}{len(self.placeholders)}"
         self.placeholders[placeholder] = token
         self.written.append(placeholder)
         return token
@@ -208,8 +211,8 @@ class _Reading:
         return self.tokens[self.at]
 
     def _next(self, kind: str) -> str:
-        found, token = self._peek()
-        if found != kind:
+        actual, token = self._peek()
+        if actual != kind:
             raise self._wrong(f"a {kind} is expected, not {token!r}")
         self.at += 1
         return token
@@ -226,29 +229,29 @@ class _Reading:
     def _wrong(self, why: str) -> CannotStart:
         return CannotStart(f"The update expression {self.expression!r} is wrong: {why}.")
 
-    def _check_target(self, told: str, target: Path) -> None:
+    def _check_target(self, action: str, target: Path) -> None:
         keys = {*self.space.names, *([self.space.sort.name] if self.space.sort else ())}
         if target[0] in keys:
-            raise CannotStart(f"{told}: it is of the table's key, which no update can change.")
+            raise CannotStart(f"{action}: it is of the table's key, which no update can change.")
         if target[0] == MARKER:
-            raise CannotStart(f"{told}: {MARKER!r} marks the sentinels of a key index.")
+            raise CannotStart(f"{action}: {MARKER!r} marks the sentinels of a key index.")
         if isinstance(target[-1], int):
             raise CannotStart(
-                f"{told}: a place in a list is another one when a page is repeated; set the whole "
-                "list instead."
+                f"{action}: a place in a list is another one when a page is repeated; set the "
+                "whole list instead."
             )
 
     def _check_paths(self) -> None:
-        for number, (told, path) in enumerate(self.targets):
-            for other, written in self.targets[:number]:
+        for number, (action, path) in enumerate(self.targets):
+            for writer, written in self.targets[:number]:
                 if _overlap(path, written):
-                    raise CannotStart(f"{told} and {other} write the same.")
-        for told, source in self.sources:
-            for other, written in self.targets:
+                    raise CannotStart(f"{action} and {writer} write the same.")
+        for action, source in self.sources:
+            for writer, written in self.targets:
                 if _overlap(source, written):
                     raise CannotStart(
-                        f"{told} is made of {_shown(source)}, which {other} writes: it would come "
-                        "to something else when a page is repeated."
+                        f"{action} is made of {_shown(source)}, which {writer} writes: it would "
+                        "come to something else when a page is repeated."
                     )
 
     def _check_placeholders(self) -> None:
@@ -260,21 +263,23 @@ class _Reading:
 def _tokens(expression: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(expression):
-        found = _TOKEN.match(expression, at)
-        if found is None:
+        match = _TOKEN.match(expression, at)
+        if match is None:
             raise CannotStart(
                 f"The update expression {expression!r} is wrong at {expression[at : at + 20]!r}."
             )
-        at = found.end()
-        assert found.lastgroup is not None
-        yield found.lastgroup, found[found.lastgroup]
+        at = match.end()
+        assert match.lastgroup is not None
+        yield match.lastgroup, match[match.lastgroup]
 
 
-def _overlap(one: Sequence[str | int], other: Sequence[str | int]) -> bool:
-    """Whether one of two paths leads to the other, or on from it."""
-    return all(mine == its for mine, its in zip(one, other, strict=False))
+def _overlap(path: Sequence[str | int], second: Sequence[str | int]) -> bool:
+    """Return whether one of two paths is the beginning of the other."""
+    return all(part == match for part, match in zip(path, second, strict=False))
 
 
 def _shown(path: Path) -> str:
     first, *rest = path
-    return str(first) + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in rest)
+    return str(first) + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest
+    )

@@ -1,8 +1,8 @@
-"""What may be asked of the task `each`, and what it does if it is not asked."""
+"""Limits and defaults of the options of the task `each`."""
 
 DEFAULT_BATCH = 100
 MOST_BATCH = 1_000
 LIMITS = ("max_write_rate", "max_write_units")
-"""Of a run's options, what counts anew at each start."""
+"""The options that are counted from zero at each start of a run."""
 
 GUARDS = ("none", "look", "transaction")

@@ -1,36 +1,35 @@
-"""How an item is put into a collection so that it does not become one itself. Pure.
+"""The protocol that puts an item into a collection without creating a collection. Pure.
 
-A course of calls for one row, each atomic and strongly consistent. Users write meanwhile; the
-process may be killed between any two calls, and then the row is worked again from the start.
+A course is a sequence of calls for one row. Each call is atomic and strongly consistent. Users may
+write between two calls. If the process is killed, the row is processed again from the start.
 
-*none*: put the item if nothing has its key. If the collection was deleted since its key was listed,
-the item now stands alone.
+*none*: put the item if no item has its key. If the collection was deleted after its key was listed,
+the item is then the only one with this partition key.
 
-*look*: put it, then look for a witness: an item of the collection that is neither ours nor a
-sentinel. If there is none, our item stands alone: take it back, on condition that all of it is as
-we have put it, and look again. Still nothing: there was no collection. But a user may have written
-between the look and the taking back; then the collection is there, without our item: begin anew.
-So the last of the facts that a course ends with was seen after its last write. At each moment
-somebody is still to look at what he has put, unless he is killed; then whoever works the row again
-finds the item, equal to what he would put, and looks in his place.
+*look*: put the item, then look for a witness: an item of the collection that is neither ours nor a
+sentinel. If there is none, our item is alone. Delete it on condition that all of its attributes are
+as we put them, and look again. If there is still no witness, the collection did not exist. If there
+is one, a user has written between the look and the delete, and our item is missing: start again. So
+the last look of a course comes after its last write. Until then a crash means that the row is
+processed again: the next attempt finds the equal item, and continues with the look.
 
-*transaction*: look for a witness first; put the item in a transaction that checks that this witness
-is there. If it has gone meanwhile, look for another; without one there is no collection. Our item
-never stands alone, not for a moment.
+*transaction*: look for a witness first. Put the item in a transaction that checks that this witness
+exists. If it no longer exists, look for another. If there is none, the collection does not exist.
+Our item is never alone.
 
-*An equal item* that is found was put by this run only if somebody may have worked the row before,
-or may be working it now. So one asks for that, and asks after one has found it. Even so it may be a
-user's own, which only has the same content; but not if the content tells the run (it has ${run} or
-${now} in it). If it does not tell, such an item counts as put, and is left where it is, by
-the guard as by an undo: better an item that stands alone than one of a user that is deleted.
+*An equal item* was put by this run only if another attempt may have processed the row before, or
+may be processing it now. This is checked after the item was found. Even then it may be a user's
+item with the same content, unless the content identifies the run (with ${run} or ${now}). If it
+does not, the item counts as put, and neither the guard nor an undo deletes it: an item left alone
+does less harm than a user's item deleted.
 
-What a user writes between our put and the taking back, with exactly our content, is taken for ours.
-A *late twin*, who works a row whose outcome another has committed, may take back an item of a
-collection that users have emptied since, or put one into a collection that users have refilled
-since; if he is killed between his put and his look, nobody looks.
+Limits: an item that a user writes between our put and our delete, with exactly our content, is
+treated as ours. A *late twin* processes a row whose outcome another process has committed. It may
+delete an item from a collection that users have emptied since, or put one into a collection that
+users have refilled since. If it is killed between its put and its look, no other attempt looks.
 
-*Overwriting* replaces what has the item's key. An item of a user's in that place is a witness
-itself: it is replaced on condition that something is there.
+*overwrite* replaces an item that has the key. A user's item with this key is itself a witness, and
+is replaced on condition that it exists.
 """
 
 from collections.abc import Callable, Generator
@@ -40,11 +39,11 @@ from enum import Enum
 from keyhop.each.outcomes import GONE, GUARDED, PUT, THERE
 
 FOUND = "found"
-"""An equal item was there, which an earlier attempt has put, or a user: it counts as put."""
+"""An equal item existed, put by an earlier attempt or by a user: it counts as put."""
 
 
 class Call(Enum):
-    """What to ask next; and what the answer can be."""
+    """The next call, with its possible answers."""
 
     PUT = "put our item, if nothing has its key: FREE (it is written), EQUAL or OTHER"
     ASK = "whether somebody else may have put it: FREE for no, EQUAL for yes"
@@ -56,7 +55,7 @@ class Call(Enum):
 
 
 class Answer(Enum):
-    """What a call has found. The words are the calls'."""
+    """The answer to a call; the descriptions of the calls explain the values."""
 
     FREE = "free"
     EQUAL = "equal"
@@ -67,12 +66,12 @@ class Answer(Enum):
 
 
 Course = Generator[Call, Answer, str]
-"""Yields calls, is sent their answers, returns the outcome."""
+"""A generator that yields calls, receives their answers, and returns the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How to put. telling: whether the item's content tells that it is of this run."""
+    """The rules for putting an item. telling: whether the item's content identifies the run."""
 
     guard: str = "look"
     overwrite: bool = False
@@ -84,12 +83,12 @@ class Rules:
 
 
 def put(rules: Rules) -> Course:
-    """The course of guards none and look."""
+    """The course of the guards none and look."""
     while True:
-        found = yield Call.PUT
-        if found is Answer.OTHER:
+        answer = yield Call.PUT
+        if answer is Answer.OTHER:
             return THERE
-        if found is Answer.EQUAL:
+        if answer is Answer.EQUAL:
             if (yield Call.ASK) is Answer.FREE:
                 return THERE
             if not rules.telling:
@@ -99,29 +98,29 @@ def put(rules: Rules) -> Course:
         if (yield Call.LOOK) is Answer.WITNESS:
             return PUT
         if (yield Call.TAKE_BACK) is Answer.OTHER:
-            return PUT  # a user has changed it: it is his now
+            return PUT  # a user has changed it: it is theirs now
         if (yield Call.LOOK) is Answer.FREE:
             return GUARDED
 
 
 def put_in_transaction(rules: Rules) -> Course:
-    """The course of guard transaction."""
+    """The course of the guard transaction."""
     while True:
-        seen = yield Call.LOOK
-        if seen is Answer.FREE:
+        look = yield Call.LOOK
+        if look is Answer.FREE:
             return GONE
-        if seen is Answer.WITNESS or rules.overwrite:
-            found = yield Call.CHECKED_PUT if seen is Answer.WITNESS else Call.REPLACE
-            if found is Answer.LOST:
+        if look is Answer.WITNESS or rules.overwrite:
+            answer = yield Call.CHECKED_PUT if look is Answer.WITNESS else Call.REPLACE
+            if answer is Answer.LOST:
                 continue
         else:
-            found = yield Call.READ
-            if found is Answer.FREE:
+            answer = yield Call.READ
+            if answer is Answer.FREE:
                 continue
-            if found is Answer.OTHER:
+            if answer is Answer.OTHER:
                 return THERE
-        if found is Answer.EQUAL:
+        if answer is Answer.EQUAL:
             if (yield Call.ASK) is Answer.FREE:
                 return THERE
             return PUT if rules.telling else FOUND
-        return THERE if found is Answer.OTHER else PUT
+        return THERE if answer is Answer.OTHER else PUT

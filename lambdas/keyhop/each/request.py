@@ -140,7 +140,7 @@ class EachInput(RunInput):
         if self.undo is not None:
             return {"kind": "undo"}
         targets = {"invoke": self.invoke, "queue": self.queue, "machine": self.start_machine}
-        ((kind, target),) = ((kind, one) for kind, one in targets.items() if one is not None)
+        ((kind, target),) = ((kind, value) for kind, value in targets.items() if value is not None)
         return {"kind": kind, "target": target, "batch": self.batch or DEFAULT_BATCH}
 
     def contradictions(self, called: Callable[[str], str]) -> list[str]:
@@ -150,8 +150,8 @@ class EachInput(RunInput):
         names = [called(kind) for kind in KINDS]
         some = f"{', '.join(names[:-1])} or {names[-1]}"
         if len(kinds) > 1 or not (kinds or self.resume):
-            found = "nothing" if not kinds else " and ".join(map(called, kinds))
-            return [f"give one thing to do, {some}; there is {found}"]
+            actual = "nothing" if not kinds else " and ".join(map(called, kinds))
+            return [f"give one thing to do, {some}; there is {actual}"]
         rules = {
             f"{called('guard')} and {called('overwrite')} are for {called('put')}": (
                 self.guard is not None or self.overwrite

@@ -1,8 +1,8 @@
-"""The task `each`: something done once for each key of a list.
+"""The task `each`: an operation on each key of a list, once.
 
-The list is a finished run of the task `keys`, or, to undo, of this one (jobs/listed.py). What is
-done is an effect (effect.py); what became of each key is a row of a part, counted with its commit,
-so each key counts once, whatever is killed or worked twice.
+The list is a finished run of the task `keys`, or for an undo, of this task (jobs/listed.py). The
+operation is an effect (effect.py). The outcome of each key is a row of the result, which is counted
+with its commit, so each key counts once, even if it is processed twice after a crash.
 """
 
 from collections import Counter
@@ -37,17 +37,17 @@ from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 
 ROWS_PER_WORKER = 20_000
-"""A fleet gets another worker for so many: half a minute of writes."""
+"""A fleet gets a worker for each such number of rows: half a minute of writes."""
 
 FOLDED = "logical"
-"""The folder of the parts of a list whose keys were folded (keys/task.py)."""
+"""The folder of the result files of a list of logical keys (keys/task.py)."""
 
 WRITES = ("put", "update", "delete")
-"""Kinds of effects that write to the table itself."""
+"""The kinds of effects that write to the table itself."""
 
 
 MakeEffect = Callable[[TaskOptions, Work], Effect]
-"""From the run's options to what it does; raises CannotStart for what cannot be."""
+"""Returns the effect for a run's options; raises CannotStart if the table does not permit it."""
 
 
 ListOf = Callable[[Request, Sequence[str]], Request]
@@ -55,7 +55,7 @@ Permit = Callable[[str, TaskOptions, KeySpace], None]
 
 
 def check_rows(options: TaskOptions, space: KeySpace) -> None:
-    """Refuse what cannot be noted of a table's keys, or asked of them, before they are listed.
+    """Check that a table's keys can have the rows and the condition of a run, before listing keys.
 
     Raises CannotStart, InvalidInput.
     """
@@ -68,12 +68,13 @@ def check_rows(options: TaskOptions, space: KeySpace) -> None:
 
 
 class EachTask(Task):
-    """options: `effect`, as the effect's maker takes it; `keys`, the list; `where`, which of its
-    keys (where.py); `max_write_rate`.
+    """The task `each`.
 
-    journal_of: from the name of a run to its files. sentinels_of: from a table to what tells the
-    key index's items. list_of: the run that lists keys for a request, with these attributes of
-    first items. permit: refuses what may not be done to a table (CannotStart).
+    options: `effect`, as effect_of takes it; `keys`, the run that listed them; `where`, a condition
+    on keys (where.py); `max_write_rate`. journal_of: returns a run's files by its name.
+    sentinels_of: returns what identifies the key index's items in a table. list_of: returns the
+    request for a list of keys, with these attributes of first items. permit: raises CannotStart for
+    an effect that is not permitted on a table.
     """
 
     visits = True
@@ -100,7 +101,7 @@ class EachTask(Task):
         self._permit = permit
 
     def before(self, table: Table, request: Request) -> Request | None:
-        """Task.before: what cannot be done is refused before a list is made for it."""
+        """Task.before: check the effect before keys are listed for it."""
         source = table.source()
         effect = self._options["effect"]
         if not effect:
@@ -118,14 +119,14 @@ class EachTask(Task):
         return self._list_of(request, first)
 
     def after(self, request: Request, run: str) -> Request:
-        """Task.after: nothing is read from the table any more but what the effect reads."""
+        """Task.after: from now on only the effect reads from the table."""
         options = {**request.options, "keys": run}
         return replace(
             request, options=options, method="auto", max_read_rate=None, max_read_units=None
         )
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
-        """Task.units_per_key; of what is undone it is not known how large it is: one unit."""
+        """Task.units_per_key; an item to undo counts as one unit, as its size is unknown."""
         effect = self._options["effect"]
         if effect["kind"] == "undo":
             return 1.0, 0.0
@@ -140,7 +141,7 @@ class EachTask(Task):
         return {"table": plan.table, "undo": plan.id} if is_undone else None
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan: what is read is the list, which must be one of this very table."""
+        """Task.plan: the run reads the list, which must be a list of this table's keys."""
         source = table.source()
         listing = self._listing()
         listed = listing.plan
@@ -181,26 +182,26 @@ class EachTask(Task):
         where = Where.from_json(options.get("where"))
         attempts = Attempts(journal.store)
 
-        def worked(taken: Taken) -> Done:
+        def process(page: Taken) -> Done:
             if effect.is_marked:
-                attempts.enter(taken)
+                attempts.enter(page)
             rows = effect.apply(
                 Batch(
-                    f"{plan.id}.{taken.cell}.{taken.number}",
-                    taken.rows,
-                    taken.over,
-                    lambda: attempts.was_tried(taken.cell),
-                    lambda text: attempts.noted(taken, text),
+                    f"{plan.id}.{page.cell}.{page.number}",
+                    page.rows,
+                    page.over,
+                    lambda: attempts.was_tried(page.cell),
+                    lambda text: attempts.kept_text(page, text),
                 )
             )
             if effect.is_marked and not rows:
-                attempts.leave(taken)
+                attempts.leave(page)
             return Done(rows, Counter(row[OUTCOME]["S"] for row in rows))
 
         return ListedPages(
             self._listing(),
             effect.at_once,
-            worked,
+            process,
             reader.usage,
             reader.stop,
             reader.in_flight,
@@ -209,7 +210,7 @@ class EachTask(Task):
         )
 
     def finish(self, ended: Ended) -> Summary:
-        """Task.finish: what is counted by request is in the units."""
+        """Task.finish: requests are included in the units."""
         return {name: value for name, value in ended.summary.items() if name != "index_walk"}
 
     def limit_writes(self, max_rate: float) -> None:
@@ -219,7 +220,7 @@ class EachTask(Task):
         self._effect.allow_writes(units)
 
     def _effect_with(self, listed: RunPlan) -> TaskOptions:
-        """What is to be done; to undo a run, with what that has done."""
+        """Return the effect; for an undo, together with the effect of the run to undo."""
         effect = dict(self._options["effect"])
         name = f"The run {self._list!r}"
         if effect["kind"] != "undo":

@@ -1,15 +1,15 @@
-"""Items and values with `${...}` in them: checked when they are given, rendered for each row. Pure.
+"""Items and values with `${...}` in them: checked at the start, rendered for each row. Pure.
 
     ${key}         the partition key. Alone in a text of plain JSON it has the key's type; in a
                    longer text a number is as the service writes it, and a binary key is base64
     ${run}         the run's id
     ${now}         the run's start, ISO 8601; ${now:epoch} in seconds, alone a number
-    ${first.NAME}  an attribute of the collection's first item, as the list of keys has noted it;
+    ${first.NAME}  an attribute of the collection's first item, from the list of keys;
                    alone in a text of plain JSON it may have any type
     $${            these two characters: ${
 
-In DynamoDB JSON the type is the one that is written: {"N": "${key}"} needs a key of type N. What is
-rendered depends on the row, and on the run's id and start: rendered again it is the same.
+In DynamoDB JSON the type is explicit: {"N": "${key}"} needs a key of type N. The result depends
+only on the row, and on the run's id and start, so rendering is repeatable.
 """
 
 import base64
@@ -38,42 +38,43 @@ from keyhop.errors import CannotStart
 from keyhop.jobs.formats import FIRST
 
 MOST_ATTRIBUTES = 140
-"""Of an item that is put: it is taken back on condition that each is as it was put, and an
-expression has 300 operators at most (AWS documentation): = and AND for each."""
+"""The maximum number of attributes of an item to put: deleting it again has a condition on each,
+and an expression may have 300 operators (AWS documentation), of which each uses two: = and AND.
+"""
 MOST_SORT_KEY_BYTES = 1024
 
 _PLACE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 ALONE = "$"
-"""Stands for a type where a text of plain JSON is one variable: the type is the variable's."""
+"""Replaces the type where a text of plain JSON is a single variable, whose type applies."""
 
 EPOCH = "${now:epoch}"
 
 Render = Callable[[Key], TypedValue]
 Compiled = TypedValue | Render
-"""A constant, or what makes the value of a row."""
+"""A constant, or a function that returns the value for a row."""
 
 
 class NotRendered(Exception):
-    """A row has no such item. The message holds nothing of the row."""
+    """No valid item can be made for a row. The message holds nothing of the row."""
 
 
-def template_json(given: Any) -> dict[str, Any]:
-    """What a user gives as item or as values, plain JSON or DynamoDB JSON, as a plan keeps it.
+def template_json(content: Any) -> dict[str, Any]:
+    """Return an item or values in the form in which a plan stores them. Raise CannotStart.
 
-    Raises CannotStart.
+    content: plain JSON or DynamoDB JSON.
     """
     try:
-        return item_json(given, lambda text: {ALONE if _is_one_variable(text) else "S": text})
+        return item_json(content, lambda text: {ALONE if _is_one_variable(text) else "S": text})
     except ValueError as error:
         raise CannotStart(f"This is no item: {error}.") from error
 
 
 @dataclass(slots=True)
 class Variables:
-    """What a run's variables stand for. started: ISO 8601.
+    """The values of a run's variables. started: ISO 8601.
 
-    first: gets the names of the ${first.NAME} that are asked for. tells: becomes true if something
-    is asked for that tells the run from others.
+    first: receives the names of all ${first.NAME} in use. tells: becomes true if a variable is used
+    that identifies the run.
     """
 
     key: KeyAttribute
@@ -83,28 +84,28 @@ class Variables:
     tells: bool = False
 
     def compiled_all(
-        self, given: Mapping[str, Any]
+        self, values: Mapping[str, Any]
     ) -> tuple[dict[str, TypedValue], dict[str, Render]]:
-        """Values by name: the constants, and those that vary. Raises CannotStart."""
+        """Return the constants and the varying values, by name. Raise CannotStart."""
         constants: dict[str, TypedValue] = {}
         varying: dict[str, Render] = {}
         name = ""
         try:
-            _check_names(given)
-            for name, value in given.items():
-                made = self.compiled(value)
-                if isinstance(made, Mapping):
-                    constants[name] = made
+            _check_names(values)
+            for name, value in values.items():
+                compiled = self.compiled(value)
+                if isinstance(compiled, Mapping):
+                    constants[name] = compiled
                 else:
-                    varying[name] = made
+                    varying[name] = compiled
         except ValueError as error:
             raise CannotStart(f"The value of {name!r} is wrong: {error}.") from error
         return constants, varying
 
     def compiled(self, value: Any, levels: int = MOST_LEVELS) -> Compiled:
-        """A value of `template_json`; a constant has bytes where that has base64.
+        """Compile a value of `template_json`; binary constants are decoded from base64.
 
-        Raises ValueError for what can be right for no row.
+        Raises ValueError for a value that is invalid for every row.
         """
         if not levels:
             raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
@@ -116,14 +117,16 @@ class Variables:
                 return self._of_text(type_, content)
             case (("SS" | "NS" | "BS"), [*texts]):
                 members = [self.compiled({type_[0]: text}, 1) for text in texts]
-                return _made_of(members, lambda made: _set_of(type_, made))
+                return _made_of(members, lambda values: _set_of(type_, values))
             case "L", [*values]:
-                members = [self.compiled(one, levels - 1) for one in values]
-                return _made_of(members, lambda made: {"L": made})
+                members = [self.compiled(member, levels - 1) for member in values]
+                return _made_of(members, lambda values: {"L": values})
             case "M", Mapping():
                 _check_names(content)
-                members = [self.compiled(one, levels - 1) for one in content.values()]
-                return _made_of(members, lambda made: {"M": dict(zip(content, made, strict=True))})
+                members = [self.compiled(member, levels - 1) for member in content.values()]
+                return _made_of(
+                    members, lambda values: {"M": dict(zip(content, values, strict=True))}
+                )
             case ("NULL", True) | ("BOOL", True | False):
                 return {type_: content}
         if type_ not in TYPES:
@@ -151,7 +154,7 @@ class Variables:
         return render
 
     def _of_variable(self, type_: str, variable: Render) -> Compiled:
-        """Alone in its text."""
+        """Compile a text that consists of one variable."""
         if variable == self._key and type_ not in (ALONE, "S", self.key.type):
             raise ValueError(f"the partition key is of type {self.key.type}, not {type_}")
         if type_ == ALONE:
@@ -206,9 +209,9 @@ class Variables:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An item for each collection; or, of one without other attributes, an item's key.
+    """The item to put into each collection, or the key of the item to update or delete.
 
-    types: of the attributes that are keys, of the table or of an index.
+    types: the types of the attributes that are keys of the table or of an index.
     """
 
     space: KeySpace
@@ -219,55 +222,56 @@ class Template:
 
     @classmethod
     def of_item(
-        cls, given: Any, space: KeySpace, types: Mapping[str, str], variables: Variables
+        cls, attributes: Any, space: KeySpace, types: Mapping[str, str], variables: Variables
     ) -> "Template":
-        """What is to be put. Raises CannotStart."""
+        """Return the template of an item to put. Raise CannotStart."""
         (partition,) = space.partition
         if space.sort is None:
             raise CannotStart(
                 "The table has no sort key: each item is a collection of its own, so nothing can "
                 "be put beside one."
             )
-        if len(given) > MOST_ATTRIBUTES:
+        if len(attributes) > MOST_ATTRIBUTES:
             raise CannotStart(
-                f"The item has {len(given):,} attributes; {MOST_ATTRIBUTES} are most."
+                f"The item has {len(attributes):,} attributes; {MOST_ATTRIBUTES} are most."
             )
-        if partition.name in given:
+        if partition.name in attributes:
             raise CannotStart(
                 f"The item has the partition key {partition.name!r}, which is filled in for each "
                 "collection: leave it out."
             )
-        if MARKER in given:
+        if MARKER in attributes:
             raise CannotStart(
                 f"The item has an attribute {MARKER!r}, which marks the sentinels of a key index."
             )
-        return cls._of(given, space, types, variables)
+        return cls._of(attributes, space, types, variables)
 
     @classmethod
-    def of_key(cls, given: Any, space: KeySpace, variables: Variables) -> "Template":
-        """Of one named item: its sort key, if the table has one. Raises CannotStart.
+    def of_key(cls, attributes: Any, space: KeySpace, variables: Variables) -> "Template":
+        """Return the template of one item's key: its sort key, if the table has one. Raise
+        CannotStart.
 
-        A text is read as the sort key's type: the command's --item has nothing but texts.
+        A text is converted to the sort key's type, because the command's --item consists of texts.
         """
-        wanted = [] if space.sort is None else [space.sort.name]
-        if sorted(given) != wanted:
+        expected = [] if space.sort is None else [space.sort.name]
+        if sorted(attributes) != expected:
             raise CannotStart(
-                f"The item of each collection is named by its sort key {wanted[0]!r} alone."
-                if wanted
+                f"The item of each collection is named by its sort key {expected[0]!r} alone."
+                if expected
                 else "The table has no sort key: the item of each collection is the only one."
             )
-        if space.sort is not None and "S" in given[space.sort.name]:
-            given = {space.sort.name: {space.sort.type: given[space.sort.name]["S"]}}
+        if space.sort is not None and "S" in attributes[space.sort.name]:
+            attributes = {space.sort.name: {space.sort.type: attributes[space.sort.name]["S"]}}
         types = {} if space.sort is None else {space.sort.name: space.sort.type}
-        return cls._of(given, space, types, variables)
+        return cls._of(attributes, space, types, variables)
 
     @classmethod
     def _of(
-        cls, given: Any, space: KeySpace, types: Mapping[str, str], variables: Variables
+        cls, attributes: Any, space: KeySpace, types: Mapping[str, str], variables: Variables
     ) -> "Template":
-        if space.sort is not None and space.sort.name not in given:
+        if space.sort is not None and space.sort.name not in attributes:
             raise CannotStart(f"The item has no {space.sort.name!r}, the table's sort key.")
-        constants, varying = variables.compiled_all(given)
+        constants, varying = variables.compiled_all(attributes)
         template = cls(space, types, constants, varying, size_of(constants))
         try:
             for name, value in constants.items():
@@ -279,7 +283,7 @@ class Template:
         return template
 
     def render(self, row: Key) -> dict[str, TypedValue]:
-        """The item for a row, with its partition key. Raises NotRendered."""
+        """Return the item for a row, including its partition key. Raise NotRendered."""
         (partition,) = self.space.partition
         item = {partition.name: row[partition.name], **self.constants}
         if not self.varying:
@@ -292,7 +296,7 @@ class Template:
         return item
 
     def check(self, name: str, value: TypedValue) -> None:
-        """Raises NotRendered for what cannot be the value of a key."""
+        """Raise NotRendered if the attribute is a key and the value is not valid for it."""
         if name not in self.types:
             return
         if self.types[name] not in value:
@@ -328,16 +332,16 @@ def _text_of(value: TypedValue) -> str:
 
 
 def _leaf(type_: str, text: str) -> TypedValue:
-    """A value of one text, which is right."""
+    """Return a typed value from a text. Raise ValueError if the text is not valid."""
     if type_ == "N" and not is_number(text):
         raise ValueError("it is no number that DynamoDB can hold")
     if type_ == "S":
-        text.encode()  # half of a surrogate pair is no character: UnicodeEncodeError, a ValueError
+        text.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
     return {type_: base64.b64decode(text, validate=True) if type_ == "B" else text}
 
 
 def _set_of(type_: str, members: list[TypedValue]) -> TypedValue:
-    content = [one[type_[0]] for one in members]
+    content = [member[type_[0]] for member in members]
     if not content:
         raise ValueError("a set must not be empty")
     if not are_distinct(type_, content):
@@ -345,14 +349,18 @@ def _set_of(type_: str, members: list[TypedValue]) -> TypedValue:
     return {type_: content}
 
 
-def _made_of(members: list[Compiled], made: Callable[[list[TypedValue]], TypedValue]) -> Compiled:
-    """A constant, if all members are."""
-    if all(isinstance(one, Mapping) for one in members):
-        return made([one for one in members if isinstance(one, Mapping)])
+def _made_of(
+    members: list[Compiled], combine: Callable[[list[TypedValue]], TypedValue]
+) -> Compiled:
+    """Combine constant members into a constant, others into a function of the row."""
+    if all(isinstance(member, Mapping) for member in members):
+        return combine([member for member in members if isinstance(member, Mapping)])
 
     def render(row: Key) -> TypedValue:
         try:
-            return made([one if isinstance(one, Mapping) else one(row) for one in members])
+            return combine(
+                [member if isinstance(member, Mapping) else member(row) for member in members]
+            )
         except ValueError as error:
             raise NotRendered(f"Of a value: {error}.") from error
 

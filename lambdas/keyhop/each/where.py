@@ -1,5 +1,4 @@
-"""Which keys: a condition on the partition key itself. It filters a list, and saves no reads.
-Pure."""
+"""Conditions on the partition key, which select keys of a list. They save no reads. Pure."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,23 +13,23 @@ from keyhop.dynamodb.values import Key
 FORMS = "begins_with(TEXT), between(LOW, HIGH) or matches(REGULAR EXPRESSION)"
 FORM = re.compile(r"\s*(begins_with|between|matches)\s*\(([\s\S]*)\)\s*")
 MOST_PATTERN = 500
-"""Characters of a regular expression."""
+"""The maximum length of a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """form: None for all keys. arguments: as texts; of a number's bounds, as numbers."""
+    """A condition on keys. form: None for all keys. arguments: texts, also for numeric bounds."""
 
     form: str | None = None
     arguments: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From what a person writes; raises InvalidInput."""
-        found = FORM.fullmatch(text)
-        if found is None:
+        """Parse a condition as a user writes it. Raise InvalidInput."""
+        match = FORM.fullmatch(text)
+        if match is None:
             raise InvalidInput(f"The condition on keys must be {FORMS}, not {text!r}.")
-        form, inner = found.groups()
+        form, inner = match.groups()
         arguments = tuple(map(_unquoted, inner.split(",", 1) if form == "between" else [inner]))
         if form == "between" and len(arguments) != 2:
             raise InvalidInput(f"between takes two values: between(a, b), not {text!r}.")
@@ -56,7 +55,7 @@ class Where:
         return {"form": self.form, "arguments": [*self.arguments]}
 
     def check(self, space: KeySpace) -> None:
-        """Raises InvalidInput if keys of that kind cannot be told so."""
+        """Raise InvalidInput if the condition is not for keys of this type."""
         (attribute,) = space.partition
         if self.form is None:
             return
@@ -74,7 +73,7 @@ class Where:
                     raise InvalidInput(f"{bound!r} is no number, as these keys are.") from error
 
     def holds(self, key: Key, space: KeySpace) -> bool:
-        """Whether a row's key is one of them."""
+        """Return whether the condition holds for a row's key."""
         if self.form is None:
             return True
         (attribute,) = space.partition
@@ -85,7 +84,7 @@ class Where:
 def _between(content: str, type_: str, low: str, high: str) -> bool:
     if type_ == "N":
         return Decimal(low) <= Decimal(content) <= Decimal(high)
-    # As the service orders texts.
+    # The service orders texts by their bytes in UTF-8.
     return low.encode() <= content.encode() <= high.encode()
 
 

@@ -31,13 +31,13 @@ from keyhop.jobs.task import TaskOptions
 
 T = TypeVar("T")
 MOST_CALLS = 100
-"""Of one row; more only if others write to its collection all the time."""
+"""The maximum number of calls for one row; only constant writes to its collection need more."""
 
 MAY_BE_A_USERS = "It was there already when the row was worked again, with the same content."
 
 
 def writing(effect: TaskOptions, work: Work, budget: Budget | None = None) -> Effect:
-    """What a run's options ask for. Raises CannotStart for what cannot be done to this table.
+    """Return the effect for a run's options. Raise CannotStart if the table does not permit it.
 
     budget: of write units.
     """
@@ -63,7 +63,7 @@ def writing(effect: TaskOptions, work: Work, budget: Budget | None = None) -> Ef
 
 
 class _Writes(Effect):
-    """What is common to all of them."""
+    """The common part of all effects that write to the table."""
 
     def __init__(
         self, writer: Writer, work: Work, template: Template, variables: Variables
@@ -82,7 +82,7 @@ class _Writes(Effect):
 
 
 class _OneByOne(_Writes):
-    """Rows that are worked one after the other, so that a batch may end after any of them."""
+    """Processes rows one after the other, so that a batch may end after any of them."""
 
     def apply(self, batch: Batch) -> list[Row]:
         was_tried = cache(batch.was_tried)
@@ -113,11 +113,11 @@ class _OneByOne(_Writes):
 
     @abstractmethod
     def work(self, row: Row, was_tried: Callable[[], bool]) -> str:
-        """Work one row; returns its outcome, or FOUND."""
+        """Process one row, and return its outcome, or FOUND."""
 
 
 class PutEffect(_OneByOne):
-    """Put an item by a course of the protocol."""
+    """Puts an item by a course of the protocol."""
 
     is_marked = True
 
@@ -169,7 +169,7 @@ class PutEffect(_OneByOne):
 
 
 class UpdateEffect(_OneByOne):
-    """Update one named item, where it exists."""
+    """Updates one named item, if it exists."""
 
     def __init__(
         self, writer: Writer, work: Work, template: Template, variables: Variables, update: Update
@@ -185,14 +185,14 @@ class UpdateEffect(_OneByOne):
 
 
 class _Removes(_Writes):
-    """Deletes what is there of a batch, which is worked as a whole.
+    """Deletes a batch's items that exist. A batch is processed as a whole.
 
-    What is there is noted before the first write: so one that is gone when a batch is worked again
-    counts as deleted if it was there, and as gone if it was not.
+    Before the first delete, the batch's existing items are recorded. So if a batch is processed
+    again, a missing item counts as deleted if it existed then, and otherwise as gone.
     """
 
     at_once = MOST_KEYS_AT_ONCE
-    whole = False
+    reads_items = False
 
     def apply(self, batch: Batch) -> list[Row]:
         if self._stop.is_set():
@@ -200,46 +200,50 @@ class _Removes(_Writes):
         if batch.over.is_set():
             return []
         rendered = [self._rendered(row) for row in batch.rows]
-        wanted = [item for item in rendered if not isinstance(item, str)]
-        found = {self._name(item): item for item in self._read(wanted)}
-        seen = "".join(
-            "-" if isinstance(item, str) else self.judged(item, found.get(self._name(item)))
+        items = [item for item in rendered if not isinstance(item, str)]
+        existing = {self._name(item): item for item in self._read(items)}
+        verdicts = "".join(
+            "-" if isinstance(item, str) else self.judged(item, existing.get(self._name(item)))
             for item in rendered
         )
-        before = batch.noted(seen)
+        before = batch.noted(verdicts)
         rows = []
-        for row, item, now, then in zip(batch.rows, rendered, seen, before or seen, strict=True):
-            told = {name: value for name, value in row.items() if name not in (OUTCOME, ERROR)}
+        for row, item, now, then in zip(
+            batch.rows, rendered, verdicts, before or verdicts, strict=True
+        ):
+            plain_row = {name: value for name, value in row.items() if name not in (OUTCOME, ERROR)}
             if isinstance(item, str):
-                rows.append(done(told, CHANGED if item == MAY_BE_A_USERS else FAILED, item))
+                rows.append(done(plain_row, CHANGED if item == MAY_BE_A_USERS else FAILED, item))
             else:
-                gone = DELETED if before is not None and then == "y" else GONE
-                rows.append(done(told, self._removed(item, now, gone)))
+                if_missing = DELETED if before is not None and then == "y" else GONE
+                rows.append(done(plain_row, self._removed(item, now, if_missing)))
         return rows
 
-    def judged(self, item: Item, there: Item | None) -> str:
-        """Whether what is there is to be deleted: y or n; or - if nothing is."""
-        return "-" if there is None else "y"
+    def judged(self, item: Item, existing: Item | None) -> str:
+        """Return "y" to delete the existing item, "n" to keep it, or "-" if there is none."""
+        return "-" if existing is None else "y"
 
     @abstractmethod
     def remove(self, item: Item) -> tuple[bool, bool]:
-        """Whether it was deleted; and if not, whether it is still there."""
+        """Delete an item; return whether it was deleted, and if not, whether it still exists."""
 
-    def _removed(self, item: Item, now: str, gone: str) -> str:
+    def _removed(self, item: Item, now: str, if_missing: str) -> str:
         if now != "y":
-            return gone if now == "-" else CHANGED
+            return if_missing if now == "-" else CHANGED
         was_deleted, is_there = self.remove(item)
         if was_deleted:
             return DELETED
-        return CHANGED if is_there else gone
+        return CHANGED if is_there else if_missing
 
     def _read(self, items: Sequence[Item]) -> list[Item]:
         if not items:
             return []
-        return self._writer.read_many([self._writer.key_of(item) for item in items], self.whole)
+        return self._writer.read_many(
+            [self._writer.key_of(item) for item in items], self.reads_items
+        )
 
     def _rendered(self, row: Row) -> Item | str:
-        """Or why not."""
+        """Return the item for a row, or the reason why there is none."""
         try:
             return self._template.render(row)
         except NotRendered as error:
@@ -250,7 +254,7 @@ class _Removes(_Writes):
 
 
 class DeleteEffect(_Removes):
-    """Delete one named item, where it exists."""
+    """Deletes one named item, if it exists."""
 
     def remove(self, item: Item) -> tuple[bool, bool]:
         written = self._writer.delete(item)
@@ -258,17 +262,17 @@ class DeleteEffect(_Removes):
 
 
 class UndoEffect(_Removes):
-    """Delete what another run has put, where all of it is as it was put."""
+    """Deletes what another run has put, if no attribute was changed since."""
 
-    whole = True
+    reads_items = True
 
     def wants(self, row: Row) -> bool:
         return bool(row[OUTCOME]["S"] == PUT)
 
-    def judged(self, item: Item, there: Item | None) -> str:
-        if there is None:
+    def judged(self, item: Item, existing: Item | None) -> str:
+        if existing is None:
             return "-"
-        return "y" if same_item(item, there) else "n"
+        return "y" if same_item(item, existing) else "n"
 
     def remove(self, item: Item) -> tuple[bool, bool]:
         written = self._writer.take_back(item)
@@ -281,7 +285,7 @@ class UndoEffect(_Removes):
 
 
 class _NotBegun(Exception):
-    """There was no budget for the first write of a row."""
+    """The budget did not allow the first write of a row."""
 
     def __init__(self, error: BudgetSpent) -> None:
         super().__init__(str(error))
@@ -289,7 +293,7 @@ class _NotBegun(Exception):
 
 
 def _first(write: Callable[[], T]) -> T:
-    """A write without which nothing of the row is in the table."""
+    """Run the first write of a row, before which the row has changed nothing."""
     try:
         return write()
     except BudgetSpent as error:
@@ -297,7 +301,7 @@ def _first(write: Callable[[], T]) -> T:
 
 
 def _without(row: Row, text: str) -> str:
-    """A sentence of the service's without anything of the row."""
+    """Return a message of the service, or if it contains a value of the row, a general message."""
     for value in row.values():
         for content in value.values():
             if isinstance(content, str) and content and content in text:

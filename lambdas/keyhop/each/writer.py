@@ -1,6 +1,6 @@
-"""Single items of users' collections: conditional writes, and looks for witnesses.
+"""Reads and conditional writes of single items for `each`, and the search for witnesses.
 
-The only place from which `each` writes to a user's table. All reads are strongly consistent.
+No other module of `each` writes to a user's table. All reads are strongly consistent.
 """
 
 import uuid
@@ -19,17 +19,19 @@ _PARTITION = "#kh_p"
 _ABSENT = f"attribute_not_exists({_PARTITION})"
 _THERE = f"attribute_exists({_PARTITION})"
 WRITE_UNITS_OF_A_READ_UNIT = 4.0
-"""Of an item that was read with so many strongly consistent read units (4 KB each), a write of a
-transaction counts up to so many KB."""
+"""The maximum write units for an item that takes one strongly consistent read unit (4 KB), without
+a transaction.
+"""
 
 LOOK_ON_ITEMS = 3
-"""After the first item of a look was no witness: ours and a sentinel may still come before one."""
+"""The page size of a search after its first item, as our item and a sentinel may precede a witness.
+"""
 
 
 class Writer(ItemCalls):
-    """Of one table; for any number of threads.
+    """Reads and writes items of one table, for any number of threads.
 
-    A row that was begun is ended, also if the run is to stop; unless it has to wait.
+    A started row is finished even if the run should stop, unless it would have to wait.
     """
 
     def __init__(self, work: Work, budget: Budget) -> None:
@@ -49,12 +51,12 @@ class Writer(ItemCalls):
         self._seen_units = 1.0
         self._small_witness_units = WRITE_UNITS_OF_A_READ_UNIT
         keys = [self._partition, *([self._sort] if self._sort else [])]
-        wanted = dict.fromkeys([*keys, *(work.sentinel or ())])
-        self._shown = {f"#k{number}": name for number, name in enumerate(wanted)}
+        names = dict.fromkeys([*keys, *(work.sentinel or ())])
+        self._shown = {f"#k{number}": name for number, name in enumerate(names)}
         self._key_names = keys
 
     def pause(self, seconds: float) -> None:
-        """Wait before a call; see the class."""
+        """Wait before a call, but only if the wait is not zero; see the class."""
         if seconds > 0:
             super().pause(seconds)
 
@@ -62,28 +64,31 @@ class Writer(ItemCalls):
         return {name: item[name] for name in self._key_names}
 
     def put(self, item: Item) -> tuple[Answer, bool]:
-        """Put it if nothing has its key; and whether what is found may be of this very call."""
+        """Put an item if no item has its key.
+
+        Return the answer, and whether an existing item may have been put by this call.
+        """
         written = self._one("put_item", size_of(item), Item=item, ConditionExpression=_ABSENT)
         if written.refused is None:
             return Answer.FREE, False
-        # It was deleted between refusal and answer, or a local database does not tell.
+        # Deleted between refusal and answer, or a local database does not return the item.
         return self._found(item, written.old) or Answer.OTHER, written.unsure
 
     def put_over(self, item: Item) -> Answer:
-        """Put it where something has its key."""
+        """Put an item if an item with its key exists."""
         written = self._one("put_item", size_of(item), Item=item, ConditionExpression=_THERE)
         return Answer.FREE if written.refused is None else Answer.LOST
 
     def put_checked(
         self, item: Item, witness: Key, witness_units: float, overwrite: bool
     ) -> Answer:
-        """Put it in a transaction with a check of the witness.
+        """Put an item in a transaction that checks that the witness exists.
 
         Args:
-            item: What is put.
+            item: The item to put.
             witness: The key of another item of the collection.
-            witness_units: The most write units that checking it costs, by `look`.
-            overwrite: Whether the item is put also where something has its key.
+            witness_units: The maximum write units of checking the witness, as `look` returns them.
+            overwrite: Whether to replace an existing item with the same key.
         """
         check: dict[str, Any] = {
             "TableName": self._table,
@@ -100,19 +105,19 @@ class Writer(ItemCalls):
             }
         is_small = witness_units <= WRITE_UNITS_OF_A_READ_UNIT
         checked = self._small_witness_units if is_small else witness_units
-        own = write_units(size_of(item))
-        units = 2 * (own + checked)
+        item_units = write_units(size_of(item))
+        units = 2 * (item_units + checked)
         written = self._write(
             "transact_write_items",
             units,
             units,
             TransactItems=[{"ConditionCheck": check}, {"Put": put}],
-            ClientRequestToken=uuid.uuid4().hex,  # repeated after a lost answer, it is the same one
+            ClientRequestToken=uuid.uuid4().hex,  # boto3 repeats the request with the same token
         )
         if written.refused is None:
-            if is_small:  # as large as the next one, probably
-                seen = max(1.0, written.units / 2 - own)
-                self._small_witness_units = min(seen, WRITE_UNITS_OF_A_READ_UNIT)
+            if is_small:  # the next witness is probably as large
+                measured = max(1.0, written.units / 2 - item_units)
+                self._small_witness_units = min(measured, WRITE_UNITS_OF_A_READ_UNIT)
             return Answer.FREE
         if cancellations(written.refused)[1:] != [CHECK_FAILED]:
             return Answer.LOST
@@ -120,14 +125,15 @@ class Writer(ItemCalls):
         return self._found(item, reasons[1].get("Item")) or Answer.OTHER
 
     def take_back(self, item: Item) -> Written:
-        """Delete it if each attribute is as it was put.
+        """Delete an item if each attribute is as it was put.
 
-        An attribute that a user adds no condition can ask for: it goes with the item.
+        Conditions cannot exclude additional attributes, so an attribute that a user has added is
+        deleted too.
         """
-        others = [name for name in item if name not in self._key_names]
-        names = {f"#a{number}": name for number, name in enumerate(others)}
-        values = {f":a{number}": item[name] for number, name in enumerate(others)}
-        tests = [f"#a{number} = :a{number}" for number in range(len(others))]
+        attributes = [name for name in item if name not in self._key_names]
+        names = {f"#a{number}": name for number, name in enumerate(attributes)}
+        values = {f":a{number}": item[name] for number, name in enumerate(attributes)}
+        tests = [f"#a{number} = :a{number}" for number in range(len(attributes))]
         return self._one(
             "delete_item",
             size_of(item),
@@ -138,13 +144,13 @@ class Writer(ItemCalls):
         )
 
     def delete(self, key: Key) -> Written:
-        """Delete an item if it is there."""
+        """Delete an item if it exists."""
         return self._one("delete_item", 0, Key=key, ConditionExpression=_THERE)
 
     def update(
         self, key: Key, expression: str, names: Mapping[str, str], values: Mapping[str, TypedValue]
     ) -> Written:
-        """Update an item if it is there."""
+        """Update an item if it exists."""
         return self._one(
             "update_item",
             0,
@@ -156,13 +162,14 @@ class Writer(ItemCalls):
         )
 
     def look(self, item: Item) -> tuple[Answer, Key, float]:
-        """Look for a witness: an item that is no sentinel, and has another key.
+        """Look for a witness: an item with another key that is not a sentinel.
+
+        The search starts at the end, because sentinels, and most items that `each` puts, sort
+        first.
 
         Returns:
-            What was found, the witness's key, and the most write units that a check of it costs
-            (without a transaction), by what reading it has cost.
-
-        From the end: sentinels sort first, and most that is put into all collections does.
+            The answer, the witness's key, and the maximum write units of checking it
+            without a transaction, estimated from the read units.
         """
         assert self._sort is not None
         parameters: dict[str, Any] = {
@@ -170,39 +177,39 @@ class Writer(ItemCalls):
             "ExpressionAttributeValues": {":p": item[self._partition]},
             "ProjectionExpression": ", ".join(self._shown),
             "ExpressionAttributeNames": self._shown,
-            "Select": "SPECIFIC_ATTRIBUTES",  # as IAM demands it
+            "Select": "SPECIFIC_ATTRIBUTES",  # required by the IAM policy
             "ScanIndexForward": False,
             "Limit": 1,
         }
-        found = Answer.FREE
+        result = Answer.FREE
         while True:
             answer = self._read("query", **parameters)
-            for other in answer["Items"]:
-                if same_value(other[self._sort], item[self._sort]):
-                    found = Answer.ALONE
-                elif not self._is_sentinel(other):
+            for candidate in answer["Items"]:
+                if same_value(candidate[self._sort], item[self._sort]):
+                    result = Answer.ALONE
+                elif not self._is_sentinel(candidate):
                     units = WRITE_UNITS_OF_A_READ_UNIT * max(1.0, units_of(answer))
-                    return Answer.WITNESS, self.key_of(other), units
+                    return Answer.WITNESS, self.key_of(candidate), units
             if "LastEvaluatedKey" not in answer:
-                return found, {}, 0.0
+                return result, {}, 0.0
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
             parameters["Limit"] = LOOK_ON_ITEMS
 
     def read(self, item: Item) -> Answer:
-        """What has its key."""
+        """Read the item with this key, and compare it."""
         answer = self._read("get_item", Key=self.key_of(item))
         return self._found(item, answer.get("Item")) or Answer.FREE
 
-    def read_many(self, keys: Sequence[Key], whole: bool) -> list[Item]:
-        """Those that are there; else than whole, their keys."""
+    def read_many(self, keys: Sequence[Key], full: bool) -> list[Item]:
+        """Return the items that exist; only their keys, unless `full` is set."""
         names = {f"#k{number}": name for number, name in enumerate(self._key_names)}
         projection = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
-        return self._read_batch(keys, {} if whole else projection)
+        return self._read_batch(keys, {} if full else projection)
 
     def _one(
         self, operation: str, item_bytes: float, names: Mapping[str, str] = {}, **parameters: Any
     ) -> Written:
-        """A write of one item. item_bytes: 0 for as much as the last one has cost."""
+        """Write one item. item_bytes: 0 to assume the units of the last write."""
         written = self._write(
             operation,
             write_units(item_bytes) if item_bytes else self._seen_units,
@@ -218,7 +225,7 @@ class Writer(ItemCalls):
     def _is_sentinel(self, item: Item) -> bool:
         return self._sentinel is not None and has_values(item, self._sentinel)
 
-    def _found(self, item: Item, there: Item | None) -> Answer | None:
-        if there is None:
+    def _found(self, item: Item, existing: Item | None) -> Answer | None:
+        if existing is None:
             return None
-        return Answer.EQUAL if same_item(item, there) else Answer.OTHER
+        return Answer.EQUAL if same_item(item, existing) else Answer.OTHER

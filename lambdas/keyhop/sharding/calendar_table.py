@@ -1,10 +1,10 @@
-"""A table whose keys are divided by time: a month, a day or an hour of each is a key of its own.
+"""A table whose keys are divided by time: each month, day or hour of a key has a separate key.
 
     log = CalendarTable(ShardedTable("Log", metadata="Log-shards"), bucket="day")
     log.put_item(Item={"sensor": "7", "at": "2026-11-21T09:00:00Z", "celsius": 21})
     newest = log.query("7", between=("2026-11-01", "2026-11-22"), descending=True, limit=50)
 
-In the sharded table the item's key is "7#2026-11-21", and its shards come as any key's do
+In the sharded table the item's key is "7#2026-11-21", and this key gets shards like any other
 (docs/sharding-patterns.md).
 """
 
@@ -42,12 +42,12 @@ from keyhop.sharding.table import Page, ShardedTable
 
 AHEAD_SECONDS = 24 * 3600.0
 BUCKETS_OF_A_PAGE = 100
-"""A page ends after so many, whatever it has found in them."""
+"""A page ends after this number of buckets, even if it has fewer items than its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What is read of a key: items of times between two, both included."""
+    """A query of one key: the items with times between two times, both included."""
 
     key: Any
     between: tuple[Any, Any]
@@ -57,18 +57,18 @@ class _Range:
     @property
     def digest(self) -> str:
         ends = [to_json({"v": typed(value)}) for value in (self.key, *self.between)]
-        whole = json.dumps([*ends, self.descending])
-        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+        content = json.dumps([*ends, self.descending])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 class CalendarTable:
     """Items of a sharded table, by key and time; for any number of threads. It never scans.
 
-    bucket: how much of a key is together, in a table that has no calendar yet; what holds is in the
-    metadata. time: the attribute that has an item's time, in UTC, as ISO-8601 text or as a number;
-    the sort key, if it is not given. It belongs to an item's key: what is put with another time is
-    another item, if that lies in another bucket. time_unit: of numbers, "s" or "ms" since 1970.
-    ahead: by how many seconds an item's time may lie ahead of now.
+    bucket: the period of a bucket, for a table that has no calendar in its metadata yet. time: the
+    attribute that has an item's time, in UTC, as ISO-8601 text or as a number; the sort key by
+    default. The time belongs to an item's key: putting an item with a time in another bucket
+    creates another item. time_unit: the unit of numbers, "s" or "ms" since 1970. ahead: the maximum
+    number of seconds that an item's time may be in the future.
     """
 
     def __init__(
@@ -94,32 +94,32 @@ class CalendarTable:
         self._opened: CalendarStore | None = None
 
     def put_item(self, *, Item: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
-        """As ShardedTable.put_item; the item has its time."""
+        """Put an item as ShardedTable.put_item; the item must have its time."""
         return self._written("put_item", Item, Item=self._placed(Item), **more)
 
     def get_item(self, *, Key: Mapping[str, Any], **more: Unpack[Got]) -> dict[str, Any]:
-        """As ShardedTable.get_item; the Key has the time besides, if the sort key is another."""
+        """Get an item as ShardedTable.get_item; the Key must include the time."""
         answer = self.table.get_item(Key=self._placed(Key, is_key=True), **more)
         return self._shown(answer, self._key_of(Key))
 
     def delete_item(self, *, Key: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
-        """As ShardedTable.delete_item; the Key as for get_item."""
+        """Delete an item as ShardedTable.delete_item; the Key is as for get_item."""
         placed = self._placed(Key, is_key=True)
         return self._written("delete_item", Key, Key=placed, **more)
 
     def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
-        """As ShardedTable.batch_write."""
-        given, placed, places = [*items], [], []
+        """Put many items as ShardedTable.batch_write."""
+        originals, placed, places = [*items], [], []
         failed: list[tuple[int, Mapping[str, Any], Exception]] = []
-        for place, item in enumerate(given):
+        for place, item in enumerate(originals):
             try:
                 placed.append(self._placed(item))
                 places.append(place)
             except (KeyhopError, TypeError, ValueError, ArithmeticError) as error:
                 failed.append((place, item, error))
         result = self.table.batch_write(placed)
-        failed += [(places[n], given[places[n]], error) for n, _, error in result.failed]
-        result.failed = sorted(failed, key=lambda one: one[0])
+        failed += [(places[n], originals[places[n]], error) for n, _, error in result.failed]
+        result.failed = sorted(failed, key=lambda failure: failure[0])
         return result
 
     def query(
@@ -131,14 +131,15 @@ class CalendarTable:
         limit: int | None = None,
         consistent: bool = False,
     ) -> Iterator[dict[str, Any]]:
-        """The items of a key between two times, both included, bucket by bucket; lazily.
+        """Yield the items of a key between two times, both included, bucket by bucket; lazily.
 
-        The times are as the items have them. Where the time is the sort key, that is the order; if
-        not, buckets are in the order of time, and the items of each by their sort key.
+        The times have the form that they have in items. If the time is the sort key, items are in
+        its order. Otherwise buckets are in the order of time, and the items of each by their sort
+        key.
         """
-        of = self._range(key, between, descending, consistent, limit)
-        found = (item for bucket in self._buckets(of) for item in self._of(of, bucket, limit))
-        return islice(found, limit)
+        query = self._range(key, between, descending, consistent, limit)
+        items = (item for bucket in self._buckets(query) for item in self._of(query, bucket, limit))
+        return islice(items, limit)
 
     def query_page(
         self,
@@ -150,43 +151,46 @@ class CalendarTable:
         consistent: bool = False,
         page_token: str | None = None,
     ) -> Page:
-        """Up to `limit` items of a query, of up to 100 buckets, and a token for the rest.
+        """Return up to `limit` items of a query from up to 100 buckets, and a token for the rest.
 
-        There may be none in it. The token holds the last sort key, readable.
+        A page may be empty although more follow. The token holds the last sort key in readable
+        form.
         """
-        of = self._range(key, between, descending, consistent, limit)
-        first, inner = (None, None) if page_token is None else self._place_of(of, page_token)
+        query = self._range(key, between, descending, consistent, limit)
+        first, inner = (None, None) if page_token is None else self._place_of(query, page_token)
         items: list[dict[str, Any]] = []
-        for number, bucket in enumerate(self._buckets(of, first)):
+        for number, bucket in enumerate(self._buckets(query, first)):
             if number == BUCKETS_OF_A_PAGE or len(items) == limit:
-                return Page(items, self._token(of, bucket, None))
-            for item in self._of(of, bucket, limit - len(items) + 1, inner):
+                return Page(items, self._token(query, bucket, None))
+            for item in self._of(query, bucket, limit - len(items) + 1, inner):
                 if len(items) == limit:
                     last = items[-1][self.table.schema.sort.name]
-                    name, ends = self._named(key, bucket), self._ends(of)
+                    name, ends = self._named(key, bucket), self._ends(query)
                     token = self.table.page_token(name, last, between=ends, descending=descending)
-                    return Page(items, self._token(of, bucket, token))
+                    return Page(items, self._token(query, bucket, token))
                 items.append(item)
             inner = None
         return Page(items, None)
 
     def calendar(self) -> Calendar:
-        """How fine buckets are, from which day on."""
+        """Return the periods of buckets, and the day from which each applies."""
         return self._store.get()
 
     def change_bucket(self, bucket: Bucket, since: date) -> Calendar:
-        """Make buckets finer or coarser from a day on. Nothing is moved.
+        """Change the period of buckets from a day on. No items are moved.
 
-        Raises CannotStart if that is not far enough ahead; the sentence tells the first day.
+        Raises CannotStart if the day is too early; the message names the first possible day.
         """
         if bucket not in LENGTHS:
             raise CannotStart(f"bucket is {bucket!r}; it must be 'month', 'day' or 'hour'.")
         return self._store.change(bucket, since)
 
     def hint(self, key: Any, at: Any) -> str | None:
-        """What speaks for other buckets, by the one of a key that holds a time; a whole one.
+        """Return a reason for another period, or None, judged by a key's bucket that contains a
+        time.
 
-        It reads the first page of each shard, and what writers have reported.
+        Choose a complete bucket. This reads the first page of each shard, and the traffic that
+        writers have reported.
         """
         moment, table = moment_of(at, self._unit), self.table
         calendar = self._store.get()
@@ -203,7 +207,7 @@ class CalendarTable:
 
     @property
     def _store(self) -> CalendarStore:
-        """Of this process: a fork has a table anew."""
+        """This process's calendar store; a fork of the process opens another."""
         opened, metadata = self._opened, self.table.metadata
         if opened is None or opened.metadata is not metadata:
             if self.table.schema.sort.type == "B" and self._time is None:
@@ -226,7 +230,7 @@ class CalendarTable:
         return item[self.table.schema.partition.name]
 
     def _placed(self, item: Mapping[str, Any], is_key: bool = False) -> dict[str, Any]:
-        """An item, or a Key, as the sharded table has it."""
+        """Return an item or a Key with the partition key that it has in the sharded table."""
         partition, name = self.table.schema.partition.name, self._time_name
         store = self._store
         for needed in (partition, name):
@@ -249,7 +253,7 @@ class CalendarTable:
         return placed
 
     def _begin(self, key: Any, name: Any, before: str | None) -> None:
-        """A bucket that is new gets as many shards as the one before: it will be as hot."""
+        """Give a new bucket as many shards as the previous one, because it will be as busy."""
         metadata, logical = self.table.metadata, typed(name)
         if before is None or metadata.of(logical).registered:
             return
@@ -265,8 +269,8 @@ class CalendarTable:
             return bytes(key) + suffix.encode()
         raise CannotStart("A key of a calendar must be a text or bytes, as its table's key is.")
 
-    def _written(self, call: str, given: Mapping[str, Any], **words: Any) -> dict[str, Any]:
-        key = self._key_of(given)
+    def _written(self, call: str, item: Mapping[str, Any], **words: Any) -> dict[str, Any]:
+        key = self._key_of(item)
         try:
             return self._shown(getattr(self.table, call)(**words), key)
         except ClientError as error:
@@ -296,46 +300,46 @@ class CalendarTable:
             raise CannotStart("between must have the earlier time first, also for descending.")
         return _Range(key, (between[0], between[1]), descending, consistent)
 
-    def _buckets(self, of: _Range, first: str | None = None) -> Iterator[str]:
-        """Those that may hold such times; first: where to go on."""
+    def _buckets(self, query: _Range, first: str | None = None) -> Iterator[str]:
+        """Return the buckets that may hold a query's times, starting at `first`."""
         store = self._store
-        low = moment_of(of.between[0], self._unit)
-        high = min(latest_of(of.between[1], self._unit), store.latest(NOTICE_SECONDS))
+        low = moment_of(query.between[0], self._unit)
+        high = min(latest_of(query.between[1], self._unit), store.latest(NOTICE_SECONDS))
         if first is not None:
             start = beginning_of(first)
-            low, high = (low, start) if of.descending else (start, high)
-        return store.get().between(low, high, of.descending)
+            low, high = (low, start) if query.descending else (start, high)
+        return store.get().between(low, high, query.descending)
 
-    def _ends(self, of: _Range) -> tuple[Any, Any] | None:
-        return of.between if self._is_sorted else None
+    def _ends(self, query: _Range) -> tuple[Any, Any] | None:
+        return query.between if self._is_sorted else None
 
     def _of(
-        self, of: _Range, bucket: str, limit: int | None, page_token: str | None = None
+        self, query: _Range, bucket: str, limit: int | None, page_token: str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The items of one bucket."""
+        """Yield the items of one bucket."""
         partition, name = self.table.schema.partition.name, self._time_name
-        low, high = of.between
-        found = self.table.query(
-            self._named(of.key, bucket),
+        low, high = query.between
+        items = self.table.query(
+            self._named(query.key, bucket),
             limit=limit if self._is_sorted else None,
-            between=self._ends(of),
-            descending=of.descending,
-            consistent=of.consistent,
+            between=self._ends(query),
+            descending=query.descending,
+            consistent=query.consistent,
             page_token=page_token,
         )
-        for item in found:
+        for item in items:
             if self._is_sorted or low <= item[name] <= high:
-                item[partition] = of.key
+                item[partition] = query.key
                 yield item
 
-    def _token(self, of: _Range, bucket: str, inner: str | None) -> str:
-        token = {"bucket": bucket, "inner": inner, "of": of.digest}
+    def _token(self, query: _Range, bucket: str, inner: str | None) -> str:
+        token = {"bucket": bucket, "inner": inner, "of": query.digest}
         return base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
 
-    def _place_of(self, of: _Range, token: str) -> tuple[str, str | None]:
+    def _place_of(self, query: _Range, token: str) -> tuple[str, str | None]:
         try:
             content = json.loads(base64.urlsafe_b64decode(token.encode()))
-            bucket, inner, same = content["bucket"], content["inner"], content["of"] == of.digest
+            bucket, inner, same = content["bucket"], content["inner"], content["of"] == query.digest
             is_ours = self._store.get().bucket_of(beginning_of(bucket)) == bucket
         except (ValueError, KeyError, TypeError, AttributeError):
             is_ours, same = False, True

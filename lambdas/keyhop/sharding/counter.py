@@ -1,11 +1,11 @@
-"""A counter that takes more adds than one partition does.
+"""A counter that accepts more adds than one partition.
 
     views = ShardedCounter(ShardedTable("Views", metadata="Views-shards"))
     views.add("/f.txt")
     views.add("/f.txt", 3, token="order-4711")  # counts once, however often it is repeated
     views.value("/f.txt", consistent=True)
 
-docs/sharding-patterns.md says what each costs, and what is promised.
+docs/sharding-patterns.md describes the costs and the guarantees.
 """
 
 from decimal import Decimal
@@ -21,16 +21,16 @@ from keyhop.sharding.table import ShardedTable
 
 TOKEN_SECONDS = 24 * 3600.0
 LEAST_TOKEN_SECONDS = 3600.0
-"""Whoever counts by another clock may be off by minutes."""
+"""The clocks of two processes may differ by minutes."""
 MOST_DIGITS = 37
-"""Of an amount; a number of DynamoDB has 38."""
+"""The maximum number of digits of an amount; a DynamoDB number has 38."""
 
 
 class ShardedCounter:
     """The counters of a sharded table, one for each logical key; for any number of threads.
 
-    A key of a counter is for that alone. token_seconds: for how long a token is remembered, at
-    least; DynamoDB deletes what has expired if the table's time to live is on for
+    A counter's key must have no other items. token_seconds: the minimum time for which a token is
+    remembered; DynamoDB deletes expired tokens if the table's time to live is enabled for
     `keyhop_expires`.
     """
 
@@ -46,10 +46,11 @@ class ShardedCounter:
     def add(self, key: Any, n: int = 1, token: str | None = None) -> Added:
         """Add n to the counter of a logical key.
 
-        Without a token it is one write, which is repeated if its answer was lost: it is counted at
-        least once, and `at_most` says how often. With a token it is a transaction of two writes,
-        and is counted once, also by another call with the same token. Raises what boto3's client
-        raises; then it may have been counted all the same, if the error has a note of it.
+        Without a token this is one write, which is repeated if its answer was lost: the add is
+        counted at least once, and `at_most` times at most. With a token this is a transaction of
+        two writes, and the add is counted once, even if another call repeats it with the same
+        token. Raises the errors of boto3's client; if an error has a note about it, the add may
+        still have been counted.
         """
         if not isinstance(n, int) or isinstance(n, bool) or abs(n) >= 10**MOST_DIGITS:
             raise CannotStart(f"n must be a whole number of up to {MOST_DIGITS} digits.")
@@ -60,11 +61,11 @@ class ShardedCounter:
         return adder.add(typed(key), n, token, self._token_seconds)
 
     def value(self, key: Any, *, consistent: bool = False) -> int:
-        """The count: the sum of all parts, by one BatchGetItem; 0 of a key that has none.
+        """Return the count, the sum of all parts, with one BatchGetItem; 0 if the key has none.
 
-        consistent: each add that was finished before is counted, exactly once; those under way may
-        be. Else the latest adds may be missing; and, while a drain goes on, what it folds may be
-        counted twice or not at all.
+        consistent: each add that was finished before is counted exactly once; adds in flight may be
+        counted. Otherwise the latest adds may be missing, and during a drain the parts that it
+        moves may be counted twice or not at all.
         """
         reader, logical = self.table.reader, typed(key)
         requests, schema = reader.requests, reader.schema
@@ -76,18 +77,18 @@ class ShardedCounter:
         }
 
         def read(shards: range) -> dict[int, int]:
-            found = find_copies(requests, schema, place, shards, consistent, **only)
-            return {shard: int(Decimal(item[COUNT]["N"])) for shard, item in found.items()}
+            copies = find_copies(requests, schema, place, shards, consistent, **only)
+            return {shard: int(Decimal(item[COUNT]["N"])) for shard, item in copies.items()}
 
         def attempt() -> int:
-            known = reader.metadata.of(logical)
-            whole, folding = reads_of(known.shards)
+            record = reader.metadata.of(logical)
+            readable, folding = reads_of(record.shards)
             if not consistent:
-                return sum(read(whole).values())
+                return sum(read(readable).values())
             above = read(folding) if folding else {}
-            below = read(whole[: len(whole) - len(folding)])
-            again = read(folding) if above else {}
-            if is_folded(above, again) or requests.clock.monotonic() >= known.expires:
+            below = read(readable[: len(readable) - len(folding)])
+            reread = read(folding) if above else {}
+            if is_folded(above, reread) or requests.clock.monotonic() >= record.expires:
                 raise Overtaken
             return sum(above.values()) + sum(below.values())
 

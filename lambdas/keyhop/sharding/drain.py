@@ -1,7 +1,7 @@
-"""A drain: items are moved off the last shards of a key, then readers stop reading these.
+"""A drain: items are moved out of the last shards of a key, then readers stop reading these.
 
-Each step reads in the metadata where the drain stands, and does what comes next (protocol.py); so
-it can be killed anywhere, repeated, and done by two at once.
+Each step reads the progress from the metadata, and performs the next action (protocol.py). So a
+step can be killed at any point, repeated, or run by two processes at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,12 +30,12 @@ from keyhop.sharding.store.requests import Overtaken, is_throttled
 from keyhop.sharding.table import ShardedTable
 
 MOVERS = 8
-"""Moves at the same moment; each costs four write units for each KB of the item (pace.py)."""
+"""Moves in parallel; each costs four write units for each KB of the item (pace.py)."""
 PAGE_ITEMS = 100
 
 
 class Next(StrEnum):
-    """What a drain needs next."""
+    """The next action of a drain."""
 
     WAIT = "wait"
     AGAIN = "again"
@@ -45,10 +45,10 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrainStep:
-    """What one step has done, and what follows. seconds: how long to wait before the next.
+    """The result of one step. seconds: how long to wait before the next one.
 
-    shards: the metadata after it. moved: items that it has moved. begun: to be handed to the next
-    step; so a drain that somebody calls off is not begun anew by itself.
+    shards: the metadata after the step. moved: the number of items that it has moved. begun: pass
+    it to the next step, so that a drain that somebody cancels is not started again automatically.
     """
 
     action: Next
@@ -59,7 +59,7 @@ class DrainStep:
 
 
 class Drain:
-    """Drains of the keys of one table. threads: makes a pool of so many, of that name."""
+    """Drains keys of one table. threads: creates a thread pool with a size and a name."""
 
     def __init__(
         self, table: ShardedTable, threads: Callable[[int, str], Executor] | None = None
@@ -81,106 +81,113 @@ class Drain:
         begun: bool = False,
         seen: tuple[int, float] | None = None,
     ) -> DrainStep:
-        """One step towards `shards` shards; moves items for at most about `seconds`.
+        """Take one step towards `shards` shards; move items for about `seconds` at most.
 
-        begun: of the step before it. seen: its metadata's `last_updated`, and the seconds that were
-        waited since, if another process has taken it. Raises CannotStart for a count that is not
-        possible.
+        begun: from the previous step. seen: the previous step's `last_updated`, and the seconds
+        waited since then, if another process took that step. Raises CannotStart for an invalid
+        count.
         """
         logical = typed(key)
         if shards < 1:
             raise CannotStart(f"A key has at least 1 shard; {shards} is not possible.")
-        known = self._metadata.of(logical, fresh=True)
-        if not known.registered:
+        record = self._metadata.of(logical, fresh=True)
+        if not record.registered:
             raise CannotStart("There is no shard metadata of this key: it was never written to.")
-        if seen is not None and seen[0] == known.shards.last_updated:
-            known = self._metadata.seen_elsewhere(logical, known, seen[1])
+        if seen is not None and seen[0] == record.shards.last_updated:
+            record = self._metadata.seen_elsewhere(logical, record, seen[1])
         try:
-            step = self._next(logical, known, shards, seconds, begun)
+            step = self._next(logical, record, shards, seconds, begun)
         except MetadataChanged as lost:
             step = DrainStep(Next.AGAIN, lost.current.shards)
         return replace(step, begun=begun or step.shards.phase in DRAINING)
 
     def call_off(self, key: Any) -> DrainStep:
-        """Stop a drain and use all shards again; items that were moved stay where they are."""
+        """Stop a drain and use all shards again; items that were moved remain where they are."""
         logical = typed(key)
-        known = self._metadata.of(logical, fresh=True)
-        if known.shards.phase not in DRAINING:
-            return DrainStep(Next.DONE, known.shards)
-        now, left = self._requests.clock.time(), self._metadata.unsettled(known)
+        record = self._metadata.of(logical, fresh=True)
+        if record.shards.phase not in DRAINING:
+            return DrainStep(Next.DONE, record.shards)
+        now, wait = self._requests.clock.time(), self._metadata.unsettled(record)
         try:
-            if left <= 0:
-                after = known.shards.reopened(now)
-                return DrainStep(Next.DONE, self._metadata.change(logical, known, after).shards)
-            if known.shards.called_off:
-                return DrainStep(Next.WAIT, known.shards, seconds=left)
-            # A mark, so that whoever is at it does not take the next step meanwhile.
-            after = known.shards.to_be_called_off(now)
-            known = self._metadata.change(logical, known, after)
-            return DrainStep(Next.WAIT, known.shards, seconds=known.shards.settle)
+            if wait <= 0:
+                after = record.shards.reopened(now)
+                return DrainStep(Next.DONE, self._metadata.change(logical, record, after).shards)
+            if record.shards.called_off:
+                return DrainStep(Next.WAIT, record.shards, seconds=wait)
+            # Marked as cancelled, so that a process that drains it takes no further step.
+            after = record.shards.to_be_called_off(now)
+            record = self._metadata.change(logical, record, after)
+            return DrainStep(Next.WAIT, record.shards, seconds=record.shards.settle)
         except MetadataChanged as lost:
             return DrainStep(Next.AGAIN, lost.current.shards)
 
     def _next(
-        self, logical: TypedValue, known: KeyMetadata, shards: int, seconds: float, begun: bool
+        self,
+        logical: TypedValue,
+        record: KeyMetadata,
+        shards: int,
+        seconds: float,
+        was_started: bool,
     ) -> DrainStep:
-        phase, moved = known.shards.phase, 0
-        if phase is Phase.STEADY and known.shards.number <= shards:
-            return DrainStep(Next.DONE, known.shards)
-        grew = known.shards.number > known.shards.before  # a drain that is done has lowered it
-        if phase is Phase.STEADY and begun and grew:
-            return DrainStep(Next.CALLED_OFF, known.shards)
-        left = self._metadata.unsettled(known)
-        if left > 0 and (phase is not Phase.MOVING or known.shards.called_off):
-            return DrainStep(Next.WAIT, known.shards, seconds=left)
+        phase, move_count = record.shards.phase, 0
+        if phase is Phase.STEADY and record.shards.number <= shards:
+            return DrainStep(Next.DONE, record.shards)
+        grew = record.shards.number > record.shards.before  # a finished drain has lowered it
+        if phase is Phase.STEADY and was_started and grew:
+            return DrainStep(Next.CALLED_OFF, record.shards)
+        wait = self._metadata.unsettled(record)
+        if wait > 0 and (phase is not Phase.MOVING or record.shards.called_off):
+            return DrainStep(Next.WAIT, record.shards, seconds=wait)
         now = self._requests.clock.time()
-        if known.shards.called_off and phase in DRAINING:
-            after = known.shards.reopened(now)
+        if record.shards.called_off and phase in DRAINING:
+            after = record.shards.reopened(now)
         elif phase is Phase.STEADY:
-            after = known.shards.shrunk(shards, now)
+            after = record.shards.shrunk(shards, now)
         elif phase is Phase.MOVING:
-            moved = self._move(logical, known, seconds)
-            known = self._metadata.of(logical)
-            if known.shards.phase is not Phase.MOVING or not self._is_empty(logical, known.shards):
-                return DrainStep(Next.AGAIN, known.shards, moved=moved)
-            left = self._metadata.unsettled(known)
-            if left > 0:
-                return DrainStep(Next.WAIT, known.shards, seconds=left, moved=moved)
-            after = known.shards.advanced(now)
-        elif phase is Phase.MOVED and not self._is_empty(logical, known.shards):
-            after = known.shards.fenced_again(now)
+            move_count = self._move(logical, record, seconds)
+            record = self._metadata.of(logical)
+            if record.shards.phase is not Phase.MOVING or not self._is_empty(
+                logical, record.shards
+            ):
+                return DrainStep(Next.AGAIN, record.shards, moved=move_count)
+            wait = self._metadata.unsettled(record)
+            if wait > 0:
+                return DrainStep(Next.WAIT, record.shards, seconds=wait, moved=move_count)
+            after = record.shards.advanced(now)
+        elif phase is Phase.MOVED and not self._is_empty(logical, record.shards):
+            after = record.shards.fenced_again(now)
         else:
-            after = known.shards.advanced(now)
-        known = self._metadata.change(logical, known, after)
-        if known.shards.phase is Phase.STEADY and known.shards.number <= shards:
-            return DrainStep(Next.DONE, known.shards, moved=moved)
-        return DrainStep(Next.WAIT, known.shards, seconds=known.shards.settle, moved=moved)
+            after = record.shards.advanced(now)
+        record = self._metadata.change(logical, record, after)
+        if record.shards.phase is Phase.STEADY and record.shards.number <= shards:
+            return DrainStep(Next.DONE, record.shards, moved=move_count)
+        return DrainStep(Next.WAIT, record.shards, seconds=record.shards.settle, moved=move_count)
 
-    def _move(self, logical: TypedValue, known: KeyMetadata, seconds: float) -> int:
+    def _move(self, logical: TypedValue, record: KeyMetadata, seconds: float) -> int:
         """Move items until the shards are empty, the time is over, or the phase has ended."""
         clock = self._requests.clock
         ends = clock.monotonic() + seconds
-        version = known.version
-        pace = Pace(known.shards.writable)
-        moved = 0
+        version = record.version
+        pace = Pace(record.shards.writable)
+        move_count = 0
         with self._threads(MOVERS, "keyhop-move") as threads:
-            for shard in protocol.drained(known.shards):
+            for shard in protocol.drained(record.shards):
                 after: TypedValue | None = None
                 while clock.monotonic() < ends:
-                    known = self._metadata.of(logical)
-                    if known.version != version:
-                        return moved
+                    record = self._metadata.of(logical)
+                    if record.version != version:
+                        return move_count
                     answer = self._page(logical, shard, after, PAGE_ITEMS)
                     jobs = [
                         threads.submit(self._move_one, logical, shard, item, version, pace, ends)
                         for item in answer["Items"]
                     ]
-                    moved += sum([job.result() for job in jobs])
+                    move_count += sum([job.result() for job in jobs])
                     last = answer.get("LastEvaluatedKey")
                     if last is None:
                         break
                     after = last[self._schema.sort.name]
-        return moved
+        return move_count
 
     def _move_one(
         self,
@@ -191,7 +198,7 @@ class Drain:
         pace: Pace,
         ends: float,
     ) -> bool:
-        """Move one item, if it still is as it was read; one that is not will be met again."""
+        """Move one item, unless it has changed since it was read; then a later page has it."""
         schema = self._schema
         key = ItemKey(logical, item[schema.sort.name])
         place = self._writer.place_of(key)
@@ -207,12 +214,12 @@ class Drain:
             with self._pacing:
                 wait = pace.turn(clock.monotonic())
             clock.sleep(wait)
-            known, now = self._metadata.of(logical), clock.monotonic()
-            if known.version != version or now >= min(known.expires, ends):
+            record, now = self._metadata.of(logical), clock.monotonic()
+            if record.version != version or now >= min(record.expires, ends):
                 raise MetadataExpired
-            home = protocol.home(known.shards, place)
+            home = protocol.home(record.shards, place)
             parts = [(home, put, absent(schema)), delete]
-            if is_counter(schema, item):  # which may have a part there already
+            if is_counter(schema, item):  # its target shard may already have a part
                 parts = [*folded(item, shard, home)]
             try:
                 units = self._writer.together(key, parts)
@@ -224,7 +231,8 @@ class Drain:
                 if "TransactionConflict" in codes:
                     raise Overtaken from error
                 if codes[:2] == [CHECK_FAILED, "None"]:
-                    # Two were appended under one key: the lower shard's is the one that is shown.
+                    # Both were appended with one key. Queries return the lower shard's copy, so it
+                    # is kept.
                     self._delete_copy(key, home, delete)
                     return True
                 if CHECK_FAILED in codes:
@@ -240,19 +248,19 @@ class Drain:
         except (MetadataExpired, Overtaken):
             return False
 
-    def _delete_copy(self, key: ItemKey, kept: int, delete: Part) -> None:
+    def _delete_copy(self, key: ItemKey, remaining: int, delete: Part) -> None:
         try:
-            self._writer.together(key, [(kept, CHECK, exists(self._schema)), delete])
+            self._writer.together(key, [(remaining, CHECK, exists(self._schema)), delete])
         except ClientError as error:
             if not cancellations(error):
                 raise
 
     def _page(
-        self, logical: TypedValue, shard: int, after: TypedValue | None, most: int
+        self, logical: TypedValue, shard: int, after: TypedValue | None, limit: int
     ) -> dict[str, Any]:
         query = Query(logical, consistent=True)
         request = self._reader.request(query, shard, after)
-        return self._requests.call("query", Limit=most, **request)
+        return self._requests.call("query", Limit=limit, **request)
 
     def _is_empty(self, logical: TypedValue, shards: Shards) -> bool:
         return not any(

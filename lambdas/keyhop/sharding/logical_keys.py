@@ -1,9 +1,9 @@
-"""Which physical keys stand for which logical ones, for a list of keys.
+"""Maps physical keys to logical keys, for a list of keys.
 
-By suffix, or by the shard metadata: then only the shards that it knows are folded. The metadata is
-read once all physical keys are known. A key's `readable` may have been lowered meanwhile, by a
-drain that ended after its last shards were read: so where the metadata has changed since the run
-began, the most shards that its history knows count.
+The mapping uses suffixes alone, or also the shard metadata, so that only known shards are mapped.
+The metadata is read once, after all physical keys. By then a drain that ended after its last shards
+were read may have lowered a key's `readable`. So if the metadata has changed since the run started,
+the largest count in its history is used.
 """
 
 import hashlib
@@ -26,28 +26,29 @@ from keyhop.sharding.store.listing import all_keys
 from keyhop.sharding.store.requests import Requests
 
 CLOCK_MARGIN_SECONDS = 60.0
-"""How far the clocks of a run and of writers may differ."""
+"""The maximum difference between the clocks of a run and of writers."""
 Fold = Callable[[Sequence[Key]], Sequence[Key]]
-"""From physical keys to the keys to be listed, in the same order."""
+"""Maps physical keys to the keys to list, in the same order."""
 
 
 def fold_of(
     connection: Connection, space: KeySpace, options: Mapping[str, Any], began: str
 ) -> Fold:
-    """The fold of a run that began at that moment. Raises CannotStart if there can be none.
+    """Return the mapping for a run that started at `began`. Raise CannotStart if this is
+    impossible.
 
-    options: `separator`, and `metadata`, the table that knows the shards, None for all suffixes.
-    Reads the metadata; with an empty moment it only checks whether that could be done.
+    options: `separator`, and `metadata`, the shard-metadata table, or None to map all suffixes.
+    Reads the metadata; if `began` is empty, this only checks that the table could be read.
     """
     attribute, table = space.partition[0], options["metadata"]
     parse = Names(attribute.type, options["separator"]).parsed
-    known: KnownShards | None = None
+    known_shards: KnownShards | None = None
     if table is not None and not began:
         check_is_metadata(connection, table, space)
     elif table is not None:
-        known = KnownShards()
+        known_shards = KnownShards()
         try:
-            known.learn(
+            known_shards.learn(
                 all_keys(Requests(connection.client), table, attribute),
                 datetime.fromisoformat(began).timestamp(),
             )
@@ -55,9 +56,11 @@ def fold_of(
             raise explained(error, connection.endpoint, table) from error
 
     def logical(key: Key) -> Key:
-        """A key that is no shard's stands for itself."""
+        """Return the logical key; a key that is not a shard's is returned unchanged."""
         parsed = parse(key[attribute.name])
-        if parsed is None or (known is not None and parsed[1] > known.most(parsed[0])):
+        if parsed is None or (
+            known_shards is not None and parsed[1] > known_shards.most(parsed[0])
+        ):
             return key
         return {attribute.name: parsed[0]}
 
@@ -65,7 +68,7 @@ def fold_of(
 
 
 def check_is_metadata(connection: Connection, table: str, space: KeySpace) -> None:
-    """Raises CannotStart if this cannot be the shard-metadata table of a table with such keys."""
+    """Raise CannotStart if this cannot be the shard-metadata table of a table with such keys."""
     if look_up(connection, table).space != KeySpace(space.partition):
         key = space.partition[0]
         raise CannotStart(
@@ -75,7 +78,7 @@ def check_is_metadata(connection: Connection, table: str, space: KeySpace) -> No
 
 
 class KnownShards:
-    """How many shards logical keys have had, at most, in bounded memory (as in jobs/worker.py)."""
+    """The maximum shard counts of logical keys, stored on disk (as in jobs/worker.py)."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)
@@ -84,24 +87,24 @@ class KnownShards:
         self._db.execute("BEGIN")
 
     def learn(self, keys: Iterable[tuple[TypedValue, Shards, Any]], began: float) -> None:
-        """Take `all_keys` in; began: epoch second at which the physical keys began to be read."""
+        """Store `all_keys`. began: the epoch second when reading physical keys started."""
         rows = ((_digest(logical), most_shards(shards, began)) for logical, shards, _ in keys)
         self._db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", rows)
 
     def most(self, logical: TypedValue) -> int:
-        """The most shards that it can have had; 0 if it is none."""
-        found = self._db.execute("SELECT most FROM known WHERE digest = ?", (_digest(logical),))
-        row = found.fetchone()
+        """Return the maximum shard count that a key can have had; 0 for an unknown key."""
+        rows = self._db.execute("SELECT most FROM known WHERE digest = ?", (_digest(logical),))
+        row = rows.fetchone()
         return 0 if row is None else int(row[0])
 
 
 def _digest(logical: TypedValue) -> bytes:
-    """16 bytes: among ten billion keys the chance of any two alike is below 1e-18."""
+    """Return 16 bytes; among ten billion keys, two have equal digests with a chance below 1e-18."""
     return hashlib.blake2b(distinct_bytes(logical), digest_size=16).digest()
 
 
 def most_shards(shards: Shards, began: float) -> int:
-    """The most shards that a key can have had at any time since `began`."""
+    """Return the maximum shard count that a key can have had at any time since `began`."""
     if shards.last_updated < began - CLOCK_MARGIN_SECONDS:
         return shards.readable
     return max(shards.readable, *(count for _, count in shards.history), 0)

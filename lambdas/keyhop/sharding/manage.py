@@ -1,4 +1,4 @@
-"""What people and schedules do about a table's shards: look, add, propose to shrink."""
+"""Management of a table's shards: list keys, add shards, propose fewer."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from keyhop.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class KeyShards:
-    """A logical key, its metadata, and write units by epoch minute as writers have reported them.
+    """A logical key, its metadata, and its write units by epoch minute as writers reported them.
 
-    traffic: None if what is in its place cannot be read.
-    would_do: the shard count that would do, None: the present one; reason: why.
+    traffic: None if the stored value cannot be read. would_do: the proposed shard count; None to
+    keep the present one. reason: why.
     """
 
     key: Any
@@ -35,13 +35,13 @@ class KeyShards:
     def judged(
         cls, key: TypedValue, shards: Shards, traffic: Mapping[int, float] | None, now: float
     ) -> "KeyShards":
-        """With the count that would do."""
+        """Return a key with its proposed shard count."""
         count, reason = fewer_shards(shards, traffic, now) or (None, "")
         return cls(untyped(key), shards, traffic, count, reason)
 
 
 class TooEarly(Exception):
-    """The metadata must be seen unchanged for some more `seconds` first."""
+    """The metadata must remain unchanged for another `seconds` before it can be changed."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"wait {seconds:g} s")
@@ -49,7 +49,7 @@ class TooEarly(Exception):
 
 
 def list_keys(table: ShardedTable) -> Iterator[KeyShards]:
-    """All keys of a table; reads all of its metadata, a Scan."""
+    """Yield all keys of a table; this scans its metadata."""
     now = table.requests.clock.time()
     metadata = table.metadata
     keys = all_keys(table.requests, metadata.table, table.schema.partition)
@@ -58,24 +58,24 @@ def list_keys(table: ShardedTable) -> Iterator[KeyShards]:
 
 
 def proposals(table: ShardedTable) -> Iterator[KeyShards]:
-    """The keys for which fewer shards would do; tidies the metadata up besides.
+    """Yield the keys that need fewer shards, and clean up the metadata.
 
-    Old reports of traffic are forgotten; the count of all keys' shards is set to what it is.
+    Old traffic reports are deleted, and the stored total of all shards is corrected.
     """
     is_counted = table.policy.most_in_all is not None
-    seen, held = table.metadata.item.counted() if is_counted else None, 0
-    for one in list_keys(table):
-        held += one.shards.readable - 1
-        table.metadata.traffic.prune(typed(one.key), one.traffic or {})
-        if one.would_do is not None:
-            yield one
+    total_before, total = table.metadata.item.counted() if is_counted else None, 0
+    for key_shards in list_keys(table):
+        total += key_shards.shards.readable - 1
+        table.metadata.traffic.prune(typed(key_shards.key), key_shards.traffic or {})
+        if key_shards.would_do is not None:
+            yield key_shards
     if is_counted:
-        table.metadata.item.recount(seen, held)
+        table.metadata.item.recount(total_before, total)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLook:
-    """The first page of a shard, of 1 MB at most. size: bytes. whole: it is all there is."""
+    """The first page of a shard, up to 1 MB. size: in bytes. whole: whether it is the only page."""
 
     items: int
     size: float
@@ -83,7 +83,7 @@ class ShardLook:
 
 
 def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> ShardLook:
-    """What one of a key's shards holds, as far as its first page tells."""
+    """Read the first page of one of a key's shards, and return its size."""
     schema = table.schema
     answer = table.requests.call(
         "query",
@@ -98,26 +98,26 @@ def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> ShardLook
 
 
 def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
-    """Add shards to a key; a new key is registered. One attempt, without waiting.
+    """Add shards to a key; register a new key. This is one attempt, without waiting.
 
-    Raises TooEarly while the metadata is too new or is being changed, CannotStart at the maximum
-    of the table's policy, and metadata.Lost if somebody else was quicker.
+    Raises TooEarly while the metadata is too new or is being changed, CannotStart at the maximum of
+    the table's policy, and MetadataChanged if another process has changed the metadata first.
     """
     if count < 1:
         raise CannotStart(f"{count} shards cannot be added; drain a key to take some away.")
     logical = typed(key)
-    known = table.metadata.of(logical, register=True, fresh=True)
-    known = table.writer.throttle_tracker.pass_on(logical, known)
-    shards = known.shards
+    record = table.metadata.of(logical, register=True, fresh=True)
+    record = table.writer.throttle_tracker.pass_on(logical, record)
+    shards = record.shards
     if shards.number + count > table.policy.most:
         raise CannotStart(
             f"The key has {counted(shards.number, 'shard')}, and {table.policy.most:,} are "
             f"the most allowed."
         )
-    left = table.metadata.unsettled(known)
-    if left > 0 or shards.phase is not Phase.STEADY:
-        raise TooEarly(max(left, 0.1))
-    grown = table.metadata.grow(logical, known, shards.number + count)
+    wait = table.metadata.unsettled(record)
+    if wait > 0 or shards.phase is not Phase.STEADY:
+        raise TooEarly(max(wait, 0.1))
+    grown = table.metadata.grow(logical, record, shards.number + count)
     if grown is None:
         raise CannotStart(
             f"All keys together have the most shards allowed, {table.policy.most_in_all} beyond "

@@ -3,13 +3,13 @@
     best = ReadSharded(ShardedTable("Scores", metadata="Scores-shards"), index="by-score")
     best.top("level-7", 10)
 
-Or of any table, whose application writes "level-7_1" to "level-7_8" into the index's key itself:
+Or for any table whose application writes "level-7_1" to "level-7_8" into the index's key:
 
     best = ReadSharded("Players", index="by-score", shards=8)
 
-Why it is exact: an item of the first k of all is among the first k of its shard. Shards are read in
-the index's order, each on from where it was left, until the one that was read least far has passed
-the k-th item of all that was read. What nobody has read comes after that.
+The result is exact, because each of the first k items is among the first k of its shard. Shards are
+read page by page in the index's order, always the shard whose reading has progressed least, until
+this one has passed the k-th item found so far. All unread items come after that.
 """
 
 from collections.abc import Mapping
@@ -41,11 +41,12 @@ from keyhop.sharding.table import CONNECTIONS, READING_THREADS, ShardedTable
 
 
 class ReadSharded:
-    """One index; for any number of threads. It reads only, eventually consistent.
+    """Reads one index, eventually consistent; for any number of threads.
 
-    table: a sharded one, whose metadata tells the shards, of an index with its partition key; or
-    any table's name, with `shards`, the number of suffixes, from 1 on. separator, endpoint, client:
-    of the latter, as ShardedTable has them; a fork of the process needs one of its own.
+    table: a ShardedTable with an index that has its partition key, and whose metadata has the
+    shards; or the name of any table, with `shards`, the number of suffixes, starting at 1.
+    separator, endpoint, client: for a table's name, as for ShardedTable; a fork of the process
+    needs another instance.
     """
 
     def __init__(
@@ -76,10 +77,11 @@ class ReadSharded:
         self._opened: _Source | None = None
 
     def top(self, key: Any, k: int, *, least: bool = False) -> list[dict[str, Any]]:
-        """The k items of a key with the greatest sort keys of the index, or the least; in order.
+        """Return the k items of a key with the greatest sort keys of the index, or the least; in
+        order.
 
-        If others have a sort key equal to the last one's, which of them are returned is not
-        promised: DynamoDB promises no order among them either.
+        If several items have the last one's sort key, any of them may be returned, because DynamoDB
+        does not define their order.
         """
         if not isinstance(k, int) or k < 1:
             raise CannotStart(f"k is {k}; it must be a whole number of at least 1.")
@@ -92,17 +94,17 @@ class ReadSharded:
             index=self._index,
             sort=source.sort,
         )
-        merge = IndexMerge(source.reader, query, own=source.own, any_equal=True)
+        merge = IndexMerge(source.reader, query, identity=source.identity, any_equal=True)
         items, _ = merge.page(k, is_filtered=False)
-        return [source.shown(item, logical) for item in items]
+        return [source.item_of(item, logical) for item in items]
 
     @property
     def usage(self) -> Usage:
-        """What it has cost; with a ShardedTable, that of the table."""
+        """The usage of this reader, or of its ShardedTable."""
         return self._source().reader.requests.usage
 
     def close(self) -> None:
-        """End the reading threads; those of a ShardedTable are its own."""
+        """Stop the reading threads, unless they belong to a ShardedTable."""
         opened, self._opened = self._opened, None
         if opened is not None and self._table is None:
             opened.reader.executor.shutdown()
@@ -116,13 +118,13 @@ class ReadSharded:
             return self._opened
 
     def _of_sharded(self, table: ShardedTable) -> "_Source":
-        found, schema = table._index(self._index), table.schema
-        if not found.carries_shard(schema):
+        found_index, schema = table._index(self._index), table.schema
+        if not found_index.carries_shard(schema):
             raise CannotStart(
                 f"The partition key of the index {self._index!r} is not that of the table: its "
                 "items are together, and a query of it has them in order."
             )
-        return _Source(table.reader, found.sort[0].name, (schema.sort.name,), schema)
+        return _Source(table.reader, found_index.sort[0].name, (schema.sort.name,), schema)
 
     def _of_plain(self) -> "_Source":
         requests = Requests(self._client or dynamodb_client(self._endpoint, CONNECTIONS))
@@ -130,31 +132,31 @@ class ReadSharded:
             description = requests.call("describe_table", TableName=self._name)["Table"]
         except (ClientError, BotoCoreError) as error:
             raise explained(error, self._endpoint, self._name) from error
-        found: Index | None = indexes_by_name(description).get(self._index)
-        if found is None or len(found.partition) != 1 or len(found.sort) != 1:
+        found_index: Index | None = indexes_by_name(description).get(self._index)
+        if found_index is None or len(found_index.partition) != 1 or len(found_index.sort) != 1:
             raise CannotStart(
                 f"{self._name} has no index {self._index!r} with one partition key and one sort "
                 "key."
             )
         space = keyspace_of(description)
-        names = Names(found.partition[0].type, self._separator)
-        schema = Schema(self._name, found.partition[0], found.sort[0], names)
-        own = tuple(space.types)
+        names = Names(found_index.partition[0].type, self._separator)
+        schema = Schema(self._name, found_index.partition[0], found_index.sort[0], names)
+        identity = tuple(space.types)
         threads = ThreadPoolExecutor(READING_THREADS, "keyhop-top")
         metadata = cast(Any, _FixedShards(requests, schema, self._shards))
-        return _Source(Reader(metadata, threads, ()), found.sort[0].name, own, None)
+        return _Source(Reader(metadata, threads, ()), found_index.sort[0].name, identity, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What to read from. own: attributes by which items differ. schema: of a sharded table."""
+    """The data source. identity: attributes that identify an item. schema: of a sharded table."""
 
     reader: Reader
     sort: str
-    own: tuple[str, ...]
+    identity: tuple[str, ...]
     schema: Schema | None
 
-    def shown(self, item: Mapping[str, TypedValue], logical: TypedValue) -> dict[str, Any]:
+    def item_of(self, item: Mapping[str, TypedValue], logical: TypedValue) -> dict[str, Any]:
         if self.schema is not None:
             return logical_item(self.schema, item, logical)
         return {name: untyped(value) for name, value in item.items()}
@@ -162,7 +164,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _FixedShards:
-    """In the place of metadata: each key has the same shards, always."""
+    """Replaces the metadata: each key always has the same shards."""
 
     requests: Requests
     schema: Schema

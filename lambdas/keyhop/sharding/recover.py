@@ -1,9 +1,9 @@
-"""Metadata that was lost, made anew from the physical keys of a table.
+"""Recovery of lost shard metadata from the physical keys of a table.
 
-A table's keys tell how far each key's shards reach: the greatest number that a physical key of it
-has. That they tell so of an ordinary key, too, which is called `/photo_3` by chance, is why gaps
-are told: of a key that was spread, mostly each shard up to the last has something. The markers of a
-counter's tokens have 256 physical keys, and no metadata.
+The shard count of a key is the greatest number in its physical keys. An ordinary key may have a
+name like `/photo_3` by chance. Therefore gaps are reported: a key that was really spread has items
+in nearly all shards up to the last. The markers of a counter's tokens have 256 physical keys and no
+metadata.
 """
 
 import sqlite3
@@ -25,10 +25,10 @@ from keyhop.sharding.table import ShardedTable
 
 @dataclass(frozen=True, slots=True)
 class LostKey:
-    """A key with items in shards that its metadata does not know.
+    """A key with items in shards that its metadata does not have.
 
-    shards: the last that has items; seen: how many have some, the first left out; known: how many
-    the metadata knows, 0 if there is none.
+    shards: the last shard with items; seen: the number of shards with items, except the first;
+    known: the count in the metadata, 0 if there is none.
     """
 
     key: TypedValue
@@ -38,10 +38,10 @@ class LostKey:
 
 
 class LostKeys:
-    """Takes in all physical keys of a table, each once; remembers the lost ones, on disk."""
+    """Collects all physical keys of a table, each once, and stores the lost ones on disk."""
 
     def __init__(self, names: Names, known: KnownShards) -> None:
-        """known: learnt before the physical keys are read, so no key is lost that is made since."""
+        """Initialize; `known` must be read before the physical keys, or new keys count as lost."""
         self._names = names
         self._known = known
         self._lock = Lock()
@@ -52,7 +52,9 @@ class LostKeys:
 
     def take(self, physical: Iterable[TypedValue]) -> None:
         parsed = map(self._names.parsed, physical)
-        shards = [(_content(one[0]), one[1]) for one in parsed if one is not None and one[1] > 1]
+        shards = [
+            (_content(pair[0]), pair[1]) for pair in parsed if pair is not None and pair[1] > 1
+        ]
         with self._lock:
             self._db.executemany(
                 "INSERT INTO lost VALUES (?, ?, 1) ON CONFLICT (key) DO UPDATE SET "
@@ -61,13 +63,13 @@ class LostKeys:
             )
 
     def all(self) -> Iterator[LostKey]:
-        for content, shards, seen in self._db.execute("SELECT * FROM lost"):
+        for content, shards, used in self._db.execute("SELECT * FROM lost"):
             type_ = self._names.type
             key: TypedValue = {type_: content if type_ == "B" else content.decode()}
-            known = self._known.most(key)
+            known_count = self._known.most(key)
             is_ours = content.endswith(TOKENS.encode()) or key == total_key(type_)
-            if shards > known and not is_ours:
-                yield LostKey(key, shards, seen, known)
+            if shards > known_count and not is_ours:
+                yield LostKey(key, shards, used, known_count)
 
 
 def _content(key: TypedValue) -> bytes:
@@ -76,45 +78,48 @@ def _content(key: TypedValue) -> bytes:
 
 
 def has_gaps(table: ShardedTable, lost: LostKey) -> bool:
-    """Whether a shard before the last has nothing; looks at the first one."""
+    """Return whether a shard before the last is empty; this reads the first shard."""
     return lost.seen < lost.shards - 1 or not table.metadata.holds(lost.key, range(1, 2))
 
 
 def look_at_all_shards(table: ShardedTable, key: TypedValue) -> LostKey | None:
-    """A key by itself, without its metadata; None if it has nothing. MOST_SHARDS requests."""
-    found = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(key, range(n, n + 1))]
-    known = table.metadata.found(key)
-    if not found:
+    """Return a key's shards with items, without using its metadata; None if each is empty.
+
+    This takes MOST_SHARDS requests.
+    """
+    used = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(key, range(n, n + 1))]
+    record = table.metadata.found(key)
+    if not used:
         return None
-    readable = 0 if known is None else known.shards.readable
-    return LostKey(key, found[-1], len(found) - (found[0] == 1), readable)
+    readable = 0 if record is None else record.shards.readable
+    return LostKey(key, used[-1], len(used) - (used[0] == 1), readable)
 
 
 def recover(table: ShardedTable, key: TypedValue, number: int) -> KeyMetadata:
-    """Let readers read `number` shards of a key at once, and writers use them some time later.
+    """Let readers use `number` shards of a key now, and writers some time later.
 
-    Metadata that is there is changed, if it knows of fewer. Raises TooEarly while it cannot be
-    changed yet, CannotStart while it is drained, MetadataChanged if somebody else was quicker.
+    Existing metadata is changed if it has fewer. Raises TooEarly while it cannot be changed yet,
+    CannotStart during a drain, MetadataChanged if another process has changed it first.
     """
     metadata = table.metadata
-    known = metadata.found(key)
-    if known is None:
+    record = metadata.found(key)
+    if record is None:
         metadata.item.agree()
         new = metadata.as_new(1)
         if number > 1:
             new = new.recovered(number, table.requests.clock.time())
-        known = metadata.create(key, new)
-    if known.shards.readable >= number:
-        return known
-    if known.shards.phase in PASSING:
-        known = table.writer.throttle_tracker.pass_on(key, known)
-    left = metadata.unsettled(known)
-    if left > 0:
-        raise TooEarly(left)
-    if known.shards.phase not in GROWING_FROM:
+        record = metadata.create(key, new)
+    if record.shards.readable >= number:
+        return record
+    if record.shards.phase in PASSING:
+        record = table.writer.throttle_tracker.pass_on(key, record)
+    wait = metadata.unsettled(record)
+    if wait > 0:
+        raise TooEarly(wait)
+    if record.shards.phase not in GROWING_FROM:
         raise CannotStart(
-            f"A key is being changed ({known.shards.phase}), and has items in shards that this "
+            f"A key is being changed ({record.shards.phase}), and has items in shards that this "
             "does not know of: recover it when that has ended."
         )
-    after = known.shards.recovered(number, table.requests.clock.time())
-    return metadata.change(key, known, after)
+    after = record.shards.recovered(number, table.requests.clock.time())
+    return metadata.change(key, record, after)

@@ -1,12 +1,12 @@
-"""A table whose hot partition keys are spread over shards that are added as they are needed.
+"""A table whose busy partition keys are spread over shards, which are added when needed.
 
     table = ShardedTable("Audit", metadata="Audit-shards", placement="random", append_only=True)
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21T09:00:00Z", "who": "ana"})
     newest = list(table.query(key="/f.txt", descending=True, limit=50))
 
-Its words, shapes and errors are those of boto3's `resource("dynamodb").Table`, for all that is done
-with items (docs/sharding-boto3.md). In the table itself only the partition key's value differs:
-`"/f.txt_3"` for `"/f.txt"` (names.py).
+Its methods for items have the parameters, results and errors of boto3's
+`resource("dynamodb").Table` (docs/sharding-boto3.md). In the table itself only the partition key's
+value differs: `"/f.txt_3"` for `"/f.txt"` (names.py).
 """
 
 import os
@@ -28,7 +28,7 @@ from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import keyspace_of
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import CannotStart
-from keyhop.sharding.io.answers import told
+from keyhop.sharding.io.answers import with_metadata
 from keyhop.sharding.io.batch import BatchResult, BatchWriter
 from keyhop.sharding.io.items import (
     key_of,
@@ -79,23 +79,23 @@ class Page:
 class ShardedTable:
     """A sharded table; for any number of threads, and for forks of the process.
 
-    Nothing is requested before the first call.
+    The first request is sent by the first call.
 
-    metadata: the name of its shard-metadata table. placement: "calculated": an item's shard comes
-    from a hash of its keys, and it is found with few reads; "random": any shard, and to find an
-    item costs a read of all of them. hash: "jump", or "modulo", the published way. append_only: no
-    item is ever written twice under the same key. Then nothing is looked up before a put, and with
-    "random" its shard is drawn by lot; if the promise is broken, a query returns one of the copies.
-    All users of a table must have the same separator, placement, hash and append_only.
+    metadata: the name of its shard-metadata table. placement: "calculated" derives an item's shard
+    from a hash of its keys, so that few reads find it; "random" uses any shard, and finding an item
+    needs a read of all of them. hash: "jump", or "modulo", the published method. append_only: no
+    item is ever written twice with the same key. Then a put needs no read, and with "random" its
+    shard is random; if a key is written twice nevertheless, a query returns one of the copies. All
+    users of a table must have the same separator, placement, hash and append_only.
 
-    policy: when shards are added. settle_seconds: how long each step of a change lasts, for keys
+    policy: when shards are added. settle_seconds: the duration of each step of a change, for keys
     that are registered here; requests must take effect within half of it (protocol.py).
-    read_indexes: indexes with the table's own key schema and all attributes; eventually consistent
-    queries are spread over them and the table. provisioned: bounds for raising the writes of a
-    provisioned table.
-    patience: seconds for which a write or a read of an item, or a page of a query, is repeated that
-    is throttled, before its error is raised; the last request may take its time-out besides.
-    client: Keyhop's, or boto3's `client("dynamodb")` without retries; cloudwatch: boto3's client.
+    read_indexes: indexes with the table's key schema and all attributes; eventually consistent
+    queries are spread over them and the table. provisioned: bounds for raising the write capacity
+    of a provisioned table. patience: the time in seconds for which a throttled write, read, or page
+    of a query is retried before its error is raised; the time-out of the last request may come on
+    top. client: Keyhop's client, or boto3's `client("dynamodb")` without retries; cloudwatch:
+    boto3's client.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class ShardedTable:
                 f"settle_seconds is {settle_seconds:g}; it must be at least "
                 f"{LEAST_SETTLE_SECONDS:g}."
             )
-        Names("S", separator)  # a wrong one is refused at once
+        Names("S", separator)  # raises for an invalid separator
         self.name = self.table_name = table
         self.placement = Placement(placement == "calculated", hash, append_only)
         self.policy = policy or Policy()
@@ -136,7 +136,7 @@ class ShardedTable:
             client or dynamodb_client(self.endpoint, CONNECTIONS),
             clock or SystemClock(),
             patience,
-            chance=chance or random.SystemRandom(),  # children of a fork draw others
+            chance=chance or random.SystemRandom(),  # a fork draws other numbers
         )
         self.meta = Meta.of(self.requests.client)
         self._metadata = metadata
@@ -154,7 +154,7 @@ class ShardedTable:
     def put_item(self, *, Item: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
         """Put an item, as boto3's `Table.put_item`.
 
-        With ReturnValues="ALL_OLD" the item stays in the shard where it is.
+        With ReturnValues="ALL_OLD" the item remains in its present shard.
         """
         item = typed_item(Item)
         return self._write(key_of(self.schema, item), Act("Put", item), more)
@@ -162,23 +162,23 @@ class ShardedTable:
     def update_item(
         self, *, Key: Mapping[str, Any], UpdateExpression: str = "", **more: Unpack[Conditional]
     ) -> dict[str, Any]:
-        """As boto3's `Table.update_item`."""
+        """Update an item, as boto3's `Table.update_item`."""
         key = self._key(Key, "UpdateItem")
         return self._write(key, Act("Update", expression=UpdateExpression), more)
 
     def delete_item(self, *, Key: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
-        """As boto3's `Table.delete_item`."""
+        """Delete an item, as boto3's `Table.delete_item`."""
         return self._write(self._key(Key, "DeleteItem"), DELETE, more)
 
     def get_item(self, *, Key: Mapping[str, Any], **more: Unpack[Got]) -> dict[str, Any]:
-        """Get an item, as boto3's `Table.get_item`: {"Item": ...}; no "Item" if there is none.
+        """Get an item, as boto3's `Table.get_item`: {"Item": ...}; no "Item" if none exists.
 
-        It costs a read of each shard where the item may be (placement.py).
+        This costs a read of each shard where the item may be (placement.py).
         """
         check_words(more, Got)
         key, call = self._key(Key, "GetItem"), self._call(more)
         with self.requests.noting(call):
-            return told(call, get_item(self.reader, key, more))
+            return with_metadata(call, get_item(self.reader, key, more))
 
     @overload
     def query(
@@ -187,11 +187,11 @@ class ShardedTable:
     @overload
     def query(self, **words: Unpack[Queried]) -> dict[str, Any]: ...
     def query(self, key: Any = None, *, limit: int | None = None, **words: Any) -> Any:
-        """The items of a logical key from all shards, in the order of their sort key.
+        """Return the items of a logical key from all shards, in the order of their sort key.
 
-        In boto3's words it is a page, as by `Table.query` (docs/sharding-boto3.md). By `key` it is
-        an iterator over all of them, and lazy: what is not consumed is not read, but for pages.
-        Shards are read at different moments: it is no snapshot.
+        With boto3's parameters the result is a page, as from `Table.query`
+        (docs/sharding-boto3.md). With `key` it is a lazy iterator over all items, which reads a
+        page when it is needed. Shards are read at different times: the result is not a snapshot.
         """
         if key is not None:
             check_words(words, Reading)
@@ -203,16 +203,16 @@ class ShardedTable:
         index = None if name is None else self._index(name)
         call = self._call(words)
         with self.requests.noting(call):
-            return told(call, table_query(self.reader, cast(Queried, words), index))
+            return with_metadata(call, table_query(self.reader, cast(Queried, words), index))
 
     def _items(self, query: Query) -> Iterator[dict[str, Any]]:
         for item in islice(Merge(self.reader, query).items(), query.limit):
             yield logical_item(self.schema, item, query.logical)
 
     def query_page(self, key: Any, *, limit: int = 100, **how: Unpack[Reading]) -> Page:
-        """Up to `limit` items of a query, and a token for the rest of it.
+        """Return up to `limit` items of a query, and a token for the rest.
 
-        The token outlives changes of the shard count, and holds the last sort key.
+        The token remains valid when the shard count changes, and holds the last sort key.
         """
         query = self._query(key, limit, **how)
         merge = Merge(self.reader, replace(query, limit=limit + 1))
@@ -222,23 +222,23 @@ class ShardedTable:
             return Page(items, None)
         return Page(items, token_of(query, merged[limit - 1][self.schema.sort.name]))
 
-    def page_token(self, key: Any, last: Any, **of: Unpack[Range]) -> str:
-        """The token that goes on with a query behind the sort key `last`."""
-        return token_of(self._query(key, None, **of), sort_value(self.schema, last))
+    def page_token(self, key: Any, last: Any, **how: Unpack[Range]) -> str:
+        """Return the token that continues a query after the sort key `last`."""
+        return token_of(self._query(key, None, **how), sort_value(self.schema, last))
 
     def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
-        """Put many items; of two with the same key the later one counts.
+        """Put many items; if two have the same key, the later one is written.
 
-        Those that need no look go by BatchWriteItem, 25 at a time; what it leaves over is written
-        one by one, as only a single write gets the reason of its throttling. Nothing is dropped:
-        what could not be written is in the result, with its error.
+        Items that need no read are sent by BatchWriteItem, 25 at a time. The items that it does not
+        process are written one by one, because only single writes get the reason for throttling.
+        The result has all items that could not be written, with their errors.
         """
         return self._write_batch(items, ())
 
     def batch_writer(self, overwrite_by_pkeys: Sequence[str] | None = None) -> TableBatch:
-        """As boto3's `Table.batch_writer`, for puts and deletes.
+        """Return a batch writer, as boto3's `Table.batch_writer`, for puts and deletes.
 
-        Of two writes of the same key the later one counts, also without overwrite_by_pkeys.
+        Of two writes of the same key the later one is kept, also without overwrite_by_pkeys.
         """
         keys = [self.schema.partition.name, self.schema.sort.name]
         if overwrite_by_pkeys and sorted(overwrite_by_pkeys) != sorted(keys):
@@ -248,10 +248,10 @@ class ShardedTable:
     def batch_get_item(
         self, *, RequestItems: Mapping[str, Any], ReturnConsumedCapacity: CapacityTold = "NONE"
     ) -> dict[str, Any]:
-        """As `batch_get_item` of boto3's resource, of this table only: up to 100 items."""
+        """Get up to 100 items of this table, as `batch_get_item` of boto3's resource."""
         call = Call(self._metadata, ReturnConsumedCapacity)
         with self.requests.noting(call):
-            answer = told(call, batch_get(self.reader, RequestItems))
+            answer = with_metadata(call, batch_get(self.reader, RequestItems))
         if "ConsumedCapacity" in answer:
             answer["ConsumedCapacity"] = [answer["ConsumedCapacity"]]
         return answer
@@ -263,13 +263,13 @@ class ShardedTable:
             raise AttributeError(ELSEWHERE.get(name, only))
 
     def pause(self) -> None:
-        """Report traffic that is worth a request: the process may be stopped here, for good."""
+        """Report traffic if it is worth a request; call it when the process may be stopped."""
         opened = self._opened
         if opened is not None:
             opened[0].metadata.traffic.pause()
 
     def close(self) -> None:
-        """Report the traffic that was not reported yet, and end the reading threads."""
+        """Report the remaining traffic, and stop the reading threads."""
         self._begin_anew_in_a_fork()
         with self._making:
             opened, self._opened = self._opened, None
@@ -286,7 +286,7 @@ class ShardedTable:
 
     @property
     def schema(self) -> Schema:
-        """Its keys; raises CannotStart for a table that cannot be sharded."""
+        """The table's keys; raises CannotStart for a table that cannot be sharded."""
         return self.metadata.schema
 
     @property
@@ -302,7 +302,7 @@ class ShardedTable:
         return self._open()[1]
 
     def _open(self) -> tuple[Writer, Reader]:
-        """What needs the table's description; made at the first call, once."""
+        """Return the writer and the reader, which need the table's description, created once."""
         self._begin_anew_in_a_fork()
         opened = self._opened
         if opened is None:
@@ -311,9 +311,10 @@ class ShardedTable:
         return opened
 
     def _begin_anew_in_a_fork(self) -> None:
-        """It has neither its parent's threads, nor those that held its locks; its own connections.
+        """Open the table again if the process is a fork: it needs separate threads, locks and
+        connections.
 
-        A client that was given is used as it is.
+        A client that the caller has passed is used unchanged.
         """
         if self._process == os.getpid():
             return
@@ -336,7 +337,7 @@ class ShardedTable:
         return description
 
     def _index(self, name: str) -> Index:
-        """An index of the table, also one that is new. Raises as boto3's client does."""
+        """Return an index of the table, even if it is new. Raise the error of boto3's client."""
         self._open()
         if name not in self._known_indexes:
             self._describe()
@@ -349,18 +350,18 @@ class ShardedTable:
         requests, description = self.requests, self._describe()
         schema = schema_of(keyspace_of(description), self.name, self._separator)
         check_indexes(description, self._indexes)
-        most = self.policy.most_in_all
+        maximum = self.policy.most_in_all
         first = self.policy.first_count
         metadata = Metadata(
-            requests, self._metadata, schema, self.placement, self._settle, most, first
+            requests, self._metadata, schema, self.placement, self._settle, maximum, first
         )
         capacity = Capacity(requests, self.name, self._provisioned, self._cloudwatch)
         writer = Writer(metadata, ThrottleTracker(metadata, capacity, self.policy))
         threads = ThreadPoolExecutor(READING_THREADS, "keyhop-query")
         return writer, Reader(metadata, threads, self._indexes)
 
-    def _key(self, given: Mapping[str, Any], operation: str) -> ItemKey:
-        return exact_key(self.requests, self.schema, given, operation)
+    def _key(self, key: Mapping[str, Any], operation: str) -> ItemKey:
+        return exact_key(self.requests, self.schema, key, operation)
 
     def _call(self, words: Mapping[str, Any]) -> Call:
         return Call(self._metadata, words.get("ReturnConsumedCapacity") or "NONE")
@@ -379,7 +380,7 @@ class ShardedTable:
         check_words(words, Conditional)
         call = self._call(words)
         with self.requests.noting(call):
-            return told(call, write_item(self.writer, key, act, words))
+            return with_metadata(call, write_item(self.writer, key, act, words))
 
     def _query(
         self,

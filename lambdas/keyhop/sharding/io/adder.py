@@ -28,7 +28,7 @@ from keyhop.sharding.store.metadata import KeyMetadata
 from keyhop.sharding.store.requests import Overtaken, is_ambiguous
 
 EXPIRES = "keyhop_expires"
-"""Of a marker: epoch seconds, as DynamoDB's time to live wants them."""
+"""An attribute of a marker, in epoch seconds, as DynamoDB's time to live requires."""
 
 _ADD = Act("Update", expression="ADD #kh_c :kh_n")
 _NAMES = {"#kh_c": COUNT}
@@ -37,10 +37,10 @@ _HOT = {"reason": "TableWriteKeyRangeThroughputExceeded"}
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What became of an add. counted: by this call; False: its token was counted before.
+    """The result of an add. counted: by this call; False if its token was counted before.
 
-    at_most: how often it may have been counted, at least once: more often only without a token, if
-    answers were lost.
+    at_most: the maximum number of times that it was counted. This is more than one only without a
+    token, if answers were lost.
     """
 
     counted: bool = True
@@ -49,7 +49,7 @@ class Added:
 
 @dataclass(slots=True)
 class _Add(Write):
-    """marker: of a token. unanswered: attempts that may have been counted all the same."""
+    """An add. marker: of its token. unanswered: failed attempts that may have been counted."""
 
     marker: Mapping[str, TypedValue] = field(default_factory=dict)
     amount: int = 0
@@ -58,19 +58,19 @@ class _Add(Write):
 
 
 def folded(item: Mapping[str, TypedValue], source: int, target: int) -> tuple[Part, Part]:
-    """The transaction that takes a counter's part away, as it was read, and adds it to another."""
+    """Return a transaction that moves a counter's part, as it was read, to another shard."""
     clause = Clause("", _NAMES, {":kh_n": item[COUNT]})
     unchanged = Clause("#kh_c = :kh_n", _NAMES, {":kh_n": item[COUNT]})
     return (target, _ADD, clause), (source, DELETE, unchanged)
 
 
 class Adder(Writer):
-    """Adds; for any number of threads."""
+    """Adds to counters; for any number of threads."""
 
     def add(self, logical: TypedValue, amount: int, token: str | None, lifetime: float) -> Added:
-        """Add, and repeat that while it can help. lifetime: seconds, of the token.
+        """Add, and retry while this can help. lifetime: of the token, in seconds.
 
-        Raises as Writer.write; with a note if it may have been counted all the same.
+        Raises the errors of Writer.write, with a note if the add may have been counted.
         """
         values = {":kh_n": {"N": str(amount)}}
         key = counter_key(self.schema, logical)
@@ -99,29 +99,29 @@ class Adder(Writer):
             return Added(not add.is_repeated)
         return Added(at_most=1 + add.unanswered)
 
-    def _send(self, write: Write, known: KeyMetadata) -> dict[str, Any]:
+    def _send(self, write: Write, record: KeyMetadata) -> dict[str, Any]:
         assert isinstance(write, _Add)
-        self._check_fresh(known)
-        shard = self.requests.chance.choice(shards_to_add(known.shards))
+        self._check_fresh(record)
+        shard = self.requests.chance.choice(shards_to_add(record.shards))
         write.physical = self.schema.physical(write.key, shard)
         try:
             if write.marker:
-                return self._add_once(write, shard, known)
+                return self._add_once(write, shard, record)
             return self._single(write, shard)
         except (ClientError, BotoCoreError) as error:
             write.unanswered += is_ambiguous(error)
             if is_conflict(error):
-                # Transactions that meet in a part fail, and are not throttled: it is as hot.
-                told = self.requests.refusal(
+                # Transactions that conflict fail without throttling, but the shard is just as busy.
+                refusal = self.requests.refusal(
                     "ThrottlingException", "conflict", "UpdateItem", throttlingReasons=[_HOT]
                 )
                 first = write.attempts == 1
                 logical = write.key.logical
-                self.throttle_tracker.throttled(logical, known, write.physical, told, first)
+                self.throttle_tracker.throttled(logical, record, write.physical, refusal, first)
             raise
 
-    def _add_once(self, write: _Add, shard: int, known: KeyMetadata) -> dict[str, Any]:
-        """The add and its marker, in one transaction: twice the units, of two items."""
+    def _add_once(self, write: _Add, shard: int, record: KeyMetadata) -> dict[str, Any]:
+        """Send the add and its marker in one transaction, which costs twice the units."""
         table = {
             "TableName": self.schema.table,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -141,8 +141,8 @@ class Adder(Writer):
         except ClientError as error:
             codes = cancellations(error)
             if codes[:1] == [CHECK_FAILED]:
-                found = error.response["CancellationReasons"][0].get("Item", {})
-                self._was_counted(write, found, known)
+                marker = error.response["CancellationReasons"][0].get("Item", {})
+                self._was_counted(write, marker, record)
                 return {}
             if (
                 codes
@@ -154,27 +154,27 @@ class Adder(Writer):
         return {"ConsumedCapacity": {"CapacityUnits": units_of(answer) / 2}}
 
     def _was_counted(
-        self, write: _Add, found: Mapping[str, TypedValue], known: KeyMetadata
+        self, write: _Add, marker: Mapping[str, TypedValue], record: KeyMetadata
     ) -> None:
-        added = found.get("keyhop_added", {}).get("N")
+        added = marker.get("keyhop_added", {}).get("N")
         if added is not None and int(Decimal(added)) != write.amount:
             raise CannotStart(
                 f"The token was used before, to add {added} and not {write.amount}: each add needs "
                 "a token of its own."
             )
-        write.is_repeated = found.get("keyhop_call") != write.marker["keyhop_call"]
-        if "keyhop_shard" in found:
-            self._reunite(write.key, int(found["keyhop_shard"]["N"]), known)
+        write.is_repeated = marker.get("keyhop_call") != write.marker["keyhop_call"]
+        if "keyhop_shard" in marker:
+            self._reunite(write.key, int(marker["keyhop_shard"]["N"]), record)
 
     def stands(
         self,
         key: ItemKey,
         physical: dict[str, TypedValue],
-        known: KeyMetadata,
+        record: KeyMetadata,
         is_update: bool = False,
     ) -> bool:
-        """An add that succeeded counts; one that nobody would see is folded. Raises GaveUp."""
-        if self.requests.clock.monotonic() <= known.effective_until or not physical:
+        """Return True, because an add counts; first move one that readers would not see."""
+        if self.requests.clock.monotonic() <= record.effective_until or not physical:
             return True
         parsed = self.schema.names.parsed(physical[self.schema.partition.name])
         assert parsed is not None
@@ -192,18 +192,18 @@ class Adder(Writer):
             ) from error
         return True
 
-    def _reunite(self, key: ItemKey, shard: int, now: KeyMetadata) -> None:
-        """Fold what came into a shard too late to be folded with the others."""
-        if not is_stranded(now.shards, shard):
+    def _reunite(self, key: ItemKey, shard: int, record: KeyMetadata) -> None:
+        """Move a part that was added to a drained shard too late to be moved with the others."""
+        if not is_stranded(record.shards, shard):
             return
-        found = find_copies(self.requests, self.schema, key, [shard])
-        if shard not in found:
+        copies = find_copies(self.requests, self.schema, key, [shard])
+        if shard not in copies:
             return
-        self._check_fresh(now)
-        target = self.requests.chance.choice(shards_to_add(now.shards))
+        self._check_fresh(record)
+        target = self.requests.chance.choice(shards_to_add(record.shards))
         try:
-            self.together(key, folded(found[shard], shard, target))
+            self.together(key, folded(copies[shard], shard, target))
         except ClientError as error:
             if CHECK_FAILED in cancellations(error):
-                raise Overtaken from error  # somebody has folded it, or added to it
+                raise Overtaken from error  # another process has moved it, or added to it
             raise

@@ -1,4 +1,4 @@
-"""Many puts and deletes at once: one look for all that need one, a batch, the rest one by one."""
+"""Many puts and deletes: one read for all items that need one, a batch, the rest one by one."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from keyhop.sharding.store.metadata import KeyMetadata
 from keyhop.sharding.store.requests import Overtaken, is_ambiguous, may_succeed_later
 
 MOST_ITEMS = 25
-"""Of one BatchWriteItem (AWS documentation); of 400 KB each they are within its 16 MB."""
+"""The maximum of one BatchWriteItem (AWS documentation); 25 items of 400 KB are within 16 MB."""
 
 _ERRORS = (KeyhopError, ClientError, BotoCoreError)
 Item = Mapping[str, Any]
@@ -24,9 +24,9 @@ Item = Mapping[str, Any]
 
 @dataclass(slots=True)
 class BatchResult:
-    """What became of the items. failed: (place among the items, item, error) of each other one.
+    """The result of a batch. failed: (place among the items, item, error) of each item that failed.
 
-    An item whose key comes again later shares the fate of the later one, which takes its place.
+    If several items have the same key, only the last one is written, and all have its result.
     """
 
     written: int = 0
@@ -35,16 +35,16 @@ class BatchResult:
 
 @dataclass(slots=True)
 class _Put:
-    """An item, or a key to delete, with those before it that had the same key.
+    """An item, or a key to delete, with the items before it that have the same key.
 
-    known: the metadata it goes by. units: its share of the write units of its batch.
+    record: the metadata in use. units: its share of the batch's write units.
     """
 
     items: list[tuple[int, Item]]
     typed: dict[str, Any]
     key: ItemKey
     is_delete: bool
-    known: KeyMetadata = field(init=False)
+    record: KeyMetadata = field(init=False)
     units: float = 1.0
 
     @property
@@ -55,16 +55,16 @@ class _Put:
 
 
 _Batch = dict[Hashable, _Put]
-"""What goes into one request, by physical key."""
+"""The writes of one request, by physical key."""
 
 
 class _Unanswered(Exception):
-    """It is not known what was written, and the metadata has expired."""
+    """The metadata has expired, and it is not known which items were written."""
 
 
 @dataclass(slots=True)
 class BatchWriter:
-    """The writes of one call. put_alone, delete_alone: write one item, with a look if need be."""
+    """The writes of one call. put_alone, delete_alone: write one item, with a read if needed."""
 
     writer: Writer
     put_alone: Callable[[Item], object]
@@ -92,13 +92,13 @@ class BatchWriter:
         return self.result
 
     def _write(self, puts: Iterable[_Put]) -> None:
-        """One batch; then one by one what it has left over, and what it cannot do."""
-        schema, looked = self.writer.schema, list[tuple[_Put, tuple[int, ...]]]()
+        """Write one batch, then one by one the items that it could not process."""
+        schema, unplaced = self.writer.schema, list[tuple[_Put, tuple[int, ...]]]()
         batch, alone = _Batch(), []
         for put in puts:
             try:
-                put.known = self.writer.known(put.key.logical)
-                where = self.writer.candidates(put.key, put.known, not put.is_delete)
+                put.record = self.writer.record_of(put.key.logical)
+                where = self.writer.candidates(put.key, put.record, not put.is_delete)
             except _ERRORS as error:
                 self._fail(put, error)
                 continue
@@ -106,33 +106,33 @@ class BatchWriter:
                 put.typed |= schema.physical(put.key, where[0])
                 batch[self._name(put.typed)] = put
             else:
-                looked.append((put, where))
-        for put, shard in self._new(looked):
+                unplaced.append((put, where))
+        for put, shard in self._new(unplaced):
             if shard is None:
                 alone.append(put)
             else:
                 put.typed |= schema.physical(put.key, shard)
                 batch[self._name(put.typed)] = put
-        left = [*batch.values()]
-        if len(left) > 1:
+        remaining = [*batch.values()]
+        if len(remaining) > 1:
             try:
-                left = self._send(batch)
+                remaining = self._send(batch)
             except _ERRORS as error:
-                # Nobody knows what was written. Another shard would make two of one.
-                for put in left:
+                # It is not known which items were written. Writing again could create a copy.
+                for put in remaining:
                     self._fail(put, error)
-                left, batch = [], {}
-        for put in [put for put in batch.values() if put not in left]:
+                remaining, batch = [], {}
+        for put in [put for put in batch.values() if put not in remaining]:
             try:
-                if not self.writer.stands(put.key, self._physical(put), put.known):
-                    left.append(put)
+                if not self.writer.stands(put.key, self._physical(put), put.record):
+                    remaining.append(put)
                     continue
             except _ERRORS as error:
                 self._fail(put, error)
                 continue
             self.result.written += len(put.items)
-            self.writer.written(put.key.logical, put.known, put.units, first=True)
-        for put in [*alone, *left]:
+            self.writer.written(put.key.logical, put.record, put.units, first=True)
+        for put in [*alone, *remaining]:
             try:
                 write_alone = self.delete_alone if put.is_delete else self.put_alone
                 write_alone(put.items[-1][1])
@@ -141,37 +141,38 @@ class BatchWriter:
                 self._fail(put, error)
 
     def _new(
-        self, looked: Sequence[tuple[_Put, tuple[int, ...]]]
+        self, unplaced: Sequence[tuple[_Put, tuple[int, ...]]]
     ) -> Iterator[tuple[_Put, int | None]]:
-        """To which shard each goes whose item is nowhere yet; None for others.
+        """Yield the shard of each item that does not exist yet; None for other items.
 
-        By one look for all; if one of them is at fault, each is looked for by itself.
+        All items are read with one request. If it fails because of an item, each is written alone.
         """
         writer = self.writer
-        writer.requests.usage.count(looks=len(looked))
-        wanted = [(put.key, where) for put, where in looked]
+        writer.requests.usage.count(looks=len(unplaced))
+        places = [(put.key, where) for put, where in unplaced]
         how = {"ConsistentRead": True, **key_only(writer.schema)}
         try:
-            found = find_all(writer.requests, writer.schema, wanted, how)
+            results = find_all(writer.requests, writer.schema, places, how)
         except _ERRORS as error:
-            for put, _ in looked:
-                if may_succeed_later(error):  # but has not, for as long as anybody waits
+            for put, _ in unplaced:
+                if may_succeed_later(error):  # but retries have not helped
                     self._fail(put, error)
                 else:
                     yield put, None
             return
-        for (put, _), copies in zip(looked, found, strict=True):
-            yield put, None if copies else writer.shard_of_new(put.key, put.known)
+        for (put, _), copies in zip(unplaced, results, strict=True):
+            yield put, None if copies else writer.shard_of_new(put.key, put.record)
 
     def _send(self, batch: _Batch) -> list[_Put]:
-        """Send one batch, until the metadata expires; returns what it has certainly not written.
+        """Send one batch until the metadata expires; return the items that were certainly not
+        written.
 
-        Raises what boto3's client raises if it is not known what was written.
+        Raises the error of boto3's client if it is not known which items were written.
         """
         requests = self.writer.requests
         table = self.writer.schema.table
         items = {table: [put.request for put in batch.values()]}
-        expires = min(put.known.expires for put in batch.values())
+        expires = min(put.record.expires for put in batch.values())
         unanswered: list[Exception] = []
 
         def attempt() -> list[_Put]:
@@ -186,15 +187,17 @@ class BatchWriter:
                     unanswered.append(error)
                 if unanswered:
                     raise
-                # Throttled, or one item is at fault: alone, each gets its own reason.
+                # Throttled, or one item is invalid: written alone, each item gets its own reason.
                 return [*batch.values()]
-            left = answer.get("UnprocessedItems", {}).get(table, ())
-            if left and unanswered:
-                raise Overtaken  # what is left over now may have been written before
+            unprocessed = answer.get("UnprocessedItems", {}).get(table, ())
+            if unprocessed and unanswered:
+                raise Overtaken  # an earlier attempt may have written these
             for put in batch.values():
-                put.units = units_of(answer) / max(1, len(batch) - len(left))
-            contents = (one for request in left for one in request.values())
-            return [batch[self._name(one.get("Item") or one["Key"])] for one in contents]
+                put.units = units_of(answer) / max(1, len(batch) - len(unprocessed))
+            contents = (content for request in unprocessed for content in request.values())
+            return [
+                batch[self._name(content.get("Item") or content["Key"])] for content in contents
+            ]
 
         try:
             return requests.patiently(attempt)

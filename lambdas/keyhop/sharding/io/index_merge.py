@@ -1,9 +1,9 @@
-"""An index whose partition key carries the shard, merged in the order of its own sort key.
+"""An index whose partition key has the shard's suffix, merged in the order of its sort key.
 
-Many items may have the same sort key there, and in which order DynamoDB returns those is not
-promised. So they are ordered here, by the table's sort key; all that are equal are read before one
-is returned, and again by a page that begins among them. Whoever wants the first of all, whichever
-of those that are equal, needs no more of them than he gets.
+Many items of an index may have the same sort key, and DynamoDB does not define their order. So they
+are sorted here, by the table's sort key: all items with an equal sort key are read before one is
+returned, and again by a page that starts among them. A query for the first items in any order of
+equal ones (`any_equal`) need not read all of these.
 """
 
 import math
@@ -17,29 +17,31 @@ from keyhop.sharding.io.reader import MetadataExpired, Query, Reader, rank_of, t
 from keyhop.sharding.store.metadata import KeyMetadata
 
 Place = tuple[Any, ...]
-"""The ranks of an item's two sort keys; of the index's alone: before all items that have it.
+"""The ranks of an item's two sort keys; with the index's only, before all items that have it.
 
-The table's may be a whole key, if its partition key does not carry the shard."""
+Instead of the table's sort key it may have the whole key, if the partition key has no suffix.
+"""
 Position = tuple[TypedValue, TypedValue | None]
-"""Where to go on: behind an item, by both sort keys; or with all items of one of the index's."""
+"""A start position: after an item, by both sort keys, or at an index's sort key."""
 
 
 @dataclass(slots=True)
 class _Shard:
-    """How far one shard has been read. start: what follows it, None: not begun, or the end."""
+    """The progress in one shard. start: the next page's start key; None at the start or the end."""
 
     number: int
     rows: dict[Place, dict[str, Any]] = field(default_factory=dict)
     start: Mapping[str, TypedValue] | None = None
     reached: Place | None = None
     scanned: int = 0
-    done: bool = False
+    is_done: bool = False
 
 
 class IndexMerge:
-    """One page of a query of an index. excluded: an end of the range that is not in it.
+    """One page of a query of an index. excluded: an end of the range that is not included.
 
-    own: the attributes by which items of an equal sort key differ. any_equal: some of these do.
+    identity: the attributes by which items with an equal sort key differ. any_equal: return any of
+    these.
     """
 
     def __init__(
@@ -49,14 +51,14 @@ class IndexMerge:
         after: Position | None = None,
         excluded: TypedValue | None = None,
         *,
-        own: Sequence[str] = (),
+        identity: Sequence[str] = (),
         any_equal: bool = False,
     ) -> None:
         self._reader = reader
         self._descending = query.descending
         assert query.sort is not None
         self._sort = query.sort
-        self._names = (query.sort, *(own or (reader.schema.sort.name,)))
+        self._names = (query.sort, *(identity or (reader.schema.sort.name,)))
         self._any_equal = any_equal
         self._call = reader.requests.call_noted
         self._excluded = None if excluded is None else self._rank(excluded)
@@ -72,29 +74,31 @@ class IndexMerge:
     def page(
         self, limit: int | None, is_filtered: bool
     ) -> tuple[list[dict[str, Any]], Position | None]:
-        """Items, and where to go on; None: that is all. As Merge.page."""
+        """Return items, and the next page's position or None. See Merge.page."""
         requests = self._reader.requests
         began = requests.clock.monotonic()
         while True:
-            known = self._reader.metadata.of(self._query.logical)
+            record = self._reader.metadata.of(self._query.logical)
             try:
-                return self._page(known, limit, is_filtered)
+                return self._page(record, limit, is_filtered)
             except MetadataExpired as stale:
                 if requests.clock.monotonic() - began > requests.patience:
                     raise stale.cause or too_slow("a page") from stale
 
     def _page(
-        self, known: KeyMetadata, limit: int | None, is_filtered: bool
+        self, record: KeyMetadata, limit: int | None, is_filtered: bool
     ) -> tuple[list[dict[str, Any]], Position | None]:
-        shards = [_Shard(number) for number in range(1, known.shards.readable + 1)]
+        shards = [_Shard(number) for number in range(1, record.shards.readable + 1)]
         share = limit and math.ceil(limit / len(shards) * SHARE_MARGIN) + 1
         while True:
-            left = [shard for shard in shards if not shard.done]
-            behind = min(left, key=lambda shard: shard.reached or (), default=None)
+            unread = [shard for shard in shards if not shard.is_done]
+            behind = min(unread, key=lambda shard: shard.reached or (), default=None)
             complete = self._complete(shards, behind)
             if behind is None or self._is_enough(complete, behind, limit, is_filtered):
                 break
-            self._read([one for one in left if one.reached == behind.reached], known, share)
+            self._read(
+                [shard for shard in unread if shard.reached == behind.reached], record, share
+            )
         self.scanned = sum(shard.scanned for shard in shards)
         items = [complete[place] for place in sorted(complete)[:limit]]
         if len(items) == limit and (behind is not None or len(complete) > len(items)):
@@ -105,7 +109,7 @@ class IndexMerge:
         return items, (behind.start[self._sort], None)
 
     def _complete(self, shards: list[_Shard], behind: _Shard | None) -> dict[Place, dict[str, Any]]:
-        """Items before which nothing is missing, each once."""
+        """Return the items that precede all unread ones, each once."""
         upto = None if behind is None else behind.reached or ()
 
         def is_complete(place: Place) -> bool:
@@ -125,29 +129,29 @@ class IndexMerge:
             return behind.reached > self._after[:1]
         return len(complete) >= limit
 
-    def _read(self, shards: list[_Shard], known: KeyMetadata, most: int | None) -> None:
+    def _read(self, shards: list[_Shard], record: KeyMetadata, limit: int | None) -> None:
         pages = [
-            self._reader.executor.submit(self._read_one, shard, known, most) for shard in shards
+            self._reader.executor.submit(self._read_one, shard, record, limit) for shard in shards
         ]
         for page in pages:
-            page.exception()  # all end before an error is raised
+            page.exception()  # wait for all before raising an error
         for page in pages:
             page.result()
 
-    def _read_one(self, shard: _Shard, known: KeyMetadata, most: int | None) -> None:
+    def _read_one(self, shard: _Shard, record: KeyMetadata, limit: int | None) -> None:
         reader = self._reader
         request = reader.request(self._query, shard.number)
         if shard.start is not None:
             request["ExclusiveStartKey"] = shard.start
         with reader.requests.noting(self._call):
-            answer = reader.page(request, known, most)
+            answer = reader.page(request, record, limit)
         shard.scanned += answer["ScannedCount"]
         for item in answer["Items"]:
             place = tuple([self._rank(item[name]) for name in self._names])
             if place > self._after and place[0] != self._excluded:
                 shard.rows[place] = item
         shard.start = answer.get("LastEvaluatedKey")
-        shard.done = shard.start is None
+        shard.is_done = shard.start is None
         if shard.start is not None:
             shard.reached = (self._rank(shard.start[self._sort]),)
 

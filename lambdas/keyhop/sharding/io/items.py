@@ -1,7 +1,7 @@
-"""Items in boto3's words, with the logical key, and as the table has them.
+"""Conversion between items as boto3's resources have them and items as the table has them.
 
-boto3's resources know numbers as Decimal, binaries as Binary and sets as sets; its own serializer
-makes typed values of them. Only the partition key's value differs between the two.
+boto3's resources have numbers as Decimal, binaries as Binary and sets as sets; boto3's serializer
+converts these to typed values. Only the partition key's value differs in the table.
 """
 
 import re
@@ -20,12 +20,12 @@ from keyhop.sharding.key.schema import ItemKey, Schema
 from keyhop.sharding.store.requests import Requests
 
 FENCE = "keyhop_fence"
-"""The attribute that says that an item was changed while its shard is being emptied."""
+"""The attribute that marks an item as changed while its shard is drained."""
 MOST_KEYS_AT_ONCE = 100
-"""Of one BatchGetItem (AWS documentation)."""
+"""The maximum of one BatchGetItem (AWS documentation)."""
 
 MOST_LEVELS = 32
-"""Of a value: itself, what is in it, and so on (AWS documentation)."""
+"""The maximum nesting of a value (AWS documentation)."""
 
 _WITHOUT_PARTS = (int, Decimal, bytes, type(None))
 _TO_TYPED = TypeSerializer()
@@ -36,21 +36,21 @@ _SET_CLAUSE = re.compile(r"(?<![#:\w.])SET(?=[\s#])", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Expressions of a request with what they name. Empty: no condition."""
+    """Expressions of a request, with their names and values. Empty: no condition."""
 
     condition: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, TypedValue] = field(default_factory=dict)
 
-    def and_(self, other: "Clause") -> "Clause":
-        """Both must hold."""
-        # The service refuses parentheses twice, and boto3 puts some around what it joins.
-        mine = self.condition if is_enclosed(self.condition) else f"({self.condition})"
-        both = f"{mine} AND {other.condition}" if self.condition else other.condition
-        return Clause(both, {**self.names, **other.names}, {**self.values, **other.values})
+    def and_(self, clause: "Clause") -> "Clause":
+        """Return a condition that holds if both do."""
+        # The service refuses double parentheses, and boto3 encloses combined conditions.
+        own_condition = self.condition if is_enclosed(self.condition) else f"({self.condition})"
+        both = f"{own_condition} AND {clause.condition}" if self.condition else clause.condition
+        return Clause(both, {**self.names, **clause.names}, {**self.values, **clause.values})
 
     def parameters(self) -> dict[str, Any]:
-        """As request parameters."""
+        """Return the clause as request parameters."""
         parameters = {
             "ConditionExpression": self.condition,
             "ExpressionAttributeNames": self.names,
@@ -60,7 +60,7 @@ class Clause:
 
 
 def is_enclosed(text: str) -> bool:
-    """Whether an expression as a whole stands in parentheses."""
+    """Return whether an expression as a whole is enclosed in parentheses."""
     text, depth = text.strip(), 0
     for place, character in enumerate(text):
         depth += (character == "(") - (character == ")")
@@ -70,19 +70,20 @@ def is_enclosed(text: str) -> bool:
 
 
 def exists(schema: Schema) -> Clause:
-    """That the item is there."""
+    """Return the condition that the item exists."""
     return Clause("attribute_exists(#kh_p)", {"#kh_p": schema.partition.name})
 
 
 def absent(schema: Schema) -> Clause:
-    """That the item is not there."""
+    """Return the condition that the item does not exist."""
     return Clause("attribute_not_exists(#kh_p)", {"#kh_p": schema.partition.name})
 
 
 def typed(value: Any) -> dict[str, Any]:
-    """A typed value of one in boto3's words. Raises TypeError as boto3 does, for a float say.
+    """Return the typed value of one of boto3's values. Raise TypeError as boto3 does, as for a
+    float.
 
-    And CannotStart for one that could not be read back, or not be sent at all.
+    Raise CannotStart for a value that could not be sent, or not be read again.
     """
     _check(value, MOST_LEVELS)
     serialized: dict[str, Any] = _TO_TYPED.serialize(value)
@@ -90,12 +91,12 @@ def typed(value: Any) -> dict[str, Any]:
 
 
 def untyped(value: TypedValue) -> Any:
-    """The inverse of `typed`."""
+    """Return the value of a typed value; the inverse of `typed`."""
     return _FROM_TYPED.deserialize(value)
 
 
 def typed_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """All attributes of an item. Raises as `typed`."""
+    """Return all attributes of an item as typed values. Raise the errors of `typed`."""
     if not isinstance(item, Mapping):
         raise CannotStart(f"An item must be a mapping of attributes; this is of {type(item)}.")
     check_names(item)
@@ -103,7 +104,7 @@ def typed_item(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_names(names: Iterable[Any]) -> None:
-    """Raises CannotStart for what cannot be an attribute's name."""
+    """Raise CannotStart for an invalid attribute name."""
     for name in names:
         if not isinstance(name, str):
             raise CannotStart(f"An attribute's name must be a text; one is of {type(name)}.")
@@ -111,7 +112,7 @@ def check_names(names: Iterable[Any]) -> None:
 
 
 def _check(value: Any, levels: int) -> None:
-    """levels: that the value may have; so what holds itself comes to an end, too."""
+    """Check a value. levels: the maximum nesting, which also stops at a circular value."""
     if not levels:
         raise CannotStart(
             f"An attribute is nested deeper than {MOST_LEVELS} levels, the most of DynamoDB."
@@ -122,14 +123,14 @@ def _check(value: Any, levels: int) -> None:
         return
     elif isinstance(value, Mapping):
         check_names(value)
-        for one in value.values():
-            _check(one, levels - 1)
+        for part in value.values():
+            _check(part, levels - 1)
     elif isinstance(value, list | tuple):
-        for one in value:
-            _check(one, levels - 1)
+        for part in value:
+            _check(part, levels - 1)
     elif isinstance(value, Set):
-        for one in value:
-            _check(one, 1)
+        for part in value:
+            _check(part, 1)
 
 
 def _check_text(text: str) -> None:
@@ -144,7 +145,7 @@ def _check_text(text: str) -> None:
 
 
 def key_of(schema: Schema, typed_attributes: Mapping[str, Any]) -> ItemKey:
-    """The key of an item, or a Key; raises CannotStart if it lacks one of the key attributes."""
+    """Return the key of an item or a Key. Raise CannotStart if it lacks a key attribute."""
     if FENCE in typed_attributes:
         raise CannotStart(f"The attribute {FENCE} is Keyhop's own: an item cannot have it.")
     for attribute in (schema.partition, schema.sort):
@@ -157,7 +158,7 @@ def key_of(schema: Schema, typed_attributes: Mapping[str, Any]) -> ItemKey:
 
 
 def key_only(schema: Schema) -> dict[str, Any]:
-    """The parameters of a projection to the key."""
+    """Return the parameters of a projection to the key."""
     names = {"#kh_p": schema.partition.name, "#kh_s": schema.sort.name}
     return {"ProjectionExpression": "#kh_p, #kh_s", "ExpressionAttributeNames": names}
 
@@ -170,7 +171,7 @@ def find_copies(
     consistent: bool = True,
     **projection: Any,
 ) -> dict[int, dict[str, Any]]:
-    """The item's copies by the shard, of these, in which each is. A projection has the key."""
+    """Return an item's copies in these shards, by shard. A projection must have the key."""
     how = {"ConsistentRead": consistent, **projection}
     if len(shards) == 1:
         physical = schema.physical(key, shards[0])
@@ -182,34 +183,34 @@ def find_copies(
 def find_all(
     requests: Requests,
     schema: Schema,
-    wanted: Sequence[tuple[ItemKey, Sequence[int]]],
+    items: Sequence[tuple[ItemKey, Sequence[int]]],
     how: Mapping[str, Any],
 ) -> list[dict[int, dict[str, Any]]]:
-    """As `find_copies`, for many items; a request for 100 of the places where they may be.
+    """Return the copies of many items as `find_copies` does, with one request for 100 places.
 
-    how: parameters of BatchGetItem; a projection has both attributes of the key.
+    how: parameters of BatchGetItem; a projection must have both key attributes.
     """
-    copies: list[dict[int, dict[str, Any]]] = [{} for _ in wanted]
-    left, places = [], {}
-    for number, (key, shards) in enumerate(wanted):
+    copies: list[dict[int, dict[str, Any]]] = [{} for _ in items]
+    remaining, places = [], {}
+    for number, (key, shards) in enumerate(items):
         for shard in shards:
-            left.append(schema.physical(key, shard))
-            places[schema.name_of(left[-1])] = number, shard
+            remaining.append(schema.physical(key, shard))
+            places[schema.name_of(remaining[-1])] = number, shard
 
     def attempt() -> None:
-        asked = {schema.table: {"Keys": left[:MOST_KEYS_AT_ONCE], **how}}
-        answer = requests.once("batch_get_item", RequestItems=asked)
+        request = {schema.table: {"Keys": remaining[:MOST_KEYS_AT_ONCE], **how}}
+        answer = requests.once("batch_get_item", RequestItems=request)
         for item in next(iter(answer["Responses"].values()), []):
             number, shard = places[schema.name_of(item)]
             copies[number][shard] = item
-        again = [key for more in answer["UnprocessedKeys"].values() for key in more["Keys"]]
-        left[:MOST_KEYS_AT_ONCE] = again
-        if again:  # they were throttled, though the service does not call it so
+        unprocessed = [key for more in answer["UnprocessedKeys"].values() for key in more["Keys"]]
+        remaining[:MOST_KEYS_AT_ONCE] = unprocessed
+        if unprocessed:  # throttled, but the service does not say so
             requests.usage.count_throttle((NO_REASON,))
             code = "ProvisionedThroughputExceededException"
             raise requests.refusal(code, "Keys were left over", "BatchGetItem")
 
-    while left:
+    while remaining:
         requests.patiently(attempt)
     return copies
 
@@ -217,15 +218,15 @@ def find_all(
 def logical_typed(
     schema: Schema, item: Mapping[str, TypedValue], logical: TypedValue
 ) -> dict[str, TypedValue]:
-    """A typed item with the logical key, and without a fence."""
-    shown = {name: value for name, value in item.items() if name != FENCE}
-    if schema.partition.name in shown:
-        shown[schema.partition.name] = logical
-    return shown
+    """Return a typed item with the logical key, and without a fence."""
+    attributes = {name: value for name, value in item.items() if name != FENCE}
+    if schema.partition.name in attributes:
+        attributes[schema.partition.name] = logical
+    return attributes
 
 
 def logical_item(schema: Schema, item: Mapping[str, Any], logical: TypedValue) -> dict[str, Any]:
-    """A typed item as its user knows it: in boto3's words, with the logical key, no fence."""
+    """Return an item as users have it: untyped, with the logical key, and without a fence."""
     return {name: untyped(value) for name, value in logical_typed(schema, item, logical).items()}
 
 
@@ -235,10 +236,10 @@ def clause_of(
     values: Mapping[str, Any] | None,
     is_key: bool = False,
 ) -> Clause:
-    """A user's condition: a text, or boto3's `Attr(...)`; is_key: `Key(...)`. Raises as `typed`."""
+    """Return a condition: a text, or `Attr(...)`; with is_key, `Key(...)`. Raise as `typed`."""
     if isinstance(condition, ConditionBase):
         built = ConditionExpressionBuilder().build_expression(condition, is_key)
-        prefix = "key_" if is_key else ""  # a filter may be built besides
+        prefix = "key_" if is_key else ""  # there may also be a filter
         condition = _BUILT.sub(rf"\1{prefix}\2", built.condition_expression)
         names = {**(names or {}), **_renamed(built.attribute_name_placeholders, prefix)}
         values = {**(values or {}), **_renamed(built.attribute_value_placeholders, prefix)}
@@ -252,7 +253,7 @@ def _renamed(placeholders: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def with_fence(update: str) -> str:
-    """An UpdateExpression that also leaves a fence, by the names `#kh_fence` and `:kh_fence`."""
+    """Add a fence to an UpdateExpression, with the names `#kh_fence` and `:kh_fence`."""
     addition = "#kh_fence = :kh_fence"
     clause = _SET_CLAUSE.search(update)
     if clause is None:
@@ -261,7 +262,7 @@ def with_fence(update: str) -> str:
 
 
 def check_expressions(schema: Schema, clause: Clause, update: str) -> None:
-    """Raises CannotStart for a use of the partition key's value, which has a suffix."""
+    """Raise CannotStart if an expression uses the partition key's value, which has a suffix."""
     partition = schema.partition.name
     names = {partition, *clause.names}
     for word in (re.escape(name) for name in names if clause.names.get(name, name) == partition):
@@ -282,15 +283,16 @@ def check_expressions(schema: Schema, clause: Clause, update: str) -> None:
 def projected(
     expression: str | None, names: Mapping[str, str] | None, needed: Sequence[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The parameters of a projection that has the attributes needed, and which are ours alone.
+    """Return the parameters of a projection that includes the needed attributes, and the added
+    ones.
 
     expression: None for all attributes, empty for no others.
     """
     if expression is None:
         return {}, []
     paths = {path.strip() for path in expression.split(",")}
-    wanted = {(names or {}).get(path, path) for path in paths}
-    added = [name for name in needed if name not in wanted]
+    requested = {(names or {}).get(path, path) for path in paths}
+    added = [name for name in needed if name not in requested]
     ours = {f"#kh_{number}": name for number, name in enumerate(added)}
     parameters = {
         "ProjectionExpression": ", ".join(filter(None, [expression, *ours])),

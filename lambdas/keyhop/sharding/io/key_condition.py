@@ -1,9 +1,9 @@
-"""A KeyConditionExpression, read: which key, and which of its sort keys. Pure.
+"""Parses a KeyConditionExpression into a partition key and a range of sort keys. Pure.
 
     partition = :value [AND sort (= | < | <= | > | >=) :value | sort BETWEEN :low AND :high
                         | begins_with(sort, :value)]
 
-in any order and in any parentheses (AWS documentation, "Key condition expressions").
+in any order and with any parentheses (AWS documentation, "Key condition expressions").
 """
 
 import re
@@ -22,12 +22,12 @@ _TESTS = (
 )
 _SORT_KEY_BYTES = 1024
 _GREATEST = {1: "\x7f", 2: "\u07ff", 3: "\uffff", 4: "\U0010ffff"}
-"""Of characters, by their bytes in UTF-8: as texts are sorted."""
+"""The last character in sort order by its number of bytes in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Of sort keys; an end may be None. excludes: the end that is given, the only one, itself."""
+    """A range of sort keys; None: no limit. excludes: whether the only limit itself is excluded."""
 
     low: TypedValue | None = None
     high: TypedValue | None = None
@@ -36,7 +36,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
-    """A partition key and a range. used: the names and the values that the expression has."""
+    """A partition key and a range. used: the expression's names and values."""
 
     partition: TypedValue
     range: Range
@@ -66,9 +66,9 @@ class _Test:
 
 
 def key_condition(clause: Clause, partition: str, sort: str, type_: KeyType) -> KeyCondition:
-    """What a clause says of the two key attributes. type_: the sort key's.
+    """Return the condition on the two key attributes. type_: the sort key's type.
 
-    Raises CannotStart for one that does not have this form.
+    Raises CannotStart for an invalid expression.
     """
     tests = [_test(text) for text in _conjuncts(clause.condition)]
     by_name = {clause.names.get(test.name, test.name): test for test in tests}
@@ -85,7 +85,7 @@ def key_condition(clause: Clause, partition: str, sort: str, type_: KeyType) -> 
 
 
 def greatest_beginning_with(value: TypedValue, type_: KeyType) -> TypedValue:
-    """The greatest sort key that begins so; of a number there is none."""
+    """Return the greatest sort key with this beginning. Raise CannotStart for a number."""
     content = value.get(type_)
     if type_ == "B" and content is not None:
         return {"B": bytes(content).ljust(_SORT_KEY_BYTES, b"\xff")}
@@ -96,7 +96,7 @@ def greatest_beginning_with(value: TypedValue, type_: KeyType) -> TypedValue:
 
 
 def _conjuncts(text: str) -> list[str]:
-    """Its one or two tests, without parentheses around them."""
+    """Return the expression's one or two tests, without enclosing parentheses."""
     text = text.strip()
     while is_enclosed(text):
         text = text[1:-1].strip()
@@ -107,8 +107,8 @@ def _conjuncts(text: str) -> list[str]:
 
 
 def _ands(text: str) -> list[tuple[re.Match[str], bool]]:
-    """The ANDs outside of parentheses, and whether each belongs to a BETWEEN."""
-    found, after_between = [], False
+    """Return the ANDs outside of parentheses, and whether each belongs to a BETWEEN."""
+    ands, after_between = [], False
     for word in re.finditer(r"\bBETWEEN\b|\bAND\b", text, re.I):
         before = text[: word.start()]
         if before.count("(") != before.count(")") or before[-1:] in ("#", ":", ".", "-"):
@@ -116,9 +116,9 @@ def _ands(text: str) -> list[tuple[re.Match[str], bool]]:
         if word[0].upper() == "BETWEEN":
             after_between = True
         else:
-            found.append((word, after_between))
+            ands.append((word, after_between))
             after_between = False
-    return found
+    return ands
 
 
 def _test(text: str) -> _Test:

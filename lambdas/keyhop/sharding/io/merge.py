@@ -21,14 +21,14 @@ from keyhop.sharding.key.protocol import Order
 from keyhop.sharding.store.metadata import KeyMetadata
 
 SHARE_MARGIN = 1.3
-"""How much more than its share of a limit is read of each shard: shards are not quite even."""
+"""The factor by which more than its share is read from each shard, as shards are uneven."""
 
 
 class Merge:
-    """The items of a query, one by one. Not for several threads at once.
+    """The items of a query, one by one; for one thread.
 
-    An item is returned once every shard has been read up to it. Where the protocol demands an
-    order, a shard is read no further than those before it; otherwise all are read at once.
+    An item is returned once every shard has been read up to it. If the protocol demands an order, a
+    shard is not read beyond those before it. Otherwise shards are read in parallel.
     """
 
     def __init__(self, reader: Reader, query: Query) -> None:
@@ -39,18 +39,18 @@ class Merge:
         self._stuck_since = reader.requests.clock.monotonic()
         self._begin(reader.metadata.of(query.logical), query.after)
 
-    def _begin(self, known: KeyMetadata, after: TypedValue | None) -> None:
-        """Read all shards from a position on; what was read is forgotten."""
-        self._known = known
+    def _begin(self, record: KeyMetadata, after: TypedValue | None) -> None:
+        """Read all shards from a position on, and discard earlier pages."""
+        self._known = record
         self._returned = after
         self._order = Order.ANY
         if self._query.consistent:
-            self._order = protocol.order_of_reading(known.shards, self._reader.placement)
-        numbers = range(1, known.shards.readable + 1)
+            self._order = protocol.order_of_reading(record.shards, self._reader.placement)
+        numbers = range(1, record.shards.readable + 1)
         self._start = None if after is None else rank_of(after, self._query.descending)
         self._cursors = {number: ShardCursor(number, after, self._start) for number in numbers}
-        believed = protocol.newest_first(self._order, numbers)
-        self._trust = {number: place for place, number in enumerate(believed)}
+        by_trust = protocol.newest_first(self._order, numbers)
+        self._trust = {number: place for place, number in enumerate(by_trust)}
         self._heads: list[tuple[Rank, int, int]] = []
         self._unread = list(self._cursors.values())
 
@@ -61,9 +61,9 @@ class Merge:
                 self._read_on()
 
     def page(self, limit: int | None, is_filtered: bool) -> tuple[list[Any], TypedValue | None]:
-        """Items, up to a limit, and the sort key up to which all has been read; None: to the end.
+        """Return items, and the sort key up to which the shards were read; None at the end.
 
-        Without a limit, or with a filter, it is one page of each shard that is read.
+        Without a limit, or with a filter, one page of each shard is read.
         """
         if limit is None or is_filtered:
             while any(cursor.reached in (None, self._start) for cursor in self._unread):
@@ -80,11 +80,11 @@ class Merge:
 
     @property
     def scanned(self) -> int:
-        """Items that were read, those that a filter has left out among them."""
+        """The number of items read, including those that a filter has excluded."""
         return sum(cursor.scanned for cursor in self._cursors.values())
 
     def _ready(self) -> Iterator[dict[str, Any]]:
-        """The items up to which every shard has been read."""
+        """Yield the items up to which every shard has been read."""
         while (item := self._first()) is not None:
             self._returned = item[self._reader.schema.sort.name]
             if self._wanted is not None:
@@ -92,7 +92,7 @@ class Merge:
             yield item
 
     def _first(self) -> dict[str, Any] | None:
-        """The next item, if every shard has been read that far; taken out, with its copies."""
+        """Remove and return the next item if every shard has been read up to it."""
         if not self._heads:
             return None
         rank = self._heads[0][0]
@@ -102,26 +102,26 @@ class Merge:
         while self._heads and self._heads[0][0] == rank:
             cursor = self._cursors[heapq.heappop(self._heads)[2]]
             _, item = cursor.items.popleft()
-            first = first or item  # of copies the one that is believed comes first
+            first = first or item  # the most reliable copy comes first
             self._show(cursor)
         return first
 
     def _show(self, cursor: ShardCursor) -> None:
-        """Put the cursor's next item among the heads, or the cursor among those to be read."""
+        """Add the cursor's next item to the heads, or the cursor to the unread ones."""
         if cursor.items:
             rank, trust = cursor.items[0][0], self._trust[cursor.number]
             heapq.heappush(self._heads, (rank, trust, cursor.number))
-        elif not cursor.done:
+        elif not cursor.is_done:
             self._unread.append(cursor)
 
     def _read_on(self) -> None:
-        """Read at least one page more, or begin anew with newer metadata."""
+        """Read at least one more page, or start again with newer metadata."""
         clock = self._reader.requests.clock
         if clock.monotonic() >= self._known.expires:
-            known = self._reader.metadata.of(self._query.logical)
-            if known.version != self._known.version:
-                self._begin(known, self._returned)
-            self._known = known
+            record = self._reader.metadata.of(self._query.logical)
+            if record.version != self._known.version:
+                self._begin(record, self._returned)
+            self._known = record
         try:
             if self._order is Order.ANY:
                 self._read_all()
@@ -133,39 +133,39 @@ class Merge:
                 raise stale.cause or too_slow("a page") from stale
 
     def _read_all(self) -> None:
-        cursors, most = self._unread, self._share()
+        cursors, limit = self._unread, self._share()
         try:
             if len(cursors) == 1:
-                self._reader.read(self._query, cursors[0], self._known, most)
+                self._reader.read(self._query, cursors[0], self._known, limit)
                 return
             pages = [
-                self._reader.executor.submit(self._read_noted, cursor, most) for cursor in cursors
+                self._reader.executor.submit(self._read_noted, cursor, limit) for cursor in cursors
             ]
             for page in pages:
-                page.exception()  # all end before an error is raised: they change the cursors
+                page.exception()  # wait for all, because they change the cursors
             for page in pages:
                 page.result()
         finally:
             self._show_all(cursors)
 
-    def _read_noted(self, cursor: ShardCursor, most: int | None) -> None:
-        """In another thread, which knows nothing of the call."""
+    def _read_noted(self, cursor: ShardCursor, limit: int | None) -> None:
+        """Read in another thread, to which the call must be passed."""
         with self._reader.requests.noting(self._call):
-            self._reader.read(self._query, cursor, self._known, most)
+            self._reader.read(self._query, cursor, self._known, limit)
 
     def _read_in_order(self) -> None:
-        bound: ShardCursor | None = None  # of those before, the one that was read least far
+        bound: ShardCursor | None = None  # of the shards before, the one with the least progress
         unread = self._unread
         try:
             for number in sorted(self._cursors, reverse=self._order is Order.DESCENDING):
                 cursor = self._cursors[number]
-                is_used_up = not cursor.items and not cursor.done
+                is_used_up = not cursor.items and not cursor.is_done
                 if is_used_up and (bound is None or cursor.is_behind(bound)):
                     to = None if bound is None else bound.after
-                    # What is bounded needs no share: it would only end before the bound.
-                    most = self._share() if to is None else self._wanted
-                    self._reader.read(self._query, cursor, self._known, most, to)
-                if not cursor.done and (bound is None or cursor.is_behind(bound)):
+                    # A bounded read needs no share, which would only end it before the bound.
+                    limit = self._share() if to is None else self._wanted
+                    self._reader.read(self._query, cursor, self._known, limit, to)
+                if not cursor.is_done and (bound is None or cursor.is_behind(bound)):
                     bound = cursor
         finally:
             self._show_all(unread)
@@ -176,7 +176,7 @@ class Merge:
             self._show(cursor)
 
     def _share(self) -> int | None:
-        """Items to read of each shard at once, when so many are wanted of all."""
+        """Return the number of items to read from each shard for the remaining limit."""
         if self._wanted is None or len(self._cursors) == 1:
             return self._wanted
         return math.ceil(self._wanted / len(self._cursors) * SHARE_MARGIN) + 1

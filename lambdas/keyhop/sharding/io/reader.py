@@ -1,4 +1,4 @@
-"""A query: its pages, shard by shard, and its tokens; and single items, wherever they are."""
+"""Queries by shard and page, their page tokens, and reads of single items from all shards."""
 
 import base64
 import hashlib
@@ -32,10 +32,10 @@ _RANGE = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to read of one key. after: go on behind this sort key. limit: items in all.
+    """A query of one key. after: start after this sort key. limit: the total number of items.
 
-    excludes: the end that is read last is not included. index: to be read instead of the table,
-    with its own sort key, if it is another. more: further parameters of each request, with the
+    excludes: whether the end that is read last is excluded. index: an index to read instead of the
+    table. sort: its sort key, if it differs. more: further parameters of each request, with the
     names and values of its expressions.
     """
 
@@ -52,52 +52,53 @@ class Query:
 
 
 Rank = Any
-"""A sort key's place in the result: what compares less comes first."""
+"""The position of a sort key in the result; lower ranks come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backwards:
-    """Texts and binaries in descending order."""
+    """A text or binary that sorts in descending order."""
 
     content: bytes
 
-    def __lt__(self, other: "Backwards") -> bool:
-        return other.content < self.content
+    def __lt__(self, value: "Backwards") -> bool:
+        return value.content < self.content
 
 
 @dataclass(slots=True)
 class ShardCursor:
-    """How far one shard has been read. items: read and not yet returned, with their ranks.
+    """The progress in one shard. items: read and not yet returned, with their ranks.
 
-    after: up to where it has been read, None: not at all; reached: its rank. done: to its end.
-    scanned: items that were read, those that a filter has left out among them.
+    after: the last sort key that was read, None at the start; reached: its rank. is_done: whether
+    the end was reached. scanned: the number of items read, including those that a filter has
+    excluded.
     """
 
     number: int
     after: TypedValue | None
     reached: Rank | None = None
     items: "deque[tuple[Rank, dict[str, Any]]]" = field(default_factory=deque)
-    done: bool = False
+    is_done: bool = False
     scanned: int = 0
 
-    def is_behind(self, other: "ShardCursor") -> bool:
-        """Whether it was read less far; one that was not read at all is behind all others."""
-        if self.done or other.reached is None:
+    def is_behind(self, cursor: "ShardCursor") -> bool:
+        """Return whether this shard was read less far; an unread one is behind every other."""
+        if self.is_done or cursor.reached is None:
             return False
-        return self.reached is None or bool(self.reached < other.reached)
+        return self.reached is None or bool(self.reached < cursor.reached)
 
 
 class MetadataExpired(Exception):
-    """The metadata may not be acted upon any more. cause: what the page failed of, if it did."""
+    """The metadata must no longer be used. cause: the last error of the page, if any."""
 
     def __init__(self, cause: Exception | None = None) -> None:
         self.cause = cause
 
 
 class Reader:
-    """Pages of one table; for any number of threads.
+    """Reads from one table; for any number of threads.
 
-    indexes: of the same schema, over which eventually consistent queries are spread in turn.
+    indexes: indexes of the same schema, among which eventually consistent queries rotate.
     """
 
     def __init__(self, metadata: Metadata, executor: Executor, indexes: Sequence[str]) -> None:
@@ -111,24 +112,24 @@ class Reader:
     def find(
         self, key: ItemKey, consistent: bool, projection: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """An item, wherever it is; typed, with its physical key."""
+        """Return an item from any of its shards, typed, with its physical key."""
         place = place_of(key.logical, key.sort, self.placement.hash)
 
         def attempt() -> dict[str, Any] | None:
-            known = self.metadata.of(key.logical)
-            where = protocol.candidates(known.shards, self.placement, place)
+            record = self.metadata.of(key.logical)
+            where = protocol.candidates(record.shards, self.placement, place)
             enough = 1
             if consistent and len(where) > 1:
-                enough = protocol.looks_that_suffice(known.shards, self.placement)
+                enough = protocol.looks_that_suffice(record.shards, self.placement)
             for _ in range(enough):
                 copies = find_copies(
                     self.requests, self.schema, key, where, consistent, **projection
                 )
-                if copies:  # of several, that at the target of a move was read later
-                    order = protocol.order_of_reading(known.shards, self.placement)
+                if copies:  # of several copies, the one at a move's target was read later
+                    order = protocol.order_of_reading(record.shards, self.placement)
                     return copies[protocol.newest_first(order, copies)[0]]
-                if consistent and self.requests.clock.monotonic() >= known.expires:
-                    raise Overtaken  # it may be where this metadata does not know of
+                if consistent and self.requests.clock.monotonic() >= record.expires:
+                    raise Overtaken  # it may be in a shard that this metadata does not have
             return None
 
         try:
@@ -139,19 +140,19 @@ class Reader:
     def find_all(
         self, keys: Sequence[ItemKey], consistent: bool, projection: Mapping[str, Any]
     ) -> list[dict[str, Any] | None]:
-        """As `find`, for many items, by one look; those that may be moving are found by another."""
-        knowns = [self.metadata.of(key.logical) for key in keys]
-        wanted = []
-        for key, known in zip(keys, knowns, strict=True):
+        """Find many items as `find` does, with one read; items that may be moving need another."""
+        records = [self.metadata.of(key.logical) for key in keys]
+        places = []
+        for key, record in zip(keys, records, strict=True):
             place = place_of(key.logical, key.sort, self.placement.hash)
-            wanted.append((key, protocol.candidates(known.shards, self.placement, place)))
+            places.append((key, protocol.candidates(record.shards, self.placement, place)))
         how = {"ConsistentRead": consistent, **projection}
-        found = find_all(self.requests, self.schema, wanted, how)
-        in_time = all(self.requests.clock.monotonic() < known.expires for known in knowns)
+        copies_by_item = find_all(self.requests, self.schema, places, how)
+        in_time = all(self.requests.clock.monotonic() < record.expires for record in records)
         items: list[dict[str, Any] | None] = []
-        for (key, where), known, copies in zip(wanted, knowns, found, strict=True):
+        for (key, where), record, copies in zip(places, records, copies_by_item, strict=True):
             if copies:
-                order = protocol.order_of_reading(known.shards, self.placement)
+                order = protocol.order_of_reading(record.shards, self.placement)
                 items.append(copies[protocol.newest_first(order, copies)[0]])
             elif consistent and (len(where) > 1 or not in_time):
                 items.append(self.find(key, consistent, projection))
@@ -163,38 +164,41 @@ class Reader:
         self,
         query: Query,
         cursor: ShardCursor,
-        known: KeyMetadata,
-        most: int | None,
+        record: KeyMetadata,
+        limit: int | None,
         bound: TypedValue | None = None,
     ) -> None:
-        """Read one page more of a shard. most: items. bound: read no further than this sort key.
+        """Read one more page of a shard. limit: the maximum number of items. bound: the last sort
+        key.
 
-        Raises MetadataExpired rather than to send a request when the metadata has expired.
+        Raises MetadataExpired if the metadata expires before a request is sent.
         """
         sort = self.schema.sort.name
         request = self.request(query, cursor.number, cursor.after, bound)
-        answer = self.page(request, known, most)
+        answer = self.page(request, record, limit)
         cursor.scanned += answer["ScannedCount"]
         cursor.items.extend(
             (rank_of(item[sort], query.descending), item) for item in answer["Items"]
         )
         last = answer.get("LastEvaluatedKey")
         if last is None and bound is None:
-            cursor.done = True
+            cursor.is_done = True
             return
         cursor.after = bound if last is None else last[sort]
         assert cursor.after is not None
         cursor.reached = rank_of(cursor.after, query.descending)
 
-    def page(self, request: dict[str, Any], known: KeyMetadata, most: int | None) -> dict[str, Any]:
-        """The answer to a Query by this metadata. Raises as `read`."""
-        if most is not None:
-            request["Limit"] = most
+    def page(
+        self, request: dict[str, Any], record: KeyMetadata, limit: int | None
+    ) -> dict[str, Any]:
+        """Send a Query while this metadata is valid, and return the answer. Raise as `read`."""
+        if limit is not None:
+            request["Limit"] = limit
         cause: Exception | None = None
 
         def attempt() -> dict[str, Any]:
             nonlocal cause
-            if self.requests.clock.monotonic() >= known.expires:
+            if self.requests.clock.monotonic() >= record.expires:
                 raise MetadataExpired(cause)
             try:
                 return self.requests.once("query", **request)
@@ -203,8 +207,8 @@ class Reader:
                 raise
 
         answer = self.requests.patiently(attempt)
-        if self.requests.clock.monotonic() > known.effective_until:
-            raise MetadataExpired  # nobody knows when it was read
+        if self.requests.clock.monotonic() > record.effective_until:
+            raise MetadataExpired  # it may have been read too late
         return answer
 
     def request(
@@ -214,7 +218,7 @@ class Reader:
         after: TypedValue | None = None,
         bound: TypedValue | None = None,
     ) -> dict[str, Any]:
-        """The Query for a page of a shard. bound: read no further than this sort key."""
+        """Return the Query for a page of a shard. bound: the last sort key to read."""
         sort = query.sort or self.schema.sort.name
         physical = self.schema.names.physical(query.logical, shard)
         (low, high), excludes = query.between, query.excludes
@@ -222,15 +226,15 @@ class Reader:
             low, high = (bound, high) if query.descending else (low, bound)
             excludes = False
         ends = {":kh_low": low, ":kh_high": high}
-        given = {name: end for name, end in ends.items() if end is not None}
-        within = _RANGE[*given].replace("= ", " ") if excludes else _RANGE[*given]
+        limits = {name: end for name, end in ends.items() if end is not None}
+        within = _RANGE[*limits].replace("= ", " ") if excludes else _RANGE[*limits]
         more = dict(query.more)
-        names = {"#kh_p": self.schema.partition.name, **({"#kh_s": sort} if given else {})}
+        names = {"#kh_p": self.schema.partition.name, **({"#kh_s": sort} if limits else {})}
         request: dict[str, Any] = {
             "TableName": self.schema.table,
             "KeyConditionExpression": "#kh_p = :kh_p" + within,
             "ExpressionAttributeNames": names | more.pop("ExpressionAttributeNames", {}),
-            "ExpressionAttributeValues": {":kh_p": physical, **given}
+            "ExpressionAttributeValues": {":kh_p": physical, **limits}
             | more.pop("ExpressionAttributeValues", {}),
             "ScanIndexForward": not query.descending,
             "ConsistentRead": query.consistent,
@@ -247,7 +251,7 @@ class Reader:
 
 
 def too_slow(what: str) -> GaveUp:
-    """For a connection on which metadata always expires first."""
+    """Return the error for a connection on which metadata always expires before use."""
     return GaveUp(
         f"The shard metadata expires before {what} can be read: the connection is too slow for its "
         "settle_seconds."
@@ -255,7 +259,7 @@ def too_slow(what: str) -> GaveUp:
 
 
 def rank_of(value: TypedValue, descending: bool) -> Rank:
-    """The place of a sort key: numbers by value, texts and binaries by their bytes.
+    """Return the rank of a sort key: numbers by value, texts and binaries by their bytes.
 
     Raises TypeError for a value of another type.
     """
@@ -265,12 +269,12 @@ def rank_of(value: TypedValue, descending: bool) -> Rank:
         return number.copy_negate() if descending else number
     if not isinstance(content, str | bytes | bytearray):
         raise TypeError(f"{type(content).__name__} is no sort key")
-    whole = content.encode() if isinstance(content, str) else bytes(content)
-    return Backwards(whole) if descending else whole
+    content_bytes = content.encode() if isinstance(content, str) else bytes(content)
+    return Backwards(content_bytes) if descending else content_bytes
 
 
 def ends_of(schema: Schema, between: Any) -> tuple[TypedValue | None, TypedValue | None]:
-    """Where a query begins and ends; None: at the end of all."""
+    """Return the first and last sort key of a query; None: no limit."""
     if between is None:
         return None, None
     if not isinstance(between, tuple | list) or len(between) != 2:
@@ -282,7 +286,7 @@ def ends_of(schema: Schema, between: Any) -> tuple[TypedValue | None, TypedValue
 
 
 def sort_value(schema: Schema, value: Any) -> TypedValue:
-    """A sort key that a query is to begin or end at."""
+    """Return a sort key as a typed value. Raise CannotStart for another type."""
     end = typed(value)
     if schema.sort.type not in end:
         raise CannotStart(
@@ -293,13 +297,13 @@ def sort_value(schema: Schema, value: Any) -> TypedValue:
 
 
 def token_of(query: Query, last: TypedValue) -> str:
-    """A page token: go on behind `last`. It holds the sort key; whoever has it can read that."""
+    """Return a page token that continues after `last`. The token holds the sort key, readable."""
     token = {"after": to_json({"s": last})["s"], "of": _digest(query)}
     return base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
 
 
 def after_token(query: Query, token: str) -> TypedValue:
-    """Where a page token says to go on; raises CannotStart for one of another query."""
+    """Return the sort key of a page token. Raise CannotStart for a token of another query."""
     try:
         content = json.loads(base64.urlsafe_b64decode(token.encode()))
         after = from_json({"s": content["after"]})["s"]

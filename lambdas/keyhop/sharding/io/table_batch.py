@@ -1,4 +1,4 @@
-"""Many items in the words of boto3: `Table.batch_writer`, and the resource's batch_get_item."""
+"""Batches with boto3's parameters: `Table.batch_writer`, and the resource's batch_get_item."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -13,19 +13,19 @@ from keyhop.sharding.io.words import BatchGot, check_words
 from keyhop.wording import counted
 
 MOST_BUFFERED = 25
-"""As boto3's batch_writer."""
+"""The same number as boto3's batch_writer."""
 
 
 class TableBatch:
-    """As boto3's batch_writer: writes are sent by 25, and what is left at the end.
+    """A batch writer like boto3's: sends 25 writes at a time, and the remaining ones at the end.
 
-    Of two writes of the same key the later one counts. Raises the first error of those that failed.
+    Of two writes of the same key the later one is kept. Raises the first error.
     """
 
     def __init__(
         self, write: Callable[[Sequence[Mapping[str, Any]], set[int]], BatchResult]
     ) -> None:
-        """write: items, and the places of those that are keys to delete."""
+        """Initialize; `write` takes items, and the places of those that are keys to delete."""
         self._write = write
         self._items: list[Mapping[str, Any]] = []
         self._deletes: set[int] = set()
@@ -48,11 +48,11 @@ class TableBatch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """As boto3's: what is there is written, whatever has happened."""
+        """Send the remaining writes, even after an error, as boto3's batch writer."""
         self._flush(1)
 
-    def _flush(self, least: int) -> None:
-        if len(self._items) < least:
+    def _flush(self, minimum: int) -> None:
+        if len(self._items) < minimum:
             return
         items, deletes = self._items, self._deletes
         self._items, self._deletes = [], set()
@@ -63,12 +63,12 @@ class TableBatch:
             raise error
 
 
-def batch_get(reader: Reader, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Responses and UnprocessedKeys, which is empty: what is throttled is asked for again."""
+def batch_get(reader: Reader, request_items: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Responses; UnprocessedKeys is always empty, because throttled reads are retried."""
     schema = reader.schema
-    if list(asked) != [schema.table]:
+    if list(request_items) != [schema.table]:
         raise CannotStart(f"RequestItems has one table only here: {schema.table}.")
-    words = asked[schema.table]
+    words = request_items[schema.table]
     check_words(words, BatchGot)
     operation = "BatchGetItem"
     keys = [exact_key(reader.requests, schema, key, operation) for key in words["Keys"]]
@@ -84,9 +84,9 @@ def batch_get(reader: Reader, asked: Mapping[str, Any]) -> dict[str, Any]:
         words.get("ExpressionAttributeNames"),
         [schema.partition.name, schema.sort.name],
     )
-    found = reader.find_all(keys, words.get("ConsistentRead", False), projection)
+    stored_items = reader.find_all(keys, words.get("ConsistentRead", False), projection)
     items = []
-    for key, stored in zip(keys, found, strict=True):
+    for key, stored in zip(keys, stored_items, strict=True):
         if stored is not None:
             item = logical_item(schema, stored, key.logical)
             items.append({name: value for name, value in item.items() if name not in ours})

@@ -1,4 +1,4 @@
-"""Single items in the words of boto3's Table, but for what an answer tells of its requests."""
+"""Operations on single items with the parameters and results of boto3's Table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,11 +23,11 @@ from keyhop.sharding.store.requests import Overtaken, Requests
 
 
 def exact_key(
-    requests: Requests, schema: Schema, given: Mapping[str, Any], operation: str
+    requests: Requests, schema: Schema, key_attributes: Mapping[str, Any], operation: str
 ) -> ItemKey:
-    """A Key; it has the two key attributes and nothing else, or it is refused as by the service."""
-    key = typed_item(given)
-    types = {one.name: one.type for one in (schema.partition, schema.sort)}
+    """Return a Key; refuse it, as the service does, unless it has exactly the key attributes."""
+    key = typed_item(key_attributes)
+    types = {attribute.name: attribute.type for attribute in (schema.partition, schema.sort)}
     if key.keys() != types.keys() or any(types[name] not in key[name] for name in types):
         message = "The provided key element does not match the schema"
         raise requests.refusal("ValidationException", message, operation)
@@ -35,7 +35,7 @@ def exact_key(
 
 
 def write_item(writer: Writer, key: ItemKey, act: Act, words: Conditional) -> dict[str, Any]:
-    """Attributes, if they were asked for."""
+    """Write an item; return its Attributes, if they were requested."""
     schema = writer.schema
     clause = clause_of(
         words.get("ConditionExpression"),
@@ -70,7 +70,7 @@ def write_item(writer: Writer, key: ItemKey, act: Act, words: Conditional) -> di
 
 
 def get_item(reader: Reader, key: ItemKey, words: Got) -> dict[str, Any]:
-    """Item, if there is one."""
+    """Return the Item, if it exists."""
     schema = reader.schema
     projection, ours = projected(
         words.get("ProjectionExpression"),

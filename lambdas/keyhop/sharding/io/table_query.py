@@ -1,4 +1,4 @@
-"""`query` in the words of boto3's Table: read, sent to the shards, and answered as one."""
+"""`query` with the parameters of boto3's Table: parsed, sent to the shards, and merged."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _WORD = re.compile(r"[#:]\w+")
 
 
 def table_query(reader: Reader, words: Queried, index: Index | None) -> dict[str, Any]:
-    """The answer, but for what it tells of its requests. index: that is to be queried."""
+    """Return the answer, without data about its requests. index: the index to query."""
     limit = words.get("Limit")
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise CannotStart(f"Limit is {limit}; it must be a whole number of at least 1.")
@@ -65,13 +65,13 @@ def table_query(reader: Reader, words: Queried, index: Index | None) -> dict[str
 def _of_table(
     reader: Reader, words: Queried, query: Query, condition: KeyCondition
 ) -> dict[str, Any]:
-    """By the table's sort key, which no two items of a key share."""
+    """Query by the table's sort key, which is different for each item of a key."""
     schema, within = reader.schema, condition.range
     start = _start_key(reader, words, query.logical, {schema.sort.name})
     after = None if start is None else start[schema.sort.name]
     near = within.high if query.descending else within.low
     if within.excludes and near is not None:
-        after = after or near  # what begins behind it
+        after = after or near  # start after it
     query = replace(query, after=after, excludes=within.excludes and near is None)
     merge = Merge(reader, query)
     items, last = merge.page(query.limit, "FilterExpression" in query.more)
@@ -84,7 +84,7 @@ def _of_table(
 def _of_index(
     reader: Reader, words: Queried, query: Query, condition: KeyCondition
 ) -> dict[str, Any]:
-    """By an index's sort key, which many may share."""
+    """Query by an index's sort key, which may be the same for many items."""
     schema, within = reader.schema, condition.range
     if query.consistent:
         raise CannotStart(
@@ -108,9 +108,9 @@ def _of_index(
 
 
 def _unsharded(reader: Reader, words: Queried, index: Index) -> dict[str, Any]:
-    """An index whose partition key does not carry the shard: one query, as it is.
+    """Query an index whose partition key has no suffix, with one request.
 
-    Its LastEvaluatedKey has the physical key, which it must begin at again.
+    Its LastEvaluatedKey has the physical key, which the next page needs.
     """
     schema = reader.schema
     clause = clause_of(
@@ -130,9 +130,9 @@ def _unsharded(reader: Reader, words: Queried, index: Index) -> dict[str, Any]:
         "ScanIndexForward": words.get("ScanIndexForward", True),
         "ConsistentRead": words.get("ConsistentRead", False),
     }
-    for kind, own in (("Names", clause.names), ("Values", clause.values)):
+    for kind, values in (("Names", clause.names), ("Values", clause.values)):
         name = f"ExpressionAttribute{kind}"
-        both = {**{word: own[word] for word in used if word in own}, **more.get(name, {})}
+        both = {**{word: values[word] for word in used if word in values}, **more.get(name, {})}
         request |= {name: both} if both else {}
     if words.get("Select") == "COUNT":
         request["Select"] = "COUNT"
@@ -141,16 +141,16 @@ def _unsharded(reader: Reader, words: Queried, index: Index) -> dict[str, Any]:
     start = words.get("ExclusiveStartKey")
     if start is not None:
         request["ExclusiveStartKey"] = typed_item(start)
-    found = reader.requests.call("query", **request)
-    answer = {name: found[name] for name in ("Count", "ScannedCount")}
-    if "LastEvaluatedKey" in found:
-        last = found["LastEvaluatedKey"]
+    response = reader.requests.call("query", **request)
+    answer = {name: response[name] for name in ("Count", "ScannedCount")}
+    if "LastEvaluatedKey" in response:
+        last = response["LastEvaluatedKey"]
         answer["LastEvaluatedKey"] = {name: untyped(value) for name, value in last.items()}
-    return {"Items": [_logical(schema, item) for item in found.get("Items", ())], **answer}
+    return {"Items": [_logical(schema, item) for item in response.get("Items", ())], **answer}
 
 
 def _logical(schema: Schema, item: Mapping[str, TypedValue]) -> dict[str, Any]:
-    """An item whose own key tells the logical one."""
+    """Return an item with the logical key that its physical key contains."""
     physical = item.get(schema.partition.name, {})
     parsed = schema.names.parsed(physical)
     return logical_item(schema, item, physical if parsed is None else parsed[0])
@@ -159,9 +159,9 @@ def _logical(schema: Schema, item: Mapping[str, TypedValue]) -> dict[str, Any]:
 def _more(
     schema: Schema, words: Queried, used: frozenset[str], needed: list[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Parameters of each request but for the key condition, and attributes that only we want.
+    """Return the parameters of each request besides the key condition, and the added attributes.
 
-    used: names and values of the key condition; those that nothing else has go with it.
+    used: names and values of the key condition, which are left out unless used elsewhere.
     """
     clause = clause_of(
         words.get("FilterExpression"),
@@ -174,9 +174,9 @@ def _more(
         raise CannotStart("Select COUNT has no ProjectionExpression: it returns no attributes.")
     if select == "COUNT" and needed:
         projection = ""
-    gone = used.difference(_WORD.findall(f"{clause.condition} {projection}"))
-    names = {name: path for name, path in clause.names.items() if name not in gone}
-    values = {name: value for name, value in clause.values.items() if name not in gone}
+    unused = used.difference(_WORD.findall(f"{clause.condition} {projection}"))
+    names = {name: path for name, path in clause.names.items() if name not in unused}
+    values = {name: value for name, value in clause.values.items() if name not in unused}
     shape, ours = projected(projection, names, needed)
     more = {
         "FilterExpression": clause.condition,
@@ -191,11 +191,11 @@ def _more(
 def _start_key(
     reader: Reader, words: Queried, logical: TypedValue, *sorts: set[str]
 ) -> dict[str, TypedValue] | None:
-    """The ExclusiveStartKey; besides the partition key it has one of these sets of attributes."""
-    given = words.get("ExclusiveStartKey")
-    if given is None:
+    """Return the ExclusiveStartKey, which must have the key and one of these sets of attributes."""
+    start = words.get("ExclusiveStartKey")
+    if start is None:
         return None
-    key, partition = typed_item(given), reader.schema.partition.name
+    key, partition = typed_item(start), reader.schema.partition.name
     is_ours = partition in key and same_value(key[partition], logical)
     if not is_ours or key.keys() - {partition} not in sorts:
         message = "The provided starting key is invalid"

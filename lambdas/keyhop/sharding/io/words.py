@@ -1,6 +1,6 @@
-"""boto3's words for requests about items: which there are here, and why others are refused. Pure.
+"""The parameters of boto3's requests for items: those that are supported, and the others. Pure.
 
-docs/sharding-boto3.md has them all, beside boto3's; a test compares it with this module.
+docs/sharding-boto3.md lists them all beside boto3's; a test compares it with this module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ CapacityTold = Literal["NONE", "TOTAL", "INDEXES"]
 
 
 class Told(TypedDict, total=False):
-    """What the answer tells besides."""
+    """Parameters for additional information in the answer."""
 
     ReturnConsumedCapacity: CapacityTold
 
@@ -25,7 +25,7 @@ class Names(TypedDict, total=False):
 
 
 class Conditional(Told, Names, total=False):
-    """What writes have besides: ConditionExpression is a text, or `Attr(...)`."""
+    """Further parameters of writes: ConditionExpression is a text, or `Attr(...)`."""
 
     ConditionExpression: Any
     ExpressionAttributeValues: Mapping[str, Any] | None
@@ -34,14 +34,14 @@ class Conditional(Told, Names, total=False):
 
 
 class Got(Told, Names, total=False):
-    """What get_item has besides its key."""
+    """Further parameters of get_item."""
 
     ConsistentRead: bool
     ProjectionExpression: str | None
 
 
 class BatchGot(Names, total=False):
-    """What is asked of a table in RequestItems of batch_get_item."""
+    """Parameters of a table in RequestItems of batch_get_item."""
 
     Keys: Sequence[Mapping[str, Any]]
     ConsistentRead: bool
@@ -49,7 +49,7 @@ class BatchGot(Names, total=False):
 
 
 class Queried(Got, total=False):
-    """What query has in boto3's words; KeyConditionExpression must be there."""
+    """Parameters of query, as boto3 has them; KeyConditionExpression is required."""
 
     KeyConditionExpression: Any
     FilterExpression: Any
@@ -62,9 +62,9 @@ class Queried(Got, total=False):
 
 
 class Range(TypedDict, total=False):
-    """Which items of a key, and in which order.
+    """A range of a key's items, and their order.
 
-    between: (least, greatest) sort key, both included, None for an open end.
+    between: (least, greatest) sort key, both included, None for no limit.
     """
 
     between: tuple[Any, Any] | None
@@ -72,10 +72,10 @@ class Range(TypedDict, total=False):
 
 
 class Reading(Range, total=False):
-    """How they are read.
+    """The options of a read.
 
-    consistent: strongly; then no write is missed that was finished before the read began, and no
-    item is seen twice or not at all because it is being moved. page_token: of the page before.
+    consistent: strongly; then the result has each write that was finished before the read started,
+    and each item once even if it is being moved. page_token: from the previous page.
     """
 
     consistent: bool
@@ -98,7 +98,7 @@ REFUSED = {
     "ReturnItemCollectionMetrics": "ReturnItemCollectionMetrics is not possible: the items of a "
     "key are in several collections, one in each shard.",
 }
-"""Parameters of boto3 that are not here, with a sentence."""
+"""Parameters of boto3 that are not supported, each with the reason."""
 
 ELSEWHERE = {
     "transact_write_items": "Transactions are not possible here: the shard of an item is known "
@@ -114,16 +114,16 @@ ELSEWHERE = {
     "start_bulk_put_items": "A bulk put is not possible here: only ShardedTable chooses the shard "
     "of an item, and an item that is put under its logical key is not found again.",
 }
-"""What a table, or a client, of boto3 does and ShardedTable cannot, with a sentence."""
+"""Methods of boto3's table or client that ShardedTable cannot have, each with the reason."""
 
 
-def check_words(given: Mapping[str, Any], known: type) -> None:
-    """Raises CannotStart for a parameter of boto3 that is refused, TypeError for one that is none.
+def check_words(words: Mapping[str, Any], supported: type) -> None:
+    """Raise CannotStart for a refused parameter of boto3, TypeError for an unknown one.
 
-    known: the TypedDict of those that are possible.
+    supported: the TypedDict of the supported parameters.
     """
-    for name in given:
-        if name in known.__annotations__:
+    for name in words:
+        if name in supported.__annotations__:
             continue
         if name in REFUSED:
             raise CannotStart(REFUSED[name])
@@ -131,9 +131,9 @@ def check_words(given: Mapping[str, Any], known: type) -> None:
 
 
 class Refusing:
-    """In the place of boto3's client, at `table.meta.client`: the classes of errors, and no more.
+    """Replaces boto3's client at `table.meta.client`, with its classes of errors only.
 
-    exceptions: those that the table raises, as boto3's `client.exceptions`.
+    exceptions: the errors that the table raises, as boto3's `client.exceptions`.
     """
 
     def __init__(self, exceptions: Any) -> None:
@@ -146,7 +146,7 @@ class Refusing:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """As boto3's `table.meta`."""
+    """The `meta` of a table, like boto3's `table.meta`."""
 
     client: Refusing
 

@@ -1,4 +1,4 @@
-"""One write of one item, by the protocol: look if need be, then put, change, move or delete it."""
+"""Writes of one item by the protocol: a read if necessary, then a put, update, move or delete."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -33,9 +33,9 @@ from keyhop.sharding.store.throttle_tracker import ThrottleTracker
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What is done with an item, by a user or in a transaction.
+    """An operation on an item, by a user or as a part of a transaction.
 
-    item: all of it, typed, of a Put; its keys may be others. expression: of an Update.
+    item: all typed attributes of a Put, whose keys are replaced. expression: of an Update.
     """
 
     kind: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -45,17 +45,17 @@ class Act:
 
 DELETE, CHECK = Act("Delete"), Act("ConditionCheck")
 Part = tuple[int, Act, Clause]
-"""Of a transaction: a shard, what is done there, and on which condition."""
+"""A part of a transaction: a shard, the operation there, and its condition."""
 
 
 @dataclass(slots=True)
 class Write:
-    """One write, and what is remembered from one attempt to the next.
+    """One write, and its state between attempts.
 
-    returns: ReturnValues. shows_failed: an error has the item that did not meet the condition.
-    shard: of an append, chosen and not given up, by the metadata of this version. maybe_written:
-    whether an attempt may have been made whose answer was lost. physical: the key that the last
-    request was about.
+    returns: ReturnValues. shows_failed: whether an error has the item that did not meet the
+    condition. shard: the chosen shard of an append. version: of the metadata by which it was
+    chosen. maybe_written: whether the answer to an attempt was lost, which may have succeeded.
+    physical: the key of the last request.
     """
 
     key: ItemKey
@@ -71,7 +71,7 @@ class Write:
 
 
 class Writer:
-    """Writes of single items; for any number of threads."""
+    """Writes single items; for any number of threads."""
 
     def __init__(self, metadata: Metadata, throttle_tracker: ThrottleTracker) -> None:
         self.metadata = metadata
@@ -88,45 +88,45 @@ class Writer:
         returns: str | None,
         shows_failed: bool = False,
     ) -> dict[str, Any]:
-        """Do it, and repeat it while that can help; the service's answer.
+        """Write an item, and retry while this can help. Return the service's answer.
 
-        Raises what boto3's client raises, with the user's own condition, when it does not hold;
-        a throttling error once patience is at its end; GaveUp if the answer came too late.
+        Raises the errors of boto3's client, with the user's condition if that is not met; a
+        throttling error when the patience is used up; GaveUp if the answer came too late.
         """
         write = Write(key, act, clause, returns, shows_failed)
         return self.requests.patiently(lambda: self._attempt(write))
 
-    def known(self, logical: TypedValue) -> KeyMetadata:
-        """The metadata to write by; a new key is registered."""
-        known = self.metadata.of(logical, register=True)
-        return self.throttle_tracker.pass_on(logical, known)
+    def record_of(self, logical: TypedValue) -> KeyMetadata:
+        """Return the metadata to use for a write; a new key is registered."""
+        record = self.metadata.of(logical, register=True)
+        return self.throttle_tracker.pass_on(logical, record)
 
     def written(
         self,
         logical: TypedValue,
-        known: KeyMetadata,
+        record: KeyMetadata,
         units: float,
         first: bool,
         began: float | None = None,
     ) -> None:
-        """Shrinking goes by what is written, growth by what was accepted at the first attempt."""
+        """Report a write, to detect when a key needs more shards (`first`) or fewer (`units`)."""
         self.throttle_tracker.accepted(logical, first, began)
-        if known.shards.number > 1:
+        if record.shards.number > 1:
             self.metadata.traffic.wrote(logical, units)
 
     def place_of(self, key: ItemKey) -> Place:
-        """Where an item belongs, by each shard count."""
+        """Return an item's shard for each shard count."""
         return place_of(key.logical, key.sort, self.placement.hash)
 
-    def candidates(self, key: ItemKey, known: KeyMetadata, is_put: bool) -> tuple[int, ...]:
-        """The shards where an item may be; where one only, it needs no look to be written."""
+    def candidates(self, key: ItemKey, record: KeyMetadata, is_put: bool) -> tuple[int, ...]:
+        """Return the shards that may have an item; if it is only one, a write needs no read."""
         if self.placement.append_only and is_put:
-            return (self._appended_shard(key, known),)
-        return protocol.candidates(known.shards, self.placement, self.place_of(key))
+            return (self._appended_shard(key, record),)
+        return protocol.candidates(record.shards, self.placement, self.place_of(key))
 
-    def shard_of_new(self, key: ItemKey, known: KeyMetadata) -> int | None:
-        """Where an item goes that is in none of its shards; None if others must be checked too."""
-        step = protocol.step_of_update(known.shards, self.placement, self.place_of(key), ())
+    def shard_of_new(self, key: ItemKey, record: KeyMetadata) -> int | None:
+        """Return the shard for a new item; None if more shards must be checked first."""
+        step = protocol.step_of_update(record.shards, self.placement, self.place_of(key), ())
         return step.shard if isinstance(step, Create) and not step.unless else None
 
     def _attempt(self, write: Write) -> dict[str, Any]:
@@ -135,35 +135,35 @@ class Writer:
         began = self.requests.clock.monotonic()
         if first:
             self.throttle_tracker.asked(logical)
-        known = self.known(logical)
+        record = self.record_of(logical)
         try:
-            answer = self._send(write, known)
-            if not self.stands(write.key, write.physical, known, write.act.kind == "Update"):
+            answer = self._send(write, record)
+            if not self.stands(write.key, write.physical, record, write.act.kind == "Update"):
                 raise Overtaken
         except (ClientError, BotoCoreError, Overtaken) as error:
             write.maybe_written = write.maybe_written or is_ambiguous(error)
             if not write.maybe_written:
-                write.shard = None  # another shard may be taken
+                write.shard = None  # the next attempt may use another shard
             if isinstance(error, ClientError) and is_throttled(error) and write.physical:
-                self.throttle_tracker.throttled(logical, known, write.physical, error, first)
-            self.throttle_tracker.refresh(logical, known)
+                self.throttle_tracker.throttled(logical, record, write.physical, error, first)
+            self.throttle_tracker.refresh(logical, record)
             raise
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0)
-        self.written(logical, known, float(units), first, began)
+        self.written(logical, record, float(units), first, began)
         return answer
 
     def stands(
         self,
         key: ItemKey,
         physical: dict[str, TypedValue],
-        known: KeyMetadata,
+        record: KeyMetadata,
         is_update: bool = False,
     ) -> bool:
-        """Whether a write that succeeded counts; if not it has been taken back.
+        """Return whether a write that succeeded counts; if not, it has been deleted again.
 
-        known: by which it was sent. Raises GaveUp if its answer came so late that nobody knows.
+        record: the metadata in use. Raises GaveUp if its answer came too late to decide.
         """
-        if self.requests.clock.monotonic() <= known.effective_until:
+        if self.requests.clock.monotonic() <= record.effective_until:
             return True
         parsed = self.schema.names.parsed(physical[self.schema.partition.name])
         assert parsed is not None
@@ -177,7 +177,7 @@ class Writer:
         def attempt() -> bool:
             nonlocal is_there
             now = self.metadata.of(key.logical, fresh=True)
-            if now.version == known.version:
+            if now.version == record.version:
                 return True
             late = protocol.after_a_late_answer(now.shards, parsed[1], is_update)
             if late is Late.LOST_IF_THERE:
@@ -195,46 +195,46 @@ class Writer:
         except (ClientError, BotoCoreError, Overtaken) as error:
             raise GaveUp(unknown) from error
 
-    def _check_fresh(self, known: KeyMetadata) -> None:
-        """What took so long that the metadata has expired begins anew."""
-        if self.requests.clock.monotonic() >= known.expires:
+    def _check_fresh(self, record: KeyMetadata) -> None:
+        """Raise Overtaken if the metadata has expired, so that the attempt is repeated."""
+        if self.requests.clock.monotonic() >= record.expires:
             raise Overtaken
 
-    def _send(self, write: Write, known: KeyMetadata) -> dict[str, Any]:
-        self._check_fresh(known)
+    def _send(self, write: Write, record: KeyMetadata) -> dict[str, Any]:
+        self._check_fresh(record)
         is_put = write.act.kind == "Put"
         if self.placement.append_only and is_put:
-            return self._append(write, known)
+            return self._append(write, record)
         place = self.place_of(write.key)
-        where = protocol.candidates(known.shards, self.placement, place)
+        where = protocol.candidates(record.shards, self.placement, place)
         if len(where) == 1:
             return self._single(write, where[0])
         holders = self._look(write.key, where)
-        self._check_fresh(known)
-        # A transaction does not tell what it replaces; a change in place does.
+        self._check_fresh(record)
+        # A transaction does not return the item that it replaces; a change in place does.
         may_move = is_put and write.returns != "ALL_OLD"
         decide = protocol.step_of_put if may_move else protocol.step_of_update
-        return self._do(decide(known.shards, self.placement, place, holders), write)
+        return self._do(decide(record.shards, self.placement, place, holders), write)
 
-    def _append(self, write: Write, known: KeyMetadata) -> dict[str, Any]:
-        if write.shard is not None and write.version != known.version:
-            # No answer came of an attempt before, or too late; it may have been moved since.
-            if self._look(write.key, tuple(range(1, known.shards.readable + 1))):
+    def _append(self, write: Write, record: KeyMetadata) -> dict[str, Any]:
+        if write.shard is not None and write.version != record.version:
+            # An earlier attempt had no answer in time, and its item may have been moved since.
+            if self._look(write.key, tuple(range(1, record.shards.readable + 1))):
                 return {}
             write.shard = None
-            self._check_fresh(known)
+            self._check_fresh(record)
         if write.shard is None:
-            write.shard = self._appended_shard(write.key, known)
-            write.version = known.version
+            write.shard = self._appended_shard(write.key, record)
+            write.version = record.version
         return self._single(write, write.shard)
 
-    def _appended_shard(self, key: ItemKey, known: KeyMetadata) -> int:
+    def _appended_shard(self, key: ItemKey, record: KeyMetadata) -> int:
         if self.placement.is_random:
-            return self.requests.chance.randint(1, known.shards.writable)
-        return protocol.home(known.shards, self.place_of(key))
+            return self.requests.chance.randint(1, record.shards.writable)
+        return protocol.home(record.shards, self.place_of(key))
 
     def _look(self, key: ItemKey, where: tuple[int, ...]) -> list[int]:
-        """The shards in which the item is, ascending; strongly consistent."""
+        """Return the shards that have the item, ascending, by strongly consistent reads."""
         self.requests.usage.count(looks=1)
         only = key_only(self.schema)
         return sorted(find_copies(self.requests, self.schema, key, where, **only))
@@ -253,7 +253,7 @@ class Writer:
                     )
                 if act.kind == "Update" and not act.expression:  # a transaction has no such update
                     act = Act("Put", {self.schema.sort.name: write.key.sort})
-                checks = [(other, CHECK, is_absent) for other in unless]
+                checks = [(holder, CHECK, is_absent) for holder in unless]
                 users = 0 if clause.condition else None
                 self._transact(write, [(shard, act, clause.and_(is_absent)), *checks], users)
                 return {}
@@ -280,7 +280,7 @@ class Writer:
     def _single(
         self, write: Write, shard: int, *, must_exist: bool = False, fence: bool = False
     ) -> dict[str, Any]:
-        """One request for one item. must_exist: else it is Overtaken."""
+        """Send one request for one item. must_exist: raise Overtaken if the item does not exist."""
         write.physical = self.schema.physical(write.key, shard)
         clause = write.clause.and_(exists(self.schema)) if must_exist else write.clause
         request = self._request(write.act, write.physical, clause, fence)
@@ -294,7 +294,7 @@ class Writer:
         except ClientError as error:
             refused = error_code(error) == CONDITION_FAILED
             if must_exist and refused and not error.response.get("Item"):
-                raise Overtaken from error  # it is not there any more
+                raise Overtaken from error  # it no longer exists
             if not write.shows_failed:
                 error.response.pop("Item", None)
             raise
@@ -304,8 +304,8 @@ class Writer:
     ) -> dict[str, Any]:
         token = {"S": uuid.uuid4().hex}
         if act.kind == "Put":
-            whole = {**act.item, **physical, **({FENCE: token} if fence else {})}
-            return {"Item": whole, **clause.parameters()}
+            item = {**act.item, **physical, **({FENCE: token} if fence else {})}
+            return {"Item": item, **clause.parameters()}
         expression = act.expression
         if fence and act.kind == "Update":
             expression = with_fence(expression)
@@ -317,7 +317,7 @@ class Writer:
         return request
 
     def together(self, key: ItemKey, parts: Sequence[Part]) -> float:
-        """All of them or none, in one transaction; returns its write units."""
+        """Write all parts or none in one transaction; return its write units."""
         items = []
         for shard, act, clause in parts:
             request = self._request(act, self.schema.physical(key, shard), clause)
@@ -332,9 +332,9 @@ class Writer:
         )
 
     def _transact(self, write: Write, parts: Sequence[Part], users: int | None) -> None:
-        """As `together`; raises Overtaken if an item is not where it was found.
+        """Write parts in a transaction; raise Overtaken if an item is no longer where it was found.
 
-        users: the part with a user's condition.
+        users: the part with the user's condition.
         """
         physical = [self.schema.physical(write.key, shard) for shard, _, _ in parts]
         write.physical = physical[0]
@@ -358,10 +358,10 @@ class Writer:
     def _of_user(
         self, error: ClientError, write: Write, part: int, clause: Clause
     ) -> ClientError | None:
-        """The user's own condition that did not hold, as a write without a transaction reports it.
+        """Return the error for the user's condition, as a write without a transaction raises it.
 
-        None if ours did not, that the item exists or does not, which is joined to the user's:
-        whether it is there tells the answer.
+        Return None if instead our condition failed, which is joined to the user's: whether the item
+        exists shows which one failed.
         """
         item = error.response["CancellationReasons"][part].get("Item")
         ours = "attribute_not_exists(#kh_p)" if item else "attribute_exists(#kh_p)"

@@ -1,8 +1,8 @@
 """Buckets of time in partition keys: "sensor-7#2026-11" holds a month of sensor-7. Pure.
 
-Everything is UTC. A time is ISO-8601 text that begins with its date (a sort key may go on behind
-it), or a number of seconds or milliseconds since 1970. Names of buckets are as long as they are
-fine (2026-11, 2026-11-21, 2026-11-21T09), so no two of them are alike.
+All times are UTC. A time is ISO-8601 text that starts with its date (a sort key may continue after
+it), or a number of seconds or milliseconds since 1970. The length of a bucket's name depends on its
+period (2026-11, 2026-11-21, 2026-11-21T09), so no two buckets have the same name.
 """
 
 import math
@@ -19,17 +19,17 @@ Bucket = Literal["month", "day", "hour"]
 Unit = Literal["s", "ms"]
 
 LENGTHS: dict[Bucket, int] = {"month": 7, "day": 10, "hour": 13}
-"""Of names, which are the beginnings of ISO-8601 texts."""
+"""The lengths of buckets' names, which are prefixes of ISO-8601 texts."""
 SEPARATOR = "#"
 PAGE_BYTES = 1024.0**2
-"""What a Query reads at once (AWS documentation)."""
+"""The maximum size of a Query's page (AWS documentation)."""
 LARGE_BYTES = 10 * 1024.0**3
-"""Of a partition, and of a collection in a table with local indexes."""
+"""The size of a partition, and of an item collection in a table with local indexes."""
 PARTITION_WRITE_UNITS = 1_000.0
 
 _FINER: dict[Bucket, tuple[Bucket, int]] = {"month": ("day", 30), "day": ("hour", 24)}
 _COARSER: dict[Bucket, tuple[Bucket, int]] = {"hour": ("day", 24), "day": ("month", 30)}
-"""And how many of the finer are in one of the coarser."""
+"""The next coarser period, and the number of buckets that it combines."""
 _TEXT = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d)(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?"
     r"(Z|[+-]\d\d:?\d\d(?!\d))?)?)?)?",
@@ -40,9 +40,9 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """How fine buckets are, from which day on; ascending, the first from the beginning of time.
+    """The periods of buckets, each with the day from which it applies, ascending.
 
-    Raises CannotStart where months would be cut, as two granularities would share a bucket.
+    Raises CannotStart if a change cuts a month, because two periods would then share a bucket.
     """
 
     changes: tuple[tuple[date, Bucket], ...]
@@ -62,12 +62,12 @@ class Calendar:
 
     @classmethod
     def of(cls, bucket: Bucket) -> "Calendar":
-        """One granularity for all times."""
+        """Return a calendar with one period for all times."""
         return cls(((date.min, bucket),))
 
     @classmethod
     def parse(cls, text: str) -> "Calendar":
-        """The inverse of `text`. Raises ValueError."""
+        """Parse a calendar from `text`. Raise ValueError."""
         first, *rest = text.split()
         changes = [(date.min, first), *((date.fromisoformat(w[:10]), w[11:]) for w in rest)]
         if any(bucket not in LENGTHS for _, bucket in changes):
@@ -76,38 +76,38 @@ class Calendar:
 
     @property
     def text(self) -> str:
-        """As the metadata has it: "month 2027-01-01:day"."""
+        """The calendar as it is stored in the metadata: "month 2027-01-01:day"."""
         (_, first), *rest = self.changes
         return " ".join((first, *(f"{since}:{bucket}" for since, bucket in rest)))
 
     def changed(self, since: date, bucket: Bucket) -> "Calendar":
-        """With another granularity from a day on; the last change of all."""
+        """Return a calendar with another period from a day on, which must be the last change."""
         return Calendar((*self.changes, (since, bucket)))
 
     def at(self, moment: datetime) -> Bucket:
-        """How fine the bucket of a moment is."""
+        """Return the period that applies at a moment."""
         return next(b for since, b in reversed(self.changes) if since <= moment.date())
 
     def bucket_of(self, moment: datetime) -> str:
-        """The name of a moment's bucket."""
+        """Return the name of a moment's bucket."""
         return moment.isoformat()[: LENGTHS[self.at(moment)]]
 
     def before(self, moment: datetime) -> str | None:
-        """The name of the bucket before that of a moment; None: there is none."""
+        """Return the name of the bucket before a moment's bucket; None if there is none."""
         beginning = self._floor(moment)
         if beginning == datetime.min:
             return None
         return self.bucket_of(beginning - timedelta.resolution)
 
     def between(self, low: datetime, high: datetime, descending: bool = False) -> Iterator[str]:
-        """The names of the buckets that hold the times from low to high, one by one."""
+        """Yield the names of the buckets that hold the times from low to high."""
         moment = self._floor(high if descending else low)
         while self._floor(low) <= moment <= high:
             yield self.bucket_of(moment)
             try:
                 after = self._next(moment)
                 moment = self._floor(moment - timedelta.resolution) if descending else after
-            except OverflowError:  # the ends of the calendar
+            except OverflowError:  # the first or last year that Python supports
                 return
 
     def _floor(self, moment: datetime) -> datetime:
@@ -118,7 +118,7 @@ class Calendar:
         return moment.replace(day=1) if bucket == "month" else moment
 
     def _next(self, moment: datetime) -> datetime:
-        """Where the next bucket begins."""
+        """Return the start of the next bucket."""
         bucket = self.at(moment)
         if bucket == "month":
             return (moment + timedelta(days=31)).replace(day=1)
@@ -126,22 +126,22 @@ class Calendar:
 
 
 def beginning_of(name: str) -> datetime:
-    """Of a bucket, by its name. Raises ValueError for what is none."""
+    """Return the start of a bucket. Raise ValueError if the name is not a bucket's."""
     if len(name) not in LENGTHS.values():
         raise ValueError("no name of a bucket")
     return datetime.fromisoformat(name if len(name) > LENGTHS["month"] else f"{name}-01")
 
 
-def moment_of(value: Any, unit: Unit, least: Bucket | None = None) -> datetime:
-    """The time that a value tells, in UTC, as exactly as `least` at least.
+def moment_of(value: Any, unit: Unit, needed: Bucket | None = None) -> datetime:
+    """Return the time of a value in UTC. Raise CannotStart for an invalid time.
 
-    Raises CannotStart for one that tells none.
+    needed: a period that the value must identify.
     """
-    return _moment(value, unit, least)[0]
+    return _moment(value, unit, needed)[0]
 
 
 def latest_of(value: Any, unit: Unit) -> datetime:
-    """The latest time of what is not greater than a value: a text may go on behind its time."""
+    """Return the latest time that starts with a value, as texts may continue after their time."""
     moment, parts, is_whole = _moment(value, unit, None)
     if is_whole:
         return moment
@@ -151,8 +151,8 @@ def latest_of(value: Any, unit: Unit) -> datetime:
         return datetime.max
 
 
-def _moment(value: Any, unit: Unit, least: Bucket | None) -> tuple[datetime, int, bool]:
-    """Besides: how many parts of it are known, and whether the value ends there."""
+def _moment(value: Any, unit: Unit, needed: Bucket | None) -> tuple[datetime, int, bool]:
+    """Return the time of a value, the number of its parts, and whether the value ends there."""
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         scale = 1_000 if unit == "ms" else 1
         try:
@@ -168,20 +168,20 @@ def _moment(value: Any, unit: Unit, least: Bucket | None) -> tuple[datetime, int
             "or a whole number since 1970."
         )
     *parts, zone = match.groups()
-    known = [int(part) for part in parts if part is not None]
+    numbers = [int(part) for part in parts if part is not None]
     if zone is not None and zone.strip("Z+-:0"):
         raise CannotStart(f"{value!r} is not in UTC: texts of several time zones have no order.")
-    if least is not None and len(known) < {"month": 2, "day": 3, "hour": 4}[least]:
-        raise CannotStart(f"{value!r} does not tell its {least}: its bucket is not known.")
+    if needed is not None and len(numbers) < {"month": 2, "day": 3, "hour": 4}[needed]:
+        raise CannotStart(f"{value!r} does not tell its {needed}: its bucket is not known.")
     try:
-        whole = datetime(*cast(Any, [*known, 1, 1][: max(3, len(known))]))
+        moment = datetime(*cast(Any, [*numbers, 1, 1][: max(3, len(numbers))]))
     except ValueError:
         raise CannotStart(f"{value!r} is no time of the calendar.") from None
-    return whole, len(known), match.end() == len(value)
+    return moment, len(numbers), match.end() == len(value)
 
 
 def _following(moment: datetime, parts: int) -> datetime:
-    """What comes after a time of which so many parts are known. Raises OverflowError."""
+    """Return the end of the period that a time's first `parts` identify. Raise OverflowError."""
     if parts == 1:
         return (moment + timedelta(days=366)).replace(month=1, day=1)
     if parts == 2:
@@ -192,9 +192,10 @@ def _following(moment: datetime, parts: int) -> datetime:
 def hint(
     bucket: Bucket, size: float | None = None, busiest: float | None = None, shards: int = 1
 ) -> str | None:
-    """What speaks for another granularity, or for none of them; None: nothing does.
+    """Return a reason for another period, or for more shards; or None.
 
-    size: bytes of a whole bucket. busiest: write units a second of one, in its busiest minute.
+    size: the bytes of a complete bucket. busiest: the mean write units a second of a bucket in its
+    busiest minute.
     """
     if busiest is not None and busiest > PARTITION_WRITE_UNITS and busiest / shards > 500:
         return (
@@ -205,20 +206,20 @@ def hint(
     if size is not None and size > LARGE_BYTES and bucket in _FINER:
         finer, count = _FINER[bucket]
         return (
-            f"A {bucket} has {_told(size)}, more than a partition: a bucket for each {finer} would "
-            f"have {_told(size / count)}."
+            f"A {bucket} has {_size(size)}, more than a partition: a bucket for each {finer} would "
+            f"have {_size(size / count)}."
         )
     if size is not None and bucket in _COARSER:
         coarser, count = _COARSER[bucket]
         if size * count <= PAGE_BYTES:
             return (
-                f"A {bucket} has {_told(size)}: a {coarser} would have {_told(size * count)}, and "
+                f"A {bucket} has {_size(size)}: a {coarser} would have {_size(size * count)}, and "
                 f"be read by one request instead of {count}."
             )
     return None
 
 
-def _told(size: float) -> str:
+def _size(size: float) -> str:
     for unit in ("bytes", "KB", "MB"):
         if size < 1024:
             return f"{size:.0f} {unit}"

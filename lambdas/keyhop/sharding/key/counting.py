@@ -1,21 +1,22 @@
-"""A counter that is spread over shards: where its parts lie, and what moves between them. Pure.
+"""A counter that is spread over shards: the places of its parts, and the moves between them. Pure.
 
-A counter's part in a shard is one item, with a sort key that is always the same; the count is their
-sum. An add is an ADD at one of shards 1 to `writable`, drawn by lot. A *fold* takes a part away, on
-the condition that it holds what was read, and adds that to a part below, in one transaction. So the
-sum of all parts never changes by a fold, whoever folds, whenever, and however often he tries. Folds
-therefore need no fence, unlike moves of items (protocol.py); what is left to be kept is that
-everybody sums up the right parts:
+A counter's part in a shard is one item, whose sort key is always the same. The count is the sum of
+all parts. An add is an ADD in a random shard from 1 to `writable`. A *fold* is a transaction that
+deletes a part, on condition that it has the value that was read, and adds this value to a lower
+part. So a fold never changes the sum of all parts, even if several processes try, or one tries
+again. Therefore folds need no fence, unlike moves of items (protocol.py). It only remains to ensure
+that everybody adds up the same, right parts:
 
-- Only parts above `writable` are folded, in the phases `moving` and, by movers who are a phase
-  behind, `moved` and `halted`. Nobody adds there any more. `moved` ends when there are none.
-- **Reading.** A batch of reads is no snapshot: of a fold meanwhile it may see both sides, or none.
-  So in a drain the parts above `writable` are read before the others, and again after them. If none
-  of those that were there is gone, no fold took place in between, and each count was seen once.
-- **Late answers.** An add that took effect in time is folded with the others. One that took effect
-  late may lie where readers do not look any more: whoever has sent it folds it.
-- **Tokens.** A marker is put by the same transaction as the add, if there is none. Its place comes
-  from the token alone, and from no shard count.
+- Only parts above `writable` are folded, in the phase `moving` and, by movers that are a phase
+  behind, in `moved` and `halted`. No writer adds there any more. `moved` ends when there are none.
+- **Reading.** A batch of reads is not a snapshot: if a fold takes effect in between, it may see
+  both sides, or neither. So during a drain the parts above `writable` are read before the others,
+  and again after them. If each of them still exists, no fold took place in between, and each part
+  was counted once.
+- **Late answers.** An add that took effect in time is folded with the others. An add that took
+  effect late may be in a shard that readers no longer read: its writer folds it.
+- **Tokens.** A marker is put by the same transaction as the add, if it does not exist. Its key
+  depends on the token only, and not on a shard count.
 """
 
 import hashlib
@@ -28,33 +29,33 @@ from keyhop.sharding.key.shards import Phase, Shards
 COUNT = "keyhop_count"
 """The attribute with a part's number."""
 TOKENS = "!tokens"
-"""What follows the counter's key in the one that its markers have."""
+"""The suffix of the counter's key in the key of its markers."""
 
 _SORT_KEYS: dict[str, dict[str, str | bytes]] = {
     "S": {"S": "!keyhop-count"},
     "B": {"B": b"!keyhop-count"},
-    "N": {"N": "-1E-130"},  # the greatest number below zero: hardly anybody's own
+    "N": {"N": "-1E-130"},  # the greatest number below zero, which users hardly have
 }
 _FOLDING = frozenset({Phase.FENCED, Phase.MOVING, Phase.MOVED, Phase.HALTED})
-"""Known by readers while folds may take effect."""
+"""The phases that readers may see while folds take effect."""
 
 
 def counter_key(schema: Schema, logical: TypedValue) -> ItemKey:
-    """The key of all parts of a counter; the shard is in the physical one."""
+    """Return the key of all parts of a counter, without the shard."""
     return ItemKey(logical, _SORT_KEYS[schema.sort.type])
 
 
 def is_counter(schema: Schema, item: TypedValue) -> bool:
-    """Whether an item of a table is a part of a counter: by its place, and by what it holds."""
+    """Return whether an item is a part of a counter, judged by its sort key and its attributes."""
     place = _SORT_KEYS[schema.sort.type]
     return COUNT in item and same_value(item[schema.sort.name], place)
 
 
 def marker_key(schema: Schema, logical: TypedValue, token: str) -> dict[str, TypedValue]:
-    """The key of a token's marker, as requests have it; one of 256 physical keys of a counter's."""
-    schema.names.physical(logical, 1)  # or it is no key
-    whole = distinct_bytes(logical) + token.encode()
-    digest = hashlib.blake2b(whole, digest_size=15).digest()  # 36 digits, as a number
+    """Return the key of a token's marker, in one of a counter's 256 physical keys for markers."""
+    schema.names.physical(logical, 1)  # raises for an invalid key
+    content_bytes = distinct_bytes(logical) + token.encode()
+    digest = hashlib.blake2b(content_bytes, digest_size=15).digest()  # 36 digits, as a number
     ((type_, content),) = logical.items()
     key = content + TOKENS if isinstance(content, str) else bytes(content) + TOKENS.encode()
     name: dict[str, str | bytes] = {
@@ -69,21 +70,21 @@ def marker_key(schema: Schema, logical: TypedValue, token: str) -> dict[str, Typ
 
 
 def shards_to_add(shards: Shards) -> range:
-    """Any of these takes an add."""
+    """Return the shards that accept an add."""
     return range(1, shards.writable + 1)
 
 
 def reads_of(shards: Shards) -> tuple[range, range]:
-    """The shards to be read, and those among them to be read before the others, and again after."""
-    whole = range(1, shards.readable + 1)
-    return whole, whole[shards.writable :] if shards.phase in _FOLDING else whole[:0]
+    """Return the shards to read, and the ones to read before and again after the others."""
+    readable = range(1, shards.readable + 1)
+    return readable, readable[shards.writable :] if shards.phase in _FOLDING else readable[:0]
 
 
 def is_folded(before: Collection[int], after: Collection[int]) -> bool:
-    """Whether a shard has lost its part between two looks; each: the shards that had one."""
+    """Return whether a shard has lost its part between two reads, each of which found shards."""
     return not set(before) <= set(after)
 
 
 def is_stranded(shards: Shards, shard: int) -> bool:
-    """Whether nobody will look at a part in this shard, if it came late, but who has sent it."""
+    """Return whether only the writer of a late part in this shard still knows about it."""
     return shard > (shards.writable if shards.phase is Phase.MOVED else shards.readable)

@@ -1,30 +1,32 @@
-"""How much more callers would write to a throttled key than is accepted. Pure."""
+"""The writes that callers of a throttled key would send without throttling. Pure."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 SUPPOSED = 4
-"""Writes that are supposed to have been asked for, and accepted, beforehand: few tell little."""
+"""Requested and accepted writes that are assumed beforehand, because few writes show little."""
 LEAST_CYCLES = 8
 POOLED_CYCLES = 5
-"""Cycles that must be known to tell the callers' pace: of one process, and of several, whose chance
-is less."""
+"""The minimum number of cycles for measuring the callers' pace: in one process, and in all. All
+processes together need fewer, because random variations are smaller.
+"""
 LEAST_CALLERS = 8
-"""Of one process, that tell how much of what is wanted is accepted; else it asks the others."""
+"""The minimum number of callers in one process; with fewer, it needs the other processes' data."""
 FEW_CYCLES = 3
-"""They tell it badly, and better than nothing does."""
+"""The minimum for an inaccurate measurement, which is better than none."""
 TELL_SECONDS = 1.0
 TELL_CYCLES_SECONDS = 0.25
-"""Between two reports of one process to all others, the shorter one if it has seen a cycle; each
-costs a write unit of the metadata."""
+"""The seconds between two reports of one process to the others, the shorter ones if it has new
+cycles. Each report costs a write unit of the metadata.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What was seen of callers that are throttled; of several processes these add up.
+    """Observations of throttled callers, which can be added up over processes.
 
-    caller_seconds: callers, times the seconds for which they were watched. accepted: writes.
-    cycles, seconds: how many cycles were seen, and how long they took in all.
+    caller_seconds: callers, times the seconds of observation. accepted: writes. cycles, seconds:
+    the number of cycles, and their total duration.
     """
 
     caller_seconds: float = 0.0
@@ -32,36 +34,37 @@ class Sums:
     cycles: float = 0.0
     seconds: float = 0.0
 
-    def __sub__(self, other: "Sums") -> "Sums":
+    def __sub__(self, earlier: "Sums") -> "Sums":
         return Sums(
-            self.caller_seconds - other.caller_seconds,
-            self.accepted - other.accepted,
-            self.cycles - other.cycles,
-            self.seconds - other.seconds,
+            self.caller_seconds - earlier.caller_seconds,
+            self.accepted - earlier.accepted,
+            self.cycles - earlier.cycles,
+            self.seconds - earlier.seconds,
         )
 
-    def are_enough(self, least: int) -> bool:
-        """Whether they tell the callers' own pace."""
-        return self.cycles >= least and self.seconds > 0
+    def are_enough(self, minimum_cycles: int) -> bool:
+        """Return whether the callers' pace can be measured with this number of cycles."""
+        return self.cycles >= minimum_cycles and self.seconds > 0
 
     @property
     def pressure(self) -> float:
-        """Writes that are wanted for each that is accepted, at least 1; if they are enough."""
-        wanted = self.caller_seconds * self.cycles / self.seconds
-        return max(1.0, (wanted + SUPPOSED) / (self.accepted + SUPPOSED))
+        """Requested writes for each accepted one, at least 1; only valid if `are_enough`."""
+        requested = self.caller_seconds * self.cycles / self.seconds
+        return max(1.0, (requested + SUPPOSED) / (self.accepted + SUPPOSED))
 
 
 @dataclass(slots=True)
 class Demand:
-    """What the callers of one process have done since the first throttle; moments in seconds.
+    """The writes of one process's callers since the first throttle; moments in seconds.
 
-    Who is throttled asks less often, as he waits. So what callers want is worked out from their
-    cycles: from one write to the next, where the first was accepted at once. Callers that do not
-    come again are counted all the same: the window is short.
+    A throttled caller sends fewer writes, because it waits. So the demand is computed from cycles:
+    the time from one write to the next, if the first was accepted immediately. Callers that send no
+    further writes are included, because the window is short.
 
-    callers: each of them (a thread), with the moment at which he began such a write last; None: his
-    last write was held up. cycles, seconds: how many cycles were seen, and their sum. told: of this
-    to the other processes, at `told_at`; pooled: what all have seen, if they were asked just now.
+    callers: for each caller (a thread), the start of its last write, or None if that was throttled.
+    cycles, seconds: the number of cycles, and their total duration. reported: the part of this that
+    was reported to the other processes, at `reported_at`. pooled: the data of all processes, if it
+    was read just now.
     """
 
     began: float
@@ -69,12 +72,12 @@ class Demand:
     callers: dict[Hashable, float | None] = field(default_factory=dict)
     cycles: int = 0
     seconds: float = 0.0
-    told: Sums = Sums()
-    told_at: float = float("-inf")
+    reported: Sums = Sums()
+    reported_at: float = float("-inf")
     pooled: Sums = Sums()
 
     def asked(self, caller: Hashable, at: float) -> None:
-        """A caller begins a write."""
+        """Record that a caller starts a write."""
         since = self.callers.get(caller)
         if since is not None:
             self.cycles += 1
@@ -82,28 +85,28 @@ class Demand:
         self.callers[caller] = None
 
     def answered(self, caller: Hashable, began: float | None) -> None:
-        """A write was accepted; began: when it was asked for, if it was accepted at once."""
+        """Record an accepted write. began: its start, if it was accepted at the first attempt."""
         self.accepted += 1
         self.callers[caller] = began
 
     def sums(self, now: float) -> Sums:
-        """Until now."""
+        """Return the observations until now."""
         watched = len(self.callers) * (now - self.began)
         return Sums(watched, float(self.accepted), float(self.cycles), self.seconds)
 
     def measured(self, now: float, badly: bool = False) -> Sums | None:
-        """What tells the callers' own pace: what this process has seen, or else all of them."""
-        own = self.sums(now)
-        if own.are_enough(LEAST_CYCLES) and len(self.callers) >= LEAST_CALLERS:
-            return own
+        """Return observations that can measure the pace, of this process or of all; or None."""
+        observed = self.sums(now)
+        if observed.are_enough(LEAST_CYCLES) and len(self.callers) >= LEAST_CALLERS:
+            return observed
         return (
             self.pooled if self.pooled.are_enough(FEW_CYCLES if badly else POOLED_CYCLES) else None
         )
 
     def news(self, now: float) -> Sums | None:
-        """To be told to the other processes; None: they were told a moment ago."""
-        seconds = TELL_CYCLES_SECONDS if self.cycles > self.told.cycles else TELL_SECONDS
-        if now - self.told_at < seconds:
+        """Return observations to report to other processes; None if the last report is recent."""
+        seconds = TELL_CYCLES_SECONDS if self.cycles > self.reported.cycles else TELL_SECONDS
+        if now - self.reported_at < seconds:
             return None
-        before, self.told, self.told_at = self.told, self.sums(now), now
-        return self.told - before
+        before, self.reported, self.reported_at = self.reported, self.sums(now), now
+        return self.reported - before

@@ -1,4 +1,4 @@
-"""The indexes of a sharded table: whether their keys carry the shard. Pure."""
+"""The indexes of a sharded table, and whether their keys have the shard's suffix. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from keyhop.sharding.key.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Its name and keys; there may be up to four of each kind."""
+    """An index's name and keys; each key may have up to four attributes."""
 
     name: str
     partition: tuple[KeyAttribute, ...]
     sort: tuple[KeyAttribute, ...]
 
     def carries_shard(self, schema: Schema) -> bool:
-        """Whether its items are spread over the table's physical keys.
+        """Return whether the index's items are spread over the table's physical keys.
 
-        Raises CannotStart if they are, and cannot be brought together again.
+        Raises CannotStart if they are, and cannot be merged.
         """
         if schema.partition not in self.partition:
             return False
@@ -33,14 +33,14 @@ class Index:
 
 
 def indexes_by_name(description: Mapping[str, Any]) -> dict[str, Index]:
-    """From DescribeTable's `Table`."""
+    """Return the indexes in DescribeTable's `Table`, by name."""
     types = {d["AttributeName"]: d["AttributeType"] for d in description["AttributeDefinitions"]}
-    found = {}
+    indexes = {}
     for index in indexes_of(description):
         keys: dict[str, list[KeyAttribute]] = {"HASH": [], "RANGE": []}
         for entry in index["KeySchema"]:
             name = entry["AttributeName"]
             keys[entry["KeyType"]].append(KeyAttribute(name, types[name]))
         name = index["IndexName"]
-        found[name] = Index(name, tuple(keys["HASH"]), tuple(keys["RANGE"]))
-    return found
+        indexes[name] = Index(name, tuple(keys["HASH"]), tuple(keys["RANGE"]))
+    return indexes

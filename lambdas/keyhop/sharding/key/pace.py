@@ -1,24 +1,25 @@
-"""How fast a drain moves items: as fast as the target has room beside its users. Pure."""
+"""The speed of a drain, which uses the capacity that users leave at the target. Pure."""
 
 from dataclasses import dataclass, field
 
 FIRST_UNITS = 200.0
 MOST_UNITS = 1_000.0
-"""Write units a second for each target shard, source and target together: half at the target, where
-a partition takes 1,000."""
+"""The maximum write units a second for each target shard, source and target together. Half of them
+are at the target, where a partition accepts 1,000.
+"""
 LEAST_UNITS = 4.0
-"""One item of a kilobyte: who is always throttled makes room for the users, and goes on."""
+"""One item of 1 KB: even if it is always throttled, a drain makes progress beside users."""
 RECOVERY_SECONDS = 50.0
-"""From nothing to the most, if nothing is throttled."""
+"""The time from zero to the maximum without throttling."""
 HALVING_SECONDS = 1.0
-"""Several movers are throttled at the same moment, which counts once."""
+"""Several movers are throttled at the same time, which must count once."""
 
 
 @dataclass(slots=True)
 class Pace:
-    """Write units a second: halved by throttles, and more again by and by. targets: shards.
+    """Write units a second, halved by throttling and then raised slowly. targets: shards.
 
-    All moments are of one clock, in seconds.
+    All moments are from one clock, in seconds.
     """
 
     targets: int
@@ -31,20 +32,20 @@ class Pace:
         self.rate = FIRST_UNITS * self.targets
 
     def turn(self, now: float) -> float:
-        """Take the next turn; returns for how many seconds to wait for it."""
+        """Reserve the next move, and return the seconds to wait for it."""
         at = max(now, self._next)
         self._next = at + self.each / self.rate
         return at - now
 
     def throttled(self, now: float) -> None:
-        """A move was refused."""
+        """Record a throttled move."""
         if now - self._halved >= HALVING_SECONDS:
             self._halved = now
             self.rate = max(LEAST_UNITS, self.rate / 2)
             self._next = max(self._next, now) + self.each / self.rate
 
     def moved(self, units: float) -> None:
-        """A move was made, for so many units."""
+        """Record a move, and its write units."""
         self.each = max(1.0, units)
-        most = MOST_UNITS * self.targets
-        self.rate = min(most, self.rate + most / RECOVERY_SECONDS * self.each / self.rate)
+        maximum = MOST_UNITS * self.targets
+        self.rate = min(maximum, self.rate + maximum / RECOVERY_SECONDS * self.each / self.rate)

@@ -1,8 +1,8 @@
-"""Where an item belongs: a shard from a stable hash of its partition key and sort key. Pure.
+"""The shard of an item, from a stable hash of its partition key and sort key. Pure.
 
 `jump`: jump consistent hashing (Lamping and Veach, 2014, "A Fast, Minimal Memory, Consistent Hash
-Algorithm"). From N to N + 1 shards one item in N + 1 gets another place, always the new shard.
-`modulo`: the published way, the MD5 modulo N; from N to N + 1 all but one in N + 1 do.
+Algorithm"). From N to N + 1 shards one item in N + 1 gets another shard, always the new one.
+`modulo`: the published method, the MD5 modulo N. From N to N + 1 all but one in N + 1 change.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from keyhop.dynamodb.values import TypedValue, distinct_bytes
 
 Hash = Literal["jump", "modulo"]
 Place = Callable[[int], int]
-"""From a shard count to the shard, 1 or more, at which one item belongs by that count."""
+"""Returns the shard, 1 or more, of one item for a shard count."""
 
 _TEXT = re.compile(r"(append-only )?(calculated|random) (jump|modulo) (\S+)")
 _LINEAR = 2862933555777941757
@@ -24,10 +24,10 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How all writers of a key choose shards; kept in the metadata.
+    """The rules by which all writers of a key choose shards; stored in the metadata.
 
-    calculated: an item has a place by its sort key; otherwise a new item may go anywhere.
-    append_only: no item is ever written twice, so nobody looks.
+    calculated: an item's sort key determines its shard; otherwise a new item may be in any shard.
+    append_only: no item is ever written twice, so writers do not read first.
     """
 
     calculated: bool
@@ -36,18 +36,18 @@ class Placement:
 
     @property
     def is_random(self) -> bool:
-        """Whether the shard of a new item is chosen by chance."""
+        """Whether the shard of a new item is chosen at random."""
         return not self.calculated and self.append_only
 
     def text(self, separator: str) -> str:
-        """As the metadata has it, with the separator of the keys: "calculated jump _"."""
+        """Return the text in the metadata, including the keys' separator: "calculated jump _"."""
         kind = "calculated" if self.calculated else "random"
         words = (*(["append-only"] if self.append_only else ()), kind, self.hash, separator)
         return " ".join(words)
 
     @classmethod
     def parse(cls, text: str) -> "tuple[Placement, str]":
-        """The inverse of `text`: placement and separator. Raises ValueError for any other text."""
+        """Parse a placement and a separator from `text`. Raise ValueError."""
         match = _TEXT.fullmatch(text)
         if match is None:
             raise ValueError("no placement that this version knows")
@@ -56,7 +56,7 @@ class Placement:
 
 
 def place_of(partition: TypedValue, sort: TypedValue, hash_: Hash) -> Place:
-    """The places of the item with this logical partition key and sort key."""
+    """Return the function of an item's places, for its logical partition key and sort key."""
     digest = hashlib.md5(
         distinct_bytes(partition) + distinct_bytes(sort), usedforsecurity=False
     ).digest()
@@ -68,7 +68,7 @@ def place_of(partition: TypedValue, sort: TypedValue, hash_: Hash) -> Place:
 
 
 def jump(key: int, buckets: int) -> int:
-    """The bucket, from 0, of a 64-bit key."""
+    """Return the bucket, starting at 0, of a 64-bit key."""
     bucket, following = -1, 0
     while following < buckets:
         bucket = following

@@ -1,14 +1,14 @@
-"""When to add shards, how many, and when fewer would do. Pure.
+"""When to add shards, how many, and when to propose fewer. Pure.
 
-What a throttled writer does is decided by the reasons that the service gives (AWS documentation,
-"Diagnosing throttling"; service model of botocore 1.44):
+A throttled writer decides by the reasons that the service gives (AWS documentation, "Diagnosing
+throttling"; service model of botocore 1.44):
 
-    hot key range of the table   the key is hot: counted, and at the threshold shards are added
-    hot key range of an index    a suffix helps only if the index key carries it: back off, say so
+    hot key range of the table   the key is hot: count; at the threshold, add shards
+    hot key range of an index    a suffix helps only if it is in the index key: back off, warn
     provisioned throughput       the table is too small: back off, or raise it within bounds
-    maximum on-demand            the owner's own cap: back off
+    maximum on-demand            the owner's limit: back off
     account limit                a quota: back off
-    none                         unknown: find out; never a shard
+    none                         unknown: find out; never add a shard
 """
 
 import math
@@ -24,25 +24,25 @@ from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 
 PARTITION_WRITE_UNITS = 1_000.0
-"""Write units that one partition serves in a second."""
+"""The maximum write units a second of one partition."""
 QUIET_HOURS = 24
-"""Since the last change of a key, before fewer shards are proposed."""
+"""The minimum time since a key's last change before fewer shards are proposed."""
 HEADROOM = 5.0
-"""How many times the busiest minute's mean may be exceeded within it."""
+"""The peak within the busiest minute, as a multiple of its mean."""
 LASTING_SECONDS = 8
-"""Of the window, in which there must be throttles for a drain that moves items to be called off."""
+"""The seconds of the window that must have throttles before a drain in `moving` is cancelled."""
 URGENT = 2.0
-"""Of the pressure, from which new items may wait for new shards: most of them do so anyway."""
+"""The pressure from which new items may wait for new shards, as most must wait anyway."""
 LEAST_SHARE = 0.02
-"""Of the first attempts that must be throttled: below, chance fills a shard for a moment."""
+"""The minimum share of throttled first attempts; below it, a shard may be busy by chance."""
 SURE_SECONDS = 2.0
-"""For so long throttling must last if nobody can tell how much is wanted."""
+"""The minimum duration of throttling if the demand cannot be measured."""
 ACCEPTED_BEFOREHAND = 4
-"""Attempts that a writer supposes to have seen accepted, before it has seen any."""
+"""Accepted attempts that are assumed before any was observed."""
 
 
 class Cause(StrEnum):
-    """Why a request was throttled; the gravest last."""
+    """The cause of throttling; the later one has precedence."""
 
     UNKNOWN = "no reason given"
     HOT_KEY = "hot key range of the table"
@@ -63,13 +63,13 @@ _CAUSES = {
     "IndexWriteAccountLimitExceeded": Cause.ACCOUNT_QUOTA,
     "IndexWriteMaxOnDemandThroughputExceeded": Cause.OWN_CAP,
 }
-"""Reasons for reads are not here: they say nothing of a write, and are unknown to a writer."""
+"""Reasons for reads are not included, because they say nothing about writes."""
 
 
 def cause_of(response: Mapping[str, Any]) -> Cause | None:
-    """Why a write was throttled, from a throttling error's response; None if it does not say.
+    """Return why a write was throttled, by the error's response; None if it has no reason.
 
-    Of several causes the one that more shards do not help against: they would be for nothing.
+    Of several causes, return one that more shards do not help against.
     """
     names = reason_names(response)
     if names == (NO_REASON,):
@@ -78,10 +78,10 @@ def cause_of(response: Mapping[str, Any]) -> Cause | None:
 
 
 def cause_by_consumption(consumed: float | None, provisioned: float | None) -> Cause:
-    """Why writes are throttled that tell no reason, by CloudWatch's figures for the table.
+    """Return why writes are throttled without a reason, by CloudWatch's metrics for the table.
 
-    consumed, provisioned: write units a second. A table that is throttled with half of its
-    capacity left has a hot key; an on-demand table (provisioned: None) tells nothing.
+    consumed, provisioned: write units a second. If a table is throttled with half of its capacity
+    unused, a key is hot. The metrics of an on-demand table (provisioned: None) say nothing.
     """
     if consumed is None or not provisioned:
         return Cause.UNKNOWN
@@ -93,10 +93,10 @@ def cause_by_consumption(consumed: float | None, provisioned: float | None) -> C
 
 @dataclass(slots=True)
 class RecentAttempts:
-    """What one writer has seen of one key in the last `window` seconds, at one shard count.
+    """The observations of one writer for a key in the last `window` seconds, at one shard count.
 
-    accepted, throttled: moments of first attempts; retries are not counted, they would make a
-    key look hotter than it is. throttles: of all attempts. demand: since the first of them.
+    accepted, throttled: moments of first attempts. Retries are not included, because they would
+    make a key look hotter than it is. throttles: of all attempts. demand: since the first throttle.
     """
 
     window: float
@@ -119,12 +119,12 @@ class RecentAttempts:
 
     @property
     def share(self) -> float:
-        """Of the first attempts, those that were throttled; all, if there were retries only."""
+        """The share of throttled first attempts; 1 if there were only retries."""
         attempts = len(self.throttled) + len(self.accepted)
         return len(self.throttled) / attempts if attempts else 1.0
 
     def is_measured(self, now: float) -> bool:
-        """Whether the callers' own pace is known."""
+        """Return whether the callers' pace was measured."""
         return self.demand is not None and self.demand.measured(now) is not None
 
     @property
@@ -134,7 +134,7 @@ class RecentAttempts:
 
     @property
     def throttled_seconds(self) -> int:
-        """Seconds in which there was a throttle."""
+        """The number of seconds with a throttle."""
         return len({int(at) for at in self.throttles})
 
     def clear(self) -> None:
@@ -143,11 +143,11 @@ class RecentAttempts:
             moments.clear()
 
     def pressure(self, now: float) -> float:
-        """Writes that are wanted for each one that is accepted, at least 1.
+        """Return the requested writes for each accepted one, at least 1.
 
-        Where the callers' own pace is not known, first attempts for each that was accepted. Of a
-        few attempts of one writer, many may be throttled by chance, and the unluckiest of all
-        writers is the one that adds shards: some accepted ones are counted on top.
+        If the callers' pace was not measured, this is the ratio of first attempts. Some accepted
+        attempts are added, because few attempts may be throttled by chance, and the writer with the
+        highest value adds shards.
         """
         measured = self.demand.measured(now, badly=True) if self.demand else None
         if measured is not None:
@@ -160,12 +160,12 @@ class Growth(Protocol):
     """Chooses the next shard count."""
 
     def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        """From the metadata, epoch seconds, and attempts for each accepted one; above the count."""
+        """Return a greater shard count. now: epoch seconds. pressure: attempts per accepted one."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneMore:
-    """One shard at a time."""
+    """Adds one shard at a time."""
 
     def next_count(self, shards: Shards, now: float, pressure: float) -> int:
         return shards.number + 1
@@ -173,11 +173,11 @@ class OneMore:
 
 @dataclass(frozen=True, slots=True)
 class AsMeasured:
-    """As many as the pressure calls for; one more at first, as chance fills shards unevenly.
+    """Adds the shards that the pressure requires, and one more at first, as shards are uneven.
 
-    most_times: no step is greater: what was measured within a second may be wrong, and the next
-    step is measured, too. A later step, when little is missing, goes three quarters of the way:
-    more shards than needed cost every read.
+    most_times: the maximum factor of a step, because a measurement of one second may be wrong, and
+    the next step is measured again. If little is missing, a step is three quarters of that, because
+    each shard makes reads more expensive.
     """
 
     most_times: int = 8
@@ -192,14 +192,14 @@ class AsMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """When a key gets more shards.
+    """The conditions in which a key gets more shards.
 
-    threshold: throttles of one key, within `window` seconds, that one writer must see, the last of
-    them `lasting` seconds after the first, if there are as many as that. start_shards: of new keys
-    that are known to become hot, by key, or by prefix: "/logs/*"; the longest counts. cooldown:
-    seconds for which it must have seen the metadata unchanged. spread: seconds, of which each
-    writer waits a random share before it adds shards. most: shards of one key. most_in_all: shards
-    that all keys of the table may have beyond their first; None: not limited.
+    threshold, lasting: the minimum number of throttles that one writer must observe within `window`
+    seconds, and the minimum seconds from the first to the last. start_shards: the shards of new
+    keys that will be hot, by key, or by prefix, as "/logs/*"; the longest prefix applies. cooldown:
+    the minimum seconds since the writer first saw the present metadata. spread: the maximum of a
+    random wait before a writer adds shards, in seconds. most: the maximum shards of one key.
+    most_in_all: the maximum shards of all keys beyond their first; None: no limit.
     """
 
     threshold: int = 5
@@ -222,22 +222,22 @@ class Policy:
             raise ValueError("threshold must be at least 1, the times not negative")
 
     def first_count(self, key: str | bytes) -> int:
-        """How many shards a new key gets."""
+        """Return the shard count of a new key."""
         if not self.start_shards:
             return 1
         text = key if isinstance(key, str) else key.decode(errors="replace")
         if text in self.start_shards:
             return self.start_shards[text]
         prefixes = [
-            given
-            for given in self.start_shards
-            if given.endswith("*") and text.startswith(given[:-1])
+            prefix
+            for prefix in self.start_shards
+            if prefix.endswith("*") and text.startswith(prefix[:-1])
         ]
         return self.start_shards[max(prefixes, key=len)] if prefixes else 1
 
 
 class Action(StrEnum):
-    """What a writer does about a hot key, besides backing off."""
+    """The action of a writer for a hot key, in addition to backing off."""
 
     GROW = "grow"
     WAIT = "wait"
@@ -255,20 +255,20 @@ def decide(
     at: float = 0.0,
     asked: bool = False,
 ) -> tuple[Action, int]:
-    """What a writer does to whom the service says that this key is hot, and the new shard count.
+    """Return a writer's action for a hot key, and the new shard count.
 
-    now: epoch seconds, for the size of the step only: clocks need not agree. known_for: seconds
-    for which this writer has seen that the metadata is as it is. at: now, by the clock of `recent`.
-    asked: whether the other processes have just told what they have seen.
+    now: epoch seconds, only for the size of the step, as clocks may differ. known_for: seconds
+    since this writer first saw the present metadata. at: now, by the clock of `recent`. asked:
+    whether the observations of the other processes have just been read.
     """
     enough = len(recent.throttles) >= policy.threshold and recent.lasting >= policy.lasting
-    left = 0.0 if shards.is_new else shards.settle - known_for
-    if not enough or left > TELL_SECONDS:
+    wait = 0.0 if shards.is_new else shards.settle - known_for
+    if not enough or wait > TELL_SECONDS:
         return Action.WAIT, shards.number
     if shards.phase in DRAINING:
-        # Its own moves are throttled as well, and yield: what they cause ends, heat lasts.
+        # The drain's moves are throttled as well, and slow down: only other throttling lasts.
         lasting = min(LASTING_SECONDS, policy.window * 0.8)
-        if left > 0 or (shards.phase is Phase.MOVING and recent.throttled_seconds < lasting):
+        if wait > 0 or (shards.phase is Phase.MOVING and recent.throttled_seconds < lasting):
             return Action.WAIT, shards.number
         return Action.REOPEN, shards.number
     is_cooling = known_for + TELL_SECONDS < policy.cooldown and not shards.is_new
@@ -279,10 +279,13 @@ def decide(
         return Action.AT_MAXIMUM, shards.number
     is_measured = recent.is_measured(at)
     if not is_measured and not asked:
-        return Action.ASK, shards.number  # and so all have told theirs when growth may begin
+        return (
+            Action.ASK,
+            shards.number,
+        )  # so that all processes have reported before growth may start
     is_sure = is_measured or recent.lasting >= min(SURE_SECONDS, policy.window / 2)
     is_cooling = known_for < policy.cooldown and not shards.is_new
-    if left > 0 or is_cooling or not is_sure:
+    if wait > 0 or is_cooling or not is_sure:
         return Action.WAIT, shards.number
     number = policy.growth.next_count(shards, now, recent.pressure(at))
     return Action.GROW, min(policy.most, max(shards.number + 1, number))
@@ -291,10 +294,10 @@ def decide(
 def fewer_shards(
     shards: Shards, traffic: Mapping[int, float] | None, now: float
 ) -> tuple[int, str] | None:
-    """The count that would do, and why; None: leave it.
+    """Return a lower sufficient shard count and the reason; None to keep the present one.
 
-    traffic: write units by epoch minute, as writers have reported them; None: it is not known. Of
-    no report nobody knows whether it means no writes. now: epoch seconds.
+    traffic: write units by epoch minute, as writers reported them; None if unknown. A missing
+    report does not mean that there were no writes. now: epoch seconds.
     """
     if traffic is None:
         return None

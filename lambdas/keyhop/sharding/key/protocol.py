@@ -1,19 +1,19 @@
 """The protocol of a sharded key: what writers, readers and movers do in each phase. Pure.
 
-Three promises are kept, by requests that each know only one item or one page:
+Each request concerns only one item or one page. Nevertheless three guarantees hold:
 
-1. a strongly consistent read finds every write that was finished before the read began;
+1. a strongly consistent read finds every write that was finished before the read started;
 2. an item that may be replaced is in exactly one shard, and no update of it is lost;
 3. a strongly consistent read that overlaps a move of an item sees it exactly once.
 
-**Two phases at a time.** Everybody acts on metadata that he has read within half of
-`settle_seconds`, and each of his requests takes effect within the other half, or never. Nobody
-changes the metadata that he has not seen unchanged for `settle_seconds`. So at any moment all act
-on the present phase or on the one before it, and a step of a change is safe if neighbours in this
-table get along with each other (Rae and others, 2013, "Online, Asynchronous Schema Change in F1").
-Only durations are measured, each by one clock: `last_updated` is a version, and no moment to go by.
+**Two phases at a time.** Every client uses metadata for half of `settle_seconds` after reading it,
+and each of its requests takes effect within the other half, or never. A client changes the metadata
+only if it has seen it unchanged for `settle_seconds`. So at any time all clients use the present
+phase or the previous one, and a step of a change is safe if adjacent phases in this table are
+compatible (Rae and others, 2013, "Online, Asynchronous Schema Change in F1"). Only durations are
+measured, each by one clock: `last_updated` is a version, and is not used as a time.
 
-    phase        new items go by   readers read     order        moves
+    phase        new items use     readers read     order        moves
     steady       writable          readable         ascending*   up, by puts
     announced    writable          readable         ascending*   up, by puts
     opened       writable          readable         ascending*   up, by puts
@@ -26,37 +26,38 @@ Only durations are measured, each by one clock: `last_updated` is a version, and
     halted       writable          readable         descending   none
     reopening    writable          readable         ascending*   none
 
-    * in any order, and so at the same time, where puts move nothing
+    * in any order, and so in parallel, if puts move no items
 
-Growth is steady, announced, opened, steady; the next may begin from `opened`, whose writers go by
-the same count as those of `steady`. Urgent growth is steady, awaited, widened, steady: in `awaited`
-nobody creates an item whose places by the two counts differ, so that nobody need check, in
-`widened`, the shard that is hot. A drain is steady, closing, fenced, moving, moved, steady; it
-is called off by way of `reopening`, from `moving` through `halted` (docs/sharding-protocol.md).
+Growth is steady, announced, opened, steady. The next growth may start from `opened`, in which
+writers use the same count as in `steady`. Urgent growth is steady, awaited, widened, steady: in
+`awaited` no client creates an item whose shard differs between the two counts, so that in `widened`
+no client needs to check the hot shard. A drain is steady, closing, fenced, moving, moved, steady.
+It is cancelled through `reopening`, from `moving` through `halted` (docs/sharding-protocol.md).
 
-**One copy.** A put looks at the shards where the item may be, unless there is one only. If it is
-found it is replaced there, on the condition that it is still there; or moved to its place by a
-transaction of both. If not, it is put at its place: there is where a move that the look has missed
-puts it, too. Where some writers go by the count before and others by the count after (announced,
-opened, closing, fenced), the put is a transaction that checks both places.
+**One copy.** A put reads the shards where the item may be, unless it is only one. If the item
+exists, the put replaces it there, on condition that it still exists; or moves it to its shard by a
+transaction on both. If not, the item is put in its shard, which is also the target of a move that
+the read has missed. In phases in which some writers use the previous count and others the next one
+(announced, opened, closing, fenced), the put is a transaction that checks both shards.
 
-**Updates and movers.** In `fenced`, `moving` and `halted`, whoever changes an item above `writable`
+**Updates and movers.** In `fenced`, `moving` and `halted`, a change of an item above `writable`
 leaves a fence in it, a random token. A mover copies an item and deletes its source in one
-transaction, on the condition that the fence is the one that it has read. A put that moves needs no
-fence: it replaces what it has not read.
+transaction, on condition that the fence is the one that it has read. A put that moves an item needs
+no fence, because it replaces an item that it has not read.
 
-**Late answers.** A success whose answer comes after all that, while the metadata has changed, is a
-success: what took effect in time is kept by all that follows, so it is never done again. It may
-have taken effect late, though. If it lies in a shard that readers have left, nobody has seen it: it
-is taken back, and done anew. An update in a shard that is drained may have changed an item that a
-mover had read already: nobody knows then.
+**Late answers.** If a write succeeded, but its answer comes after this time and the metadata has
+changed, the write counts: if it took effect in time, all later steps preserve it, so it is never
+repeated. But it may have taken effect late. If its item is in a shard that readers no longer read,
+no client has seen it: it is deleted, and the write is repeated. An update in a drained shard may
+have changed an item after a mover had read it: then the result is unknown.
 
-**Reading.** An item that moves between two reads of shards is seen twice, or not at all; at least
-once if the source is read first. So where moves go up, shards are read in ascending order, where
-they go down, descending, each only as far as those before it have been read. Twice is harmless:
-copies have the same sort key and meet in the merge. A query that goes on with newer metadata
-forgets what it has read further in some shards than in all: it may have slept through a phase of
-another order. A look for one item reads in no order, and more than once before it reports none.
+**Reading.** If an item moves between two reads of shards, it is seen twice or not at all; at least
+once if the source is read first. So if moves go up, shards are read in ascending order, and if they
+go down, in descending order, and no shard further than those before it. Two copies are
+harmless: they have the same sort key and meet in the merge. A query that continues with newer
+metadata discards the pages beyond the point up to which all shards were read, because a phase with
+another order may have passed. A search for one item uses no order, and repeats its reads before it
+reports that there is no item.
 """
 
 from collections.abc import Iterable, Sequence
@@ -73,7 +74,7 @@ _BETWEEN = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.CLOSING, Phase.FENCED
 
 
 class Order(StrEnum):
-    """In which order the shards must be read by a strongly consistent query."""
+    """The order in which a strongly consistent query must read the shards."""
 
     ANY = "any"
     ASCENDING = "ascending"
@@ -82,9 +83,11 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """The item is nowhere: write it at `shard`; with `unless`, if it is neither there nor at these.
+    """The item does not exist: write it in `shard`, on condition that the shards in `unless`, and
+    then also `shard`, do not have it.
 
-    Without, whatever lies at `shard` by now is changed there, and nothing can lie elsewhere.
+    If `unless` is empty, an item that is in `shard` by now is changed, and other shards cannot have
+    it.
     """
 
     shard: int
@@ -93,7 +96,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """The item is at `shard`: change it there, if it still is; fence: leave one in it."""
+    """The item is in `shard`: change it there, if it still exists. fence: leave a fence in it."""
 
     shard: int
     fence: bool = False
@@ -101,7 +104,7 @@ class InPlace:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Put the new item at `target`, if none is there, and delete that at `source`, if it is."""
+    """Put the new item in `target` if it has none, and delete the item in `source` if it exists."""
 
     source: int
     target: int
@@ -109,7 +112,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """There are copies, as two may be that were appended: keep one, delete the others."""
+    """Two appends have created copies: keep one, and delete the others."""
 
     keep: int
     drop: tuple[int, ...]
@@ -117,14 +120,14 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The item is nowhere, and its place is about to change: wait for the next phase."""
+    """The item does not exist, and its shard is about to change: wait for the next phase."""
 
 
 Step = Create | InPlace | Move | Fold | Hold
 
 
 class Late(StrEnum):
-    """What becomes of a write that succeeded, and whose answer came late."""
+    """The result of a write that succeeded with a late answer."""
 
     KEPT = "kept"
     UNKNOWN = "unknown"
@@ -132,21 +135,21 @@ class Late(StrEnum):
 
 
 def home(shards: Shards, place: Place) -> int:
-    """Where an item goes that is nowhere yet."""
+    """Return the shard of a new item."""
     return place(shards.writable)
 
 
 def candidates(shards: Shards, placement: Placement, place: Place) -> tuple[int, ...]:
-    """The shards where an item may be, ascending; its home is among them."""
+    """Return the shards where an item may be, ascending, including its home."""
     if not placement.calculated or shards.placement is None:
-        # Metadata without a placement is somebody else's; nobody knows how he has chosen shards.
+        # Metadata without a placement is from another program, whose placement is unknown.
         return tuple(range(1, shards.readable + 1))
     places = {place(count) for count in shards.placed_by | {shards.writable}}
     return tuple(sorted(shard for shard in places if shard <= shards.readable))
 
 
 def step_of_put(shards: Shards, placement: Placement, place: Place, holders: Sequence[int]) -> Step:
-    """What a put does after its look; holders: where the item is, ascending."""
+    """Return a put's step after its read. holders: the shards that have the item, ascending."""
     if len(holders) == 1 and placement.calculated and shards.phase in _UP:
         target = home(shards, place)
         if target > holders[0]:
@@ -157,10 +160,10 @@ def step_of_put(shards: Shards, placement: Placement, place: Place, holders: Seq
 def step_of_update(
     shards: Shards, placement: Placement, place: Place, holders: Sequence[int]
 ) -> Step:
-    """What an update or a delete does after its look."""
+    """Return the step of an update or a delete after its read."""
     if not holders:
         at = home(shards, place)
-        # Where another writer, who is a phase ahead or behind, may put the same new item.
+        # Writers in the previous or the next phase may put the same new item there.
         counts = {shards.number, shards.before} if shards.phase in _BETWEEN else set[int]()
         if shards.phase is Phase.AWAITED and place(shards.number) != at:
             return Hold()
@@ -171,14 +174,14 @@ def step_of_update(
 
 
 def after_a_late_answer(now: Shards, shard: int, is_update: bool) -> Late:
-    """What the metadata of now says of a write to a shard; see "Late answers"."""
+    """Return the result of a late write to a shard, by the present metadata; see "Late answers"."""
     if is_update and shard > now.writable:
         return Late.UNKNOWN
     return Late.LOST_IF_THERE if shard > now.readable else Late.KEPT
 
 
 def order_of_reading(shards: Shards, placement: Placement) -> Order:
-    """In which order a strongly consistent query reads the shards."""
+    """Return the order in which a strongly consistent query reads the shards."""
     if shards.phase in _DOWN:
         return Order.DESCENDING
     puts_move = placement.calculated and not placement.append_only and len(shards.placed_by) > 1
@@ -186,11 +189,11 @@ def order_of_reading(shards: Shards, placement: Placement) -> Order:
 
 
 def lasts(shards: Shards, placement: Placement) -> float:
-    """For how many seconds metadata must have been seen unchanged before it may be changed.
+    """Return the seconds for which metadata must be unchanged before it may be changed.
 
-    Half of it suffices where items are appended and only readers must know: a query that began by
-    metadata of two phases ago has begun before anything was put into the new shards. Nobody acts
-    by an earlier state of a key that is new.
+    Half of `settle` is enough if items are appended and only readers must know: a query by metadata
+    of two phases ago has started before anything was put in the new shards. Clients never use an
+    earlier state of a new key.
     """
     if shards.is_new:
         return 0.0
@@ -199,12 +202,12 @@ def lasts(shards: Shards, placement: Placement) -> float:
 
 
 def looks_that_suffice(shards: Shards, placement: Placement) -> int:
-    """So many looks by this metadata, each of which has missed an item, show that it is not there.
+    """Return the number of reads that must miss an item to show that it does not exist.
 
-    A look reads its shards in no order, so it misses what moves meanwhile: one more than moves that
-    are possible while somebody goes by this metadata, a phase before, or a phase after it. Puts
-    move up only, to the place by `writable`, which differs in these phases at most once; drains
-    move down, once.
+    A read uses its shards in no order, so it misses an item that is being moved. Therefore this is
+    one more than the possible moves while a client uses this metadata, which may be a phase before
+    or after the present one. Puts only move items up, to the shard by `writable`, which differs in
+    these phases at most once. Drains move an item down, once.
     """
     if order_of_reading(shards, placement) is Order.ANY:
         return 1
@@ -212,14 +215,13 @@ def looks_that_suffice(shards: Shards, placement: Placement) -> int:
 
 
 def drained(shards: Shards) -> range:
-    """The shards that a drain empties, the last one first."""
+    """Return the shards that a drain empties, the last one first."""
     return range(shards.readable, shards.writable, -1)
 
 
 def newest_first(order: Order, shards: Iterable[int]) -> list[int]:
-    """Shards in the order in which copies of an item are believed: a move's target first.
+    """Return shards by preference for their copies of an item, a move's target first.
 
-    Copies meet only where a move, or two appends, went on while the shards were read; the target
-    was read later.
+    A read finds copies only during a move or after two appends, and the target was read later.
     """
     return sorted(shards, reverse=order is Order.ASCENDING)

@@ -1,4 +1,4 @@
-"""A sharded table: its keys, and what they must be like. Pure."""
+"""A sharded table's keys, and their requirements. Pure."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from keyhop.sharding.key.shards import ATTRIBUTES
 
 @dataclass(frozen=True, slots=True)
 class ItemKey:
-    """A logical key and a sort key, typed."""
+    """A logical key and a sort key, as typed values."""
 
     logical: TypedValue
     sort: TypedValue
@@ -21,7 +21,7 @@ class ItemKey:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A table's name and keys. names: how its physical keys are written."""
+    """A table's name and keys. names: the form of its physical keys."""
 
     table: str
     partition: KeyAttribute
@@ -29,19 +29,19 @@ class Schema:
     names: Names
 
     def physical(self, key: ItemKey, shard: int) -> dict[str, Any]:
-        """The key of an item in one of the shards, as requests have it."""
+        """Return the key of an item in a shard, as requests have it."""
         return {
             self.partition.name: self.names.physical(key.logical, shard),
             self.sort.name: key.sort,
         }
 
     def name_of(self, item: Mapping[str, Any]) -> Hashable:
-        """A physical key by its value: the service may write a number in another form."""
+        """Return a physical key in a canonical form, because the service may reformat numbers."""
         return canonical(item[self.partition.name]), canonical(item[self.sort.name])
 
 
 def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
-    """The keys of a table; raises CannotStart if it cannot be sharded."""
+    """Return the keys of a table. Raise CannotStart if it cannot be sharded."""
     if space.sort is None:
         raise CannotStart(
             f"The table {table!r} has no sort key: each partition key has one item, and a single "
@@ -57,9 +57,9 @@ def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
 
 
 def check_indexes(description: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raises CannotStart for a key index, and for one of these that does not answer as the table.
+    """Raise CannotStart if a table has a key index, or if one of these indexes cannot replace it.
 
-    Sentinels would be read and moved like items.
+    The sentinels of a key index would be read and moved like items.
     """
     if has_key_index(description):
         table = description["TableName"]

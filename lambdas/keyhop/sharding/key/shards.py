@@ -1,9 +1,9 @@
 """The shard metadata of one logical key, as a value, and its changes. Pure.
 
-docs/sharding-protocol.md tells the attributes. `number_of_shards`, `last_updated` and
-`shard_history` are the published ones; an item with these only is steady, with
-`number_of_shards` for all counts. Each change makes `last_updated` greater, so it
-is the item's version: every change is conditioned on the one that was seen.
+docs/sharding-protocol.md describes the attributes. `number_of_shards`, `last_updated` and
+`shard_history` are the published ones. An item with only these is steady, and `number_of_shards`
+applies to all counts. Each change increases `last_updated`, which is the item's version: every
+change has the condition that it is as it was read.
 """
 
 import math
@@ -24,16 +24,16 @@ ATTRIBUTES = {
     **{"shard_history": "SS", "placed_by": "NS", "called_off": "BOOL", "traffic": "M"},
     "pressure": "M",
 }
-"""What metadata items have beside their key, by type; a partition key cannot be called so."""
+"""The attributes of metadata items and their types; a partition key must have another name."""
 HISTORY = 20
-"""Entries that shard_history keeps."""
+"""The maximum number of entries in shard_history."""
 SETTLE_SECONDS = 5.0
-"""Between two steps of a change, if the item does not say otherwise."""
+"""The default time between two steps of a change."""
 LEAST_SETTLE_SECONDS = 2.0
 
 
 class Phase(StrEnum):
-    """Where a change of the shard count stands; what each allows is in protocol.py."""
+    """The phases of a change of the shard count; protocol.py defines what each allows."""
 
     STEADY = "steady"
     ANNOUNCED = "announced"
@@ -49,16 +49,16 @@ class Phase(StrEnum):
 
 
 DRAINING = frozenset({Phase.CLOSING, Phase.FENCED, Phase.MOVING, Phase.MOVED})
-"""A drain is under way."""
+"""The phases of a drain."""
 GROWING_FROM = frozenset({Phase.STEADY, Phase.OPENED, Phase.WIDENED, Phase.REOPENING})
-"""From these a growth may begin; `opened` and `widened` go by the count that `steady` will have."""
+"""The phases in which growth may start; `opened` and `widened` use the same count as `steady`."""
 PASSING = frozenset(
     {
         *(Phase.ANNOUNCED, Phase.OPENED, Phase.AWAITED, Phase.WIDENED),
         *(Phase.HALTED, Phase.REOPENING),
     }
 )
-"""Nothing but time must pass: whoever has seen the phase for long enough ends it."""
+"""The phases that end after a time: any client that has seen one for long enough ends it."""
 
 _FOLLOWING = {
     Phase.ANNOUNCED: Phase.OPENED,
@@ -75,13 +75,13 @@ _FOLLOWING = {
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What the metadata says of one logical key. history: (epoch second, count), oldest first.
+    """The metadata of one logical key. history: (epoch second, count), oldest first.
 
-    New items go to shards 1 to `writable`; readers read 1 to `readable`, others hold nothing.
-    placed_by: counts by which calculated places may have been chosen. settle: for how many seconds
-    a change must have been seen before the next. placement: what all users of the key have agreed
-    upon, as "calculated jump _". before: the count before the present one. table: whose keys these
-    are. called_off: whether a drain is to be given up as soon as that may be done.
+    New items are put in shards 1 to `writable`. Readers read 1 to `readable`; other shards are
+    empty. placed_by: the counts by which items may have been placed. settle: the seconds for which
+    metadata must be unchanged before the next change. placement: what all users of the key must
+    have in common, as "calculated jump _". before: the previous count. table: the sharded table.
+    called_off: whether the drain must be cancelled as soon as possible.
     """
 
     number: int
@@ -106,7 +106,7 @@ class Shards:
         number: int = 1,
         table: str | None = None,
     ) -> "Shards":
-        """Of a key that is new."""
+        """Return the metadata of a new key."""
         at = math.ceil(now)
         return cls(
             number,
@@ -132,11 +132,12 @@ class Shards:
         )
 
     def recovered(self, number: int, now: float) -> "Shards":
-        """Of a key that has items up to shard `number`, which this does not know of.
+        """Return the metadata of a key with items up to shard `number`, which are not in this
+        metadata.
 
-        By which counts they were placed nobody knows: by jump hashing any up to `number`, as a
-        greater one that leads there is the same; else an item may be in any shard, as in those of a
-        key without a placement.
+        The counts by which they were placed are unknown. With jump hashing any count up to `number`
+        may have been used, because a greater one leads to the same shards. Otherwise an item may be
+        in any shard, as for a key without a placement.
         """
         assert self.phase in GROWING_FROM
         is_by_modulo = " calculated modulo " in f" {self.placement}"
@@ -147,20 +148,21 @@ class Shards:
         )
 
     def has_forgotten(self, earlier: "Shards") -> bool:
-        """Whether it has fewer shards, and is no later state of the same metadata.
+        """Return whether this has fewer shards, but is not a later state of the same metadata.
 
-        It was restored, or registered again: a history that is not full begins with that.
+        The metadata was restored or registered again. A history that is not full starts with the
+        registration.
         """
         if self.readable >= earlier.readable:
             return False
-        begins = [one.history[:1] for one in (self, earlier) if len(one.history) < HISTORY]
+        begins = [state.history[:1] for state in (self, earlier) if len(state.history) < HISTORY]
         is_another = len(begins) == 2 and all(begins) and begins[0] != begins[1]
         return is_another or self.last_updated < earlier.last_updated
 
     def grown(self, number: int, now: float, *, urgently: bool = False) -> "Shards":
-        """More shards are wanted: readers read them from now on, writers do not use them yet.
+        """Add shards, which readers read from now on, while writers do not use them yet.
 
-        urgently: writers put no new item where it would not belong later; they wait.
+        urgently: let writers wait instead of putting new items where they will not belong later.
         """
         assert self.phase in GROWING_FROM
         assert self.number < number <= MOST_SHARDS
@@ -169,26 +171,26 @@ class Shards:
         return self._counted(number, now, phase, readable=number)
 
     def shrunk(self, number: int, now: float) -> "Shards":
-        """Fewer are wanted: nothing is moved, and writers still use all of them."""
+        """Start a drain: no items are moved yet, and writers still use all shards."""
         assert self.phase is Phase.STEADY
         assert 1 <= number < self.number
         return self._counted(number, now, Phase.CLOSING)
 
     def reopened(self, now: float) -> "Shards":
-        """A drain is called off; nothing has to be moved back."""
+        """Cancel a drain; no items need to be moved back."""
         assert self.phase in DRAINING
-        if self.phase is Phase.CLOSING:  # writers use all of them still
+        if self.phase is Phase.CLOSING:  # writers still use all shards
             return self._counted(self.writable, now, Phase.STEADY, called_off=False)
         later = Phase.HALTED if self.phase is Phase.MOVING else Phase.REOPENING
         return self._changed(now, later, called_off=False)
 
     def to_be_called_off(self, now: float) -> "Shards":
-        """Whoever takes the drain's next step gives it up instead; nothing else changes."""
+        """Mark a drain, so that the process that takes its next step cancels it instead."""
         assert self.phase in DRAINING
         return self._changed(now, self.phase, called_off=True)
 
     def advanced(self, now: float) -> "Shards":
-        """The next step of a change; of a drain's, only once its work is done."""
+        """Take the next step of a change; a drain's next step requires that its work is done."""
         if self.phase is Phase.REOPENING:
             return self.grown(self.readable, now)
         if self.phase not in _FOLLOWING:
@@ -201,7 +203,7 @@ class Shards:
         return self._changed(now, _FOLLOWING[self.phase], **more)
 
     def fenced_again(self, now: float) -> "Shards":
-        """Something was found in a shard that had been emptied: move once more."""
+        """Move again, because an item was found in a shard that had been emptied."""
         assert self.phase is Phase.MOVED
         return self._changed(now, Phase.FENCED)
 
@@ -210,10 +212,10 @@ class Shards:
 
     def _counted(self, number: int, now: float, phase: Phase, **more: Any) -> "Shards":
         at = self._later(now)
-        known = self.history
-        if not known or known[-1][1] != self.number:
-            known = (*known, (self.last_updated, self.number))  # somebody else has written it
-        more["history"] = (*known, (at, number))[-HISTORY:]
+        history = self.history
+        if not history or history[-1][1] != self.number:
+            history = (*history, (self.last_updated, self.number))  # written by another program
+        more["history"] = (*history, (at, number))[-HISTORY:]
         more["placed_by"] = self.placed_by | {number}
         return self._changed(now, phase, number=number, before=self.number, **more)
 
@@ -223,37 +225,39 @@ class Shards:
     def _placed_after_a_drain(self) -> frozenset[int]:
         try:
             placement, _ = Placement.parse(self.placement or "")
-        except ValueError:  # somebody else's, or nobody's: all counts may have been used
+        except ValueError:  # missing or from another program: all counts may have been used
             return self.placed_by
         if placement.hash != "jump":
             return self.placed_by
-        # A jump hash that is at most M by a greater count is the same by M.
+        # By jump hashing, a shard of at most M by a greater count is the same shard by M.
         return frozenset(count for count in self.placed_by if count <= self.number)
 
 
 def from_item(item: Mapping[str, TypedValue]) -> Shards:
-    """Read a metadata item; raises BrokenPromise for one that cannot be."""
+    """Read a metadata item. Raise BrokenPromise if it is invalid."""
     try:
         types = {name: type_ for name, type_ in ATTRIBUTES.items() if name in item}
-        for word in ("traffic", "pressure"):  # which say nothing of the shards
+        for word in ("traffic", "pressure"):  # these do not concern the shards
             types.pop(word, None)
-        given = {name: item[name][type_] for name, type_ in types.items()}
-        number = int(given["number_of_shards"])
-        history = tuple(sorted(_entry(text) for text in given.get("shard_history", ())))
+        contents = {name: item[name][type_] for name, type_ in types.items()}
+        number = int(contents["number_of_shards"])
+        history = tuple(sorted(_entry(text) for text in contents.get("shard_history", ())))
         counts = {number, *(count for _, count in history)}
         shards = Shards(
             number=number,
-            last_updated=math.ceil(float(given["last_updated"])),
+            last_updated=math.ceil(float(contents["last_updated"])),
             history=history,
-            writable=int(given.get("writable", number)),
-            readable=int(given.get("readable", number)),
-            phase=Phase(given.get("phase", Phase.STEADY)),
-            placed_by=frozenset(int(count) for count in given.get("placed_by", counts)),
-            settle=float(given.get("settle_seconds", SETTLE_SECONDS)),
-            placement=given.get("placement"),
-            before=int(given.get("shards_before", history[-2][1] if len(history) > 1 else number)),
-            table=given.get("of_table"),
-            called_off=given.get("called_off", False),
+            writable=int(contents.get("writable", number)),
+            readable=int(contents.get("readable", number)),
+            phase=Phase(contents.get("phase", Phase.STEADY)),
+            placed_by=frozenset(int(count) for count in contents.get("placed_by", counts)),
+            settle=float(contents.get("settle_seconds", SETTLE_SECONDS)),
+            placement=contents.get("placement"),
+            before=int(
+                contents.get("shards_before", history[-2][1] if len(history) > 1 else number)
+            ),
+            table=contents.get("of_table"),
+            called_off=contents.get("called_off", False),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise BrokenPromise(
@@ -270,7 +274,7 @@ def from_item(item: Mapping[str, TypedValue]) -> Shards:
 
 
 def _is_possible(shards: Shards) -> bool:
-    """Whether the changes above can lead there; nothing is done by any other metadata."""
+    """Return whether the changes above can lead to this metadata; other metadata is never used."""
     number, writable, readable = shards.number, shards.writable, shards.readable
     counts = (number, writable, readable, shards.before, *shards.placed_by)
     if min(counts) < 1 or max(counts) > MOST_SHARDS or shards.settle < LEAST_SETTLE_SECONDS:
@@ -286,7 +290,7 @@ def _is_possible(shards: Shards) -> bool:
 
 
 def to_item(shards: Shards) -> dict[str, dict[str, Any]]:
-    """The attributes of a metadata item, without its key."""
+    """Return the attributes of a metadata item, without its key."""
     contents = {
         "number_of_shards": str(shards.number),
         "last_updated": str(shards.last_updated),
@@ -301,7 +305,7 @@ def to_item(shards: Shards) -> dict[str, dict[str, Any]]:
         "of_table": shards.table,
         "called_off": shards.called_off,
     }
-    # The service knows no empty sets.
+    # DynamoDB has no empty sets.
     return {n: {ATTRIBUTES[n]: c} for n, c in contents.items() if c is not None and c != []}
 
 

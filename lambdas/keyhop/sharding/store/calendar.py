@@ -1,7 +1,7 @@
-"""How fine a table's buckets of time are, as all users of the table have agreed.
+"""The periods of a table's buckets, which all users of the table have in common.
 
-It is in the metadata, in the item of the table itself. A change is for a day that is so far ahead
-that nobody has written anything of it yet, and that everybody has read of the change by then.
+They are in the metadata, in the item of the table itself. A change applies from a day in the
+future: no client has written items of that day yet, and by then every client has read the change.
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,18 @@ from keyhop.sharding.key.buckets import Bucket, Calendar
 from keyhop.sharding.store.metadata import Metadata
 
 CACHE_SECONDS = 300.0
-"""For so long it is believed."""
+"""The maximum age of a cached calendar."""
 NOTICE_SECONDS = 3600.0
-"""Before anything of a changed day may be written; clocks may differ by nearly as much."""
+"""The minimum time before a change may affect a write; clocks may differ by nearly as much."""
 _EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(slots=True)
 class CalendarStore:
-    """For any number of threads. first: how fine buckets are if nobody has agreed upon it yet.
+    """A table's calendar; for any number of threads. first: the period if none is stored yet.
 
-    agreed: attribute and unit of the time, and for how many seconds it may lie ahead of now.
+    agreed: the attribute and unit of the time, and the maximum seconds that it may be in the
+    future.
     """
 
     metadata: Metadata
@@ -36,33 +37,33 @@ class CalendarStore:
     _until: float = 0.0
 
     def get(self, *, register: bool = False) -> Calendar:
-        """What holds. register: if there is nothing yet, agree upon it."""
+        """Return the calendar. register: store it if there is none yet."""
         clock = self.metadata.requests.clock
-        known, until = self._known, self._until
-        if known is not None and clock.monotonic() < until:
-            return known
-        sent = clock.monotonic()
-        known = self._read()
-        if known is None and register:
-            known = self._write(Calendar.of(self.first), None)
-        if known is None:
+        calendar, until = self._known, self._until
+        if calendar is not None and clock.monotonic() < until:
+            return calendar
+        requested = clock.monotonic()
+        calendar = self._read()
+        if calendar is None and register:
+            calendar = self._write(Calendar.of(self.first), None)
+        if calendar is None:
             return Calendar.of(self.first)
-        self._known, self._until = known, sent + CACHE_SECONDS
-        return known
+        self._known, self._until = calendar, requested + CACHE_SECONDS
+        return calendar
 
     def now(self) -> datetime:
         return _EPOCH + timedelta(seconds=self.metadata.requests.clock.time())
 
     def latest(self, margin: float = 0.0) -> datetime:
-        """The latest time that may be written now; margin: seconds by which clocks may differ."""
+        """Return the latest time that may be written now. margin: seconds for clock differences."""
         return self.now() + timedelta(seconds=self.ahead + margin)
 
     def change(self, bucket: Bucket, since: date) -> Calendar:
-        """Another granularity from a day on. Raises CannotStart if that is too soon."""
+        """Change the period from a day on. Raise CannotStart if the day is too early."""
         self._until = 0.0
-        known = self.get(register=True)
-        if (since, bucket) == known.changes[-1]:
-            return known
+        calendar = self.get(register=True)
+        if (since, bucket) == calendar.changes[-1]:
+            return calendar
         earliest = self.latest(NOTICE_SECONDS)
         if datetime.combine(since, datetime.min.time()) < earliest:
             day = earliest.date() + timedelta(days=1)
@@ -70,7 +71,7 @@ class CalendarStore:
                 f"Buckets cannot change on {since}: items of that day may have been written. The "
                 f"first day on which they can is {day}."
             )
-        self._known = self._write(known.changed(since, bucket), known)
+        self._known = self._write(calendar.changed(since, bucket), calendar)
         return self._known
 
     def _read(self) -> Calendar | None:
@@ -95,7 +96,7 @@ class CalendarStore:
         return calendar
 
     def _write(self, after: Calendar, before: Calendar | None) -> Calendar:
-        """What holds then: this, or what somebody else has written first."""
+        """Store a calendar; return it, or the one that another process has stored first."""
         was = {} if before is None else {":was": {"S": before.text}}
         try:
             self.metadata.requests.call(

@@ -1,4 +1,4 @@
-"""The table as a whole: what CloudWatch says of it, and raising its provisioned writes."""
+"""The capacity of the whole table: CloudWatch's metrics, and increases of provisioned writes."""
 
 import datetime
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.sharding.store.requests import Requests
 
 REFRESH_SECONDS = 60.0
-"""CloudWatch has a value for each minute."""
+"""CloudWatch has one value for each minute."""
 MINUTES = 3
 STEP = 1.5
-"""By how much provisioned writes are raised at once."""
+"""The factor by which provisioned writes are increased."""
 _METRICS = (
     ("consumed", "ConsumedWriteCapacityUnits", "Sum"),
     ("provisioned", "ProvisionedWriteCapacityUnits", "Maximum"),
@@ -22,10 +22,10 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """Bounds within which a provisioned table's write units may be raised by a writer.
+    """Bounds within which writers may increase a provisioned table's write units.
 
-    least: never set fewer, as a floor of auto scaling. most: never set more. Lowering is not done:
-    auto scaling, or the owner, does that.
+    least: the minimum, as that of auto scaling. most: the maximum. Writers never decrease the write
+    units; auto scaling or the owner does.
     """
 
     least: int
@@ -36,14 +36,14 @@ class Provisioned:
             raise ValueError(f"least {self.least} and most {self.most} are no bounds")
 
     def raised(self, present: int) -> int:
-        """The write units to set; never fewer than at present."""
-        wanted = max(self.least, int(present * STEP), present + 1)
-        return max(present, min(self.most, wanted))
+        """Return the write units to set, which are never fewer than at present."""
+        target = max(self.least, int(present * STEP), present + 1)
+        return max(present, min(self.most, target))
 
 
 @dataclass(slots=True)
 class Capacity:
-    """Provisioned write units of one table. cloudwatch: boto3's client, None if there is none."""
+    """Provisioned write units of one table. cloudwatch: boto3's client, or None."""
 
     requests: Requests
     table: str
@@ -55,7 +55,7 @@ class Capacity:
     _lock: Lock = field(default_factory=Lock)
 
     def consumption(self) -> tuple[float | None, float | None]:
-        """Consumed and provisioned write units a second, None where nothing is known."""
+        """Return the consumed and provisioned write units a second; None if unknown."""
         if self.cloudwatch is None:
             return None, None
         with self._lock:
@@ -66,10 +66,10 @@ class Capacity:
             return self._consumption
 
     def raise_if_allowed(self) -> None:
-        """Raise the provisioned writes by a step, within the bounds; once in a minute.
+        """Increase the provisioned writes by one step within the bounds, once a minute.
 
-        However many writers see the throttle, the table is raised once: UpdateTable is refused
-        while another is under way, and who comes later finds the new figure.
+        Even if many writers are throttled, there is one increase: UpdateTable is refused during
+        another one, and later writers find the new value.
         """
         if self.bounds is None:
             return
@@ -82,21 +82,21 @@ class Capacity:
             table = self.requests.once("describe_table", TableName=self.table)["Table"]
             present = table.get("ProvisionedThroughput", {})
             write = int(present.get("WriteCapacityUnits", 0))
-            wanted = self.bounds.raised(write)
-            raised = present.get("LastIncreaseDateTime")  # by whomever
+            target = self.bounds.raised(write)
+            raised = present.get("LastIncreaseDateTime")  # by any client
             if raised and self.requests.clock.time() - raised.timestamp() < REFRESH_SECONDS:
                 return
-            if table["TableStatus"] == "ACTIVE" and write and wanted > write:
+            if table["TableStatus"] == "ACTIVE" and write and target > write:
                 self.requests.once(
                     "update_table",
                     TableName=self.table,
                     ProvisionedThroughput={
                         "ReadCapacityUnits": present["ReadCapacityUnits"],
-                        "WriteCapacityUnits": wanted,
+                        "WriteCapacityUnits": target,
                     },
                 )
         except (ClientError, BotoCoreError):
-            return  # another writer is at it, or may not: the write backs off as it does anyway
+            return  # another writer changes it, or this one has no permission: the write backs off
 
     def _read_cloudwatch(self) -> tuple[float | None, float | None]:
         until = datetime.datetime.fromtimestamp(self.requests.clock.time(), datetime.UTC)
@@ -122,7 +122,7 @@ class Capacity:
             )
         except (ClientError, BotoCoreError):
             return None, None
-        values = {one["Id"]: one["Values"] for one in answer["MetricDataResults"]}
+        values = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
         consumed = max(values.get("consumed", ()), default=None)
         provisioned = values.get("provisioned") or [None]
         return None if consumed is None else consumed / 60, provisioned[0]

@@ -1,4 +1,4 @@
-"""All logical keys of a metadata table."""
+"""The list of all logical keys of a metadata table."""
 
 import logging
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 def all_keys(
     requests: Requests, table: str, partition: KeyAttribute
 ) -> Iterator[tuple[TypedValue, Shards, dict[int, float] | None]]:
-    """All logical keys of a metadata table, their metadata and their traffic; a Scan.
+    """Yield all logical keys of a metadata table, with their metadata and traffic, by a Scan.
 
-    partition: of the main table.
+    partition: the key attribute of the main table.
     """
     more: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
     while True:
@@ -31,7 +31,7 @@ def all_keys(
                 continue
             try:
                 yield key, from_item(item), traffic_of(item)
-            except BrokenPromise as error:  # one key's must not hide those of all others
+            except BrokenPromise as error:  # one invalid item must not hide the others
                 logger.warning("left out: %s", error)
         if "LastEvaluatedKey" not in page:
             return

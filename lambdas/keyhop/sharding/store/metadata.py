@@ -1,7 +1,7 @@
-"""The shard-metadata table: looked up, cached for as long as the protocol allows, and changed.
+"""The shard-metadata table: read, cached within the limits of the protocol, and changed.
 
-Each sharded table has a metadata table of its own, with its own partition key attribute: so logical
-keys of two tables do not collide, and permissions, restores and deletion go by table.
+Each sharded table has a separate metadata table with the same partition key attribute. So logical
+keys of two tables do not collide, and permissions, restores and deletion are separate.
 """
 
 import uuid
@@ -27,15 +27,15 @@ from keyhop.sharding.store.traffic import Traffic
 CACHED_KEYS = 10_000
 
 CLOCK_SECONDS = 1e-6
-"""Clocks do not tell shorter waits; what is left of sums of seconds may be one."""
+"""Clocks do not measure shorter waits; rounding of sums of seconds may lead to one."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyMetadata:
-    """Metadata of one key, as it was read. version: its last_updated, as the table writes it.
+    """The metadata of one key, as it was read. version: its last_updated, as the table has it.
 
-    requested: when. since: when an answer first showed it. expires: until when it may be acted
-    upon; all of the clock's `monotonic`. registered: False for a key without metadata.
+    requested: when it was requested. since: when an answer first had it. expires: when it must no
+    longer be used; all by the clock's `monotonic`. registered: False for a key without metadata.
     """
 
     shards: Shards
@@ -47,12 +47,12 @@ class KeyMetadata:
 
     @property
     def effective_until(self) -> float:
-        """By when what was sent before `expires` has taken effect, if the promises hold."""
+        """The time by which requests from before `expires` have taken effect, by the protocol."""
         return self.expires + self.shards.settle / 2
 
 
 class MetadataChanged(Exception):
-    """Somebody else has changed the metadata first; current: what it is now."""
+    """Another process has changed the metadata first. current: the present metadata."""
 
     def __init__(self, current: KeyMetadata) -> None:
         super().__init__("the shard metadata has been changed by somebody else")
@@ -63,10 +63,11 @@ class MetadataChanged(Exception):
 class Metadata:
     """The shard metadata of one table's keys; for any number of threads.
 
-    table: the metadata table; schema: the main table. placement: what all users of the table must
-    agree upon, with the separator; item: where they do. settle: of keys that are registered here,
-    in seconds. most_in_all: shards that all keys may have beyond their first. first_count: shards
-    of a new key, by its content; who reads a key that nobody has registered looks for it each time.
+    table: the metadata table; schema: of the main table. placement: what all users of the table
+    must have in common, with the separator; item: where it is stored. settle: for keys that are
+    registered here, in seconds. most_in_all: the maximum number of all keys' shards beyond their
+    first. first_count: the shards of a new key, by its content. A key without metadata is not
+    cached for reads.
     """
 
     requests: Requests
@@ -96,47 +97,47 @@ class Metadata:
     def of(
         self, logical: TypedValue, *, register: bool = False, fresh: bool = False
     ) -> KeyMetadata:
-        """What is known of a logical key, not older than the protocol allows.
+        """Return the metadata of a logical key, no older than the protocol allows.
 
-        register: give a new key one shard. fresh: read it again, whatever is known.
-        Raises CannotStart if others have agreed upon another placement, MetadataLost if the key
-        has items where what there is of metadata does not tell of them.
+        register: register a new key. fresh: read again even if the metadata is cached. Raises
+        CannotStart if the table has another placement, MetadataLost if the key has items in shards
+        that the metadata does not have.
         """
         name = canonical(logical)
-        known = self._known.get(name)
-        if known is not None and not fresh and self.requests.clock.monotonic() < known.expires:
-            return known
-        # Many threads may need it at the same moment: one of them reads it.
+        record = self._known.get(name)
+        if record is not None and not fresh and self.requests.clock.monotonic() < record.expires:
+            return record
+        # If many threads need it at the same time, one of them reads it.
         with self._reading[hash(name) % len(self._reading)]:
-            known = self._known.get(name)
-            if known is None or fresh or self.requests.clock.monotonic() >= known.expires:
-                known = self._read(logical, register)
-        return known
+            record = self._known.get(name)
+            if record is None or fresh or self.requests.clock.monotonic() >= record.expires:
+                record = self._read(logical, register)
+        return record
 
-    def known_for(self, known: KeyMetadata) -> float:
-        """For how many seconds it has been seen to be so, by this process's own clock."""
-        return self.requests.clock.monotonic() - known.since
+    def known_for(self, record: KeyMetadata) -> float:
+        """Return the seconds since this process first saw this metadata."""
+        return self.requests.clock.monotonic() - record.since
 
     def seen_elsewhere(
-        self, logical: TypedValue, known: KeyMetadata, seconds: float
+        self, logical: TypedValue, record: KeyMetadata, seconds: float
     ) -> KeyMetadata:
-        """As `known`, which another process has seen to be so `seconds` ago, at least."""
-        since = min(known.since, self.requests.clock.monotonic() - seconds)
+        """Return the metadata, which another process has seen at least `seconds` ago."""
+        since = min(record.since, self.requests.clock.monotonic() - seconds)
         with self._lock:
-            known = self._known[canonical(logical)] = replace(known, since=since)
-        return known
+            record = self._known[canonical(logical)] = replace(record, since=since)
+        return record
 
-    def unsettled(self, known: KeyMetadata) -> float:
-        """Seconds until it has been so for long enough to be changed; 0: it has."""
-        left = protocol.lasts(known.shards, self.placement) - self.known_for(known)
-        return left if left > CLOCK_SECONDS else 0.0
+    def unsettled(self, record: KeyMetadata) -> float:
+        """Return the seconds until the metadata may be changed; 0 if it may be changed now."""
+        wait = protocol.lasts(record.shards, self.placement) - self.known_for(record)
+        return wait if wait > CLOCK_SECONDS else 0.0
 
     def change(
-        self, logical: TypedValue, known: KeyMetadata, after: Shards, *, patiently: bool = True
+        self, logical: TypedValue, record: KeyMetadata, after: Shards, *, patiently: bool = True
     ) -> KeyMetadata:
-        """Write `after`, or raise MetadataChanged with what won."""
-        before = known.shards
-        operation, request = "update_item", self._change(logical, known, after)
+        """Write `after`. Raise MetadataChanged, with the present metadata, after a lost race."""
+        before = record.shards
+        operation, request = "update_item", self._change(logical, record, after)
         added = after.readable - before.readable
         if added > 0 and self.most_in_all is not None:
             total = self.item.count_within(added, self.most_in_all)
@@ -145,10 +146,10 @@ class Metadata:
                 "TransactItems": [{"Update": request}, {"Update": total}],
                 "ClientRequestToken": uuid.uuid4().hex,
             }
-        sent: list[float] = []
+        requested: list[float] = []
 
         def attempt() -> None:
-            sent.append(self.requests.clock.monotonic())
+            requested.append(self.requests.clock.monotonic())
             self.requests.once(operation, **request)
 
         try:
@@ -159,43 +160,43 @@ class Metadata:
                 lost = lost["CancellationReasons"][0]
             elif error_code(error) != CONDITION_FAILED:
                 raise
-            current = self._adopt(logical, lost.get("Item"), sent[-1])
-            if len(sent) == 1 or current.shards != after:
+            current = self._adopt(logical, lost.get("Item"), requested[-1])
+            if len(requested) == 1 or current.shards != after:
                 if after.number > before.number:
                     self.requests.usage.count(races_lost=1)
                 raise MetadataChanged(current) from error
-            # Else it is our own, whose answer was lost.
+            # Otherwise it was this call, whose first answer was lost.
         self.requests.usage.count(
             shards_added=max(0, after.number - before.number), shards_removed=max(0, -added)
         )
         if added and operation == "update_item":
             self.item.count(added)
-        return self._remember(logical, after, str(after.last_updated), sent[-1])
+        return self._remember(logical, after, str(after.last_updated), requested[-1])
 
     def grow(
         self,
         logical: TypedValue,
-        known: KeyMetadata,
+        record: KeyMetadata,
         number: int,
         *,
         patiently: bool = True,
         urgently: bool = False,
     ) -> KeyMetadata | None:
-        """Give a key `number` shards; None if all keys would have too many beyond their first.
+        """Give a key `number` shards; return None if all keys would exceed most_in_all.
 
         Raises MetadataChanged.
         """
-        if self.most_in_all is not None and number - known.shards.readable > self.most_in_all:
+        if self.most_in_all is not None and number - record.shards.readable > self.most_in_all:
             return None
-        after = known.shards.grown(number, self.requests.clock.time(), urgently=urgently)
+        after = record.shards.grown(number, self.requests.clock.time(), urgently=urgently)
         try:
-            return self.change(logical, known, after, patiently=patiently)
+            return self.change(logical, record, after, patiently=patiently)
         except ClientError as error:
             if cancellations(error) != ["None", CHECK_FAILED]:
                 raise
             return None
 
-    def _change(self, logical: TypedValue, known: KeyMetadata, after: Shards) -> dict[str, Any]:
+    def _change(self, logical: TypedValue, record: KeyMetadata, after: Shards) -> dict[str, Any]:
         values = to_item(after)
         return {
             "TableName": self.table,
@@ -204,8 +205,8 @@ class Metadata:
             "ExpressionAttributeNames": {f"#{name}": name for name in values},
             "ExpressionAttributeValues": {
                 **{f":{name}": value for name, value in values.items()},
-                ":seen": {"N": known.version},
-                ":number": {"N": str(known.shards.number)},
+                ":seen": {"N": record.version},
+                ":number": {"N": str(record.shards.number)},
             },
             "ConditionExpression": "#last_updated = :seen AND #number_of_shards = :number",
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -222,21 +223,21 @@ class Metadata:
         return answer.get("Item")
 
     def found(self, logical: TypedValue) -> KeyMetadata | None:
-        """What the table has of a key, read anew; None if it is not registered."""
-        self.schema.names.physical(logical, 1)  # or it is no key
+        """Read the metadata of a key; None if it is not registered."""
+        self.schema.names.physical(logical, 1)  # raises for an invalid key
         if logical == total_key(self.schema.partition.type):
             raise CannotStart(f"{TOTAL_KEY} is not possible as a logical key: Keyhop uses it.")
-        sent = self.requests.clock.monotonic()
+        requested = self.requests.clock.monotonic()
         try:
             item = self._item(logical)
         except ClientError as error:
             self._check_table(error)
             raise
-        return None if item is None else self._adopt(logical, item, sent)
+        return None if item is None else self._adopt(logical, item, requested)
 
     def create(self, logical: TypedValue, shards: Shards) -> KeyMetadata:
-        """Register a key; what it has if somebody else was first. The table is agreed upon."""
-        sent = self.requests.clock.monotonic()
+        """Register a key, and return its metadata, or that of another process that was first."""
+        requested = self.requests.clock.monotonic()
         try:
             self.requests.call(
                 "put_item",
@@ -249,44 +250,47 @@ class Metadata:
         except ClientError as error:
             if error_code(error) != CONDITION_FAILED:
                 raise
-            return self._adopt(logical, error.response.get("Item"), sent)
-        return self._remember(logical, shards, str(shards.last_updated), sent)
+            return self._adopt(logical, error.response.get("Item"), requested)
+        return self._remember(logical, shards, str(shards.last_updated), requested)
 
     def as_new(self, number: int) -> Shards:
-        """A key of so many shards, as it is registered here."""
+        """Return the metadata of a new key with a number of shards."""
         now, of_table = self.requests.clock.time(), self.schema.table
         return Shards.registered(now, self.settle, self.agreed, number, table=of_table)
 
     def _read(self, logical: TypedValue, register: bool) -> KeyMetadata:
-        sent = self.requests.clock.monotonic()
-        found = self.found(logical)
-        if found is not None:
-            return found
+        requested = self.requests.clock.monotonic()
+        record = self.found(logical)
+        if record is not None:
+            return record
         if register:
             self.item.agree()
         else:
             self.item.check()
         if self._is_lost(logical, register):
-            # Or it was registered since, by somebody who has put items there already.
+            # Or another process has registered it since then, and put items there.
             return self._adopt(logical, None, self.requests.clock.monotonic())
         if register:
             ((_, content),) = logical.items()
             return self.create(logical, self.as_new(self.first_count(content)))
         lone = Shards.registered(0.0, LEAST_SETTLE_SECONDS, None)
         now = self.requests.clock.monotonic()
-        return KeyMetadata(lone, "0", sent, now, sent + LEAST_SETTLE_SECONDS / 2, registered=False)
+        return KeyMetadata(
+            lone, "0", requested, now, requested + LEAST_SETTLE_SECONDS / 2, registered=False
+        )
 
     def _is_lost(self, logical: TypedValue, register: bool) -> bool:
-        """Whether a key without metadata has items where it would not be read anew, or not by its
-        places. A reader who has seen that there are none believes it for LOOK_SECONDS.
+        """Return whether a key without metadata has items that its new metadata would not find.
+
+        A reader caches for LOOK_SECONDS that it has none.
         """
         name, now = canonical(logical), self.requests.clock.monotonic()
-        known = self._known.get(name)
-        if known is None and not register and now < self._looked.get(name, now):
+        record = self._known.get(name)
+        if record is None and not register and now < self._looked.get(name, now):
             return False
         ((_, content),) = logical.items()
         first = 2 if self.first_count(content) == 1 else 1
-        last = 2 if known is None else max(2, known.shards.readable)
+        last = 2 if record is None else max(2, record.shards.readable)
         if self.holds(logical, range(first if register else 2, last + 1)):
             return True
         with self._lock:
@@ -297,7 +301,7 @@ class Metadata:
         return False
 
     def holds(self, logical: TypedValue, shards: range) -> bool:
-        """Whether any of a key's shards has an item."""
+        """Return whether any of a key's shards has an item."""
         return any(
             self.requests.call(
                 "query",
@@ -313,10 +317,10 @@ class Metadata:
         )
 
     def _adopt(
-        self, logical: TypedValue, item: Mapping[str, TypedValue] | None, sent: float
+        self, logical: TypedValue, item: Mapping[str, TypedValue] | None, requested: float
     ) -> KeyMetadata:
-        """What the table says: an answer, or what a lost race tells (ALL_OLD)."""
-        item = item or self._item(logical)  # deleted, or an endpoint that does not tell
+        """Use the table's metadata item, from an answer or from a refusal (ALL_OLD)."""
+        item = item or self._item(logical)  # deleted, or the endpoint does not return it
         if item is None:
             raise self._lost()
         shards = from_item(item)
@@ -327,8 +331,8 @@ class Metadata:
             self.item.compare(shards.placement)
         before = self._known.get(canonical(logical))
         if before is not None and shards.has_forgotten(before.shards):
-            # Answers overtake each other: what is read from now on is as new as all that is known.
-            sent = self.requests.clock.monotonic()
+            # Answers may arrive out of order: a new read is as recent as all cached metadata.
+            requested = self.requests.clock.monotonic()
             item = self._item(logical)
             if item is None:
                 raise self._lost()
@@ -337,29 +341,29 @@ class Metadata:
             left_out = range(shards.readable + 1, before.shards.readable + 1)
             if self.holds(logical, left_out):
                 raise self._lost()
-        return self._remember(logical, shards, item["last_updated"]["N"], sent)
+        return self._remember(logical, shards, item["last_updated"]["N"], requested)
 
     def _remember(
-        self, logical: TypedValue, shards: Shards, version: str, sent: float
+        self, logical: TypedValue, shards: Shards, version: str, requested: float
     ) -> KeyMetadata:
         name = canonical(logical)
         now = self.requests.clock.monotonic()
         with self._lock:
             before = self._known.get(name)
-            since, expires = now, sent + shards.settle / 2
+            since, expires = now, requested + shards.settle / 2
             if before is not None and before.version == version:
                 since, expires = before.since, max(expires, before.expires)
-            elif before is not None and before.requested > sent:
-                return before  # this answer was overtaken by a later one
-            known = KeyMetadata(shards, version, sent, since, expires)
-            self._known[name] = known
+            elif before is not None and before.requested > requested:
+                return before  # a later answer arrived before this one
+            record = KeyMetadata(shards, version, requested, since, expires)
+            self._known[name] = record
             self._known.move_to_end(name)
             if len(self._known) > CACHED_KEYS:
                 self._known.popitem(last=False)
-        return known
+        return record
 
     def _check_table(self, error: ClientError) -> None:
-        """Raises CannotStart if the metadata table is not there, or is another."""
+        """Raise CannotStart if the metadata table does not exist, or is another."""
         key = f"{self.schema.partition.name} ({self.schema.partition.type})"
         if error_code(error) == "ResourceNotFoundException":
             raise CannotStart(

@@ -1,8 +1,8 @@
-"""What all processes have seen of a throttled key, added up in its metadata.
+"""The observations of all processes for a throttled key, added up in its metadata.
 
-Of many processes with a writer each none can tell how much is wanted. Only who is throttled, and
-would add shards if he knew how many, adds what he has seen, once a second at most; the answer is
-the sum. It begins anew with each change of the metadata, and after POOL_SECONDS.
+If many processes have one writer each, none can measure the demand alone. Only a writer that is
+throttled, and needs the demand to add shards, adds its observations, at most once a second, and
+receives the sum. The sum starts again after each change of the metadata, and after POOL_SECONDS.
 """
 
 from collections.abc import Mapping
@@ -17,27 +17,28 @@ from keyhop.sharding.key.demand import Sums
 from keyhop.sharding.store.requests import Requests
 
 POOL_SECONDS = 10.0
-"""By the writers' clocks; those that are wrong by more begin it anew, and measure alone."""
+"""By the writers' clocks; writers whose clocks differ more start a new sum, and measure alone."""
 _WORDS = [field.name for field in fields(Sums)]
 _IS_OURS = "#last_updated = :version AND #pressure.#version = :version AND #pressure.#since"
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Of the keys of one table. table, partition: the metadata table, and the name of its key."""
+    """Sums for the keys of one table. table, partition: the metadata table, and its key's name."""
 
     requests: Requests
     table: str
     partition: str
 
-    def add(self, logical: TypedValue, version: str, seen: Sums) -> Sums | None:
-        """The sum of what was seen under the metadata of this version; None: it is not known.
+    def add(self, logical: TypedValue, version: str, observed: Sums) -> Sums | None:
+        """Add observations under this version of the metadata; return the sum, or None if unknown.
 
-        It never fails a write.
+        An error here never makes a write fail.
         """
         now = self.requests.clock.time()
         numbers = {
-            f":{word}": _number(one) for word, one in zip(_WORDS, astuple(seen), strict=True)
+            f":{word}": _number(number)
+            for word, number in zip(_WORDS, astuple(observed), strict=True)
         }
         names = {f"#{word}": word for word in ("last_updated", "pressure", "version", "since")}
         ours: dict[str, Any] = {
@@ -63,7 +64,7 @@ class Pressure:
             },
         }
         try:
-            for update in (ours, anew, ours):  # others may begin it at the same moment
+            for update in (ours, anew, ours):  # other processes may start it at the same time
                 try:
                     return _sums(self._updated(logical, update))
                 except ClientError as error:

@@ -1,4 +1,4 @@
-"""Requests about single items, counted, and repeated while that can help."""
+"""Requests about single items, which are counted, and retried while this can help."""
 
 import random
 import threading
@@ -23,18 +23,18 @@ LONGEST_BACKOFF_SECONDS = 1.0
 
 
 class Overtaken(Exception):
-    """What was looked at has changed meanwhile: look again. Nothing was written.
+    """The data that was read has changed since then: read it again. Nothing was written.
 
-    With a sentence for the user if there is more to say.
+    The message is for the user, if there is more to say.
     """
 
 
 @dataclass(slots=True)
 class Call:
-    """What the requests of one call of a user's have told. aside: a table that is not meant.
+    """Metadata of the requests of one user's call. aside: a table whose requests are not included.
 
-    capacity: ReturnConsumedCapacity. consumed: of each request; metadata: ResponseMetadata of the
-    last one. repeated: failures after which a request was sent again.
+    capacity: ReturnConsumedCapacity. consumed: the capacity of each request; metadata:
+    ResponseMetadata of the last one. repeated: the failures after which a request was sent again.
     """
 
     aside: str
@@ -46,20 +46,19 @@ class Call:
     def note(self, answer: dict[str, Any]) -> None:
         self.metadata = answer.get("ResponseMetadata", self.metadata)
         if self.capacity != "NONE" and "ConsumedCapacity" in answer:
-            told = answer["ConsumedCapacity"]  # a batch or a transaction has a list
-            self.consumed += told if isinstance(told, list) else [told]
+            capacity = answer["ConsumedCapacity"]  # a list for a batch or a transaction
+            self.consumed += capacity if isinstance(capacity, list) else [capacity]
 
 
 @dataclass(slots=True)
 class Requests:
-    """The client's requests. patience: seconds for which what one call does is repeated at most.
+    """Sends requests. patience: the maximum seconds for which one call is retried.
 
-    client: Keyhop's, or boto3's `client("dynamodb")`, which should not retry by itself
-    (total_max_attempts=1), or it hides throttles. usage: requests of all kinds, those of the
-    metadata among them. Its counters are metadata_reads, looks (for an item in the shards where it
-    may be, before a write), moves (of items from one shard to another), hot_throttles (of a hot
-    key range of the table), shards_added, shards_removed, races_lost, at_maximum (a hot key had the
-    most shards allowed), and probes.
+    client: Keyhop's, or boto3's `client("dynamodb")` without retries (total_max_attempts=1), which
+    would hide throttling. usage: all requests, including those for metadata. Its counters are
+    metadata_reads, looks (reads of an item's possible shards before a write), moves (of items
+    between shards), hot_throttles (of a hot key range of the table), shards_added, shards_removed,
+    races_lost, at_maximum (a hot key had the maximum number of shards), and probes.
     """
 
     client: Any
@@ -71,7 +70,7 @@ class Requests:
 
     @contextmanager
     def noting(self, call: Call | None) -> Iterator[None]:
-        """What this thread sends within it is noted in `call`."""
+        """Record this thread's requests in `call`, within the context."""
         self._here.call = call
         try:
             yield
@@ -80,18 +79,18 @@ class Requests:
 
     @property
     def call_noted(self) -> Call | None:
-        """Of this thread."""
+        """The call in which this thread's requests are recorded."""
         return getattr(self._here, "call", None)
 
     def refusal(self, code: str, message: str, operation: str, **more: Any) -> ClientError:
-        """An error as the client would raise it, of the class that its `exceptions` have."""
-        known = getattr(self.client, "exceptions", None)
-        kind = ClientError if known is None else known.from_code(code)
+        """Return an error as the client would raise it, of a class of its `exceptions`."""
+        exceptions = getattr(self.client, "exceptions", None)
+        kind = ClientError if exceptions is None else exceptions.from_code(code)
         error: ClientError = kind({"Error": {"Code": code, "Message": message}, **more}, operation)
         return error
 
     def once(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """One request, by boto3's name for it; counted. Raises what boto3's client raises."""
+        """Send and count one request, named as in boto3. Raise the errors of boto3's client."""
         call = self.call_noted
         if call is not None and _table_of(parameters) == call.aside:
             call = None
@@ -112,13 +111,13 @@ class Requests:
         return answer
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """A request that may be repeated, and is."""
+        """Send a request that may be repeated, with retries."""
         return self.patiently(lambda: self.once(operation, **parameters))
 
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Do it again while it is throttled, fails for the moment, or was overtaken.
+        """Repeat an attempt while it is throttled, fails temporarily, or raises Overtaken.
 
-        What an attempt does patiently itself has what is left of its patience.
+        A nested call has the same deadline.
         """
         outer: float | None = getattr(self._here, "deadline", None)
         deadline = self.clock.monotonic() + self.patience if outer is None else outer
@@ -144,14 +143,14 @@ class Requests:
 
 
 def _table_of(parameters: Mapping[str, Any]) -> str | None:
-    """Of a transaction its first item's; None for a batch."""
+    """Return a request's table, or that of a transaction's first item; None for a batch."""
     parts = [part for item in parameters.get("TransactItems", ()) for part in item.values()]
     table: str | None = (parts or [parameters])[0].get("TableName")
     return table
 
 
 def may_succeed_later(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment."""
+    """Return whether the same request may succeed soon."""
     if isinstance(error, Overtaken) or error_code(error) in CONFLICTS:
         return True
     if isinstance(error, ClientError) and CONFLICT in cancellations(error):
@@ -160,14 +159,14 @@ def may_succeed_later(error: BaseException) -> bool:
 
 
 def is_throttled(error: BaseException) -> bool:
-    """Whether a request was throttled; then it has certainly written nothing."""
+    """Return whether a request was throttled, and so has certainly written nothing."""
     if not isinstance(error, ClientError):
         return False
     return is_throttling(error.response)
 
 
 def is_ambiguous(error: BaseException) -> bool:
-    """Whether a request may have written all the same: no answer, or none that tells."""
+    """Return whether a failed request may have written: it had no answer, or an unclear one."""
     if isinstance(error, ClientError):
         return not is_throttled(error) and is_transient(error)
     return isinstance(error, BotoCoreError)

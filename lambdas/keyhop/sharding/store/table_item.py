@@ -1,9 +1,9 @@
-"""The item of a sharded table in its metadata table: what holds for all of its keys.
+"""The item of a sharded table in its metadata table, which applies to all of its keys.
 
-It has what all users have agreed upon (`placement`, `of_table`), and the count of the shards of
-all keys beyond the first of each (`shards_added`); a calendar's is in calendar.py. No logical key
-can be called as it is. It is only ever updated, each attribute by itself: versions that know of the
-count alone leave the rest as it is.
+It has what all users must have in common (`placement`, `of_table`), and the number of all keys'
+shards beyond the first of each (`shards_added`); calendar.py stores the calendar there. No logical
+key may have its name. Each attribute is updated separately, so that versions that only know
+`shards_added` leave the others unchanged.
 """
 
 import logging
@@ -20,26 +20,26 @@ from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.store.requests import Requests
 
 TOTAL_KEY = "!keyhop-total"
-"""The item's key, as logical keys have theirs."""
+"""The item's key, in the same form as logical keys."""
 KEYS_ASKED = 100
-"""Items of keys that are looked at before a table that has some is agreed upon."""
+"""The maximum number of keys to check before a table with keys gets its `placement`."""
 LOOK_SECONDS = 60.0
-"""For so long a reader believes that something is not there yet."""
+"""The time for which a reader caches that something does not exist yet."""
 _UNCOUNTED = "attribute_not_exists(#a)"
 
 logger = logging.getLogger(__name__)
 
 
 def total_key(type_: KeyType) -> dict[str, str | bytes]:
-    """The typed value of TOTAL_KEY."""
+    """Return the typed value of TOTAL_KEY."""
     return {type_: TOTAL_KEY if type_ == "S" else TOTAL_KEY.encode()}
 
 
 @dataclass(slots=True)
 class TableItem:
-    """For any number of threads. table: the metadata table. agreed: this user's own placement.
+    """A table's item; for any number of threads. table: the metadata table. agreed: our placement.
 
-    read: gets an item of it, strongly consistent.
+    read: returns an item of it by a strongly consistent read.
     """
 
     requests: Requests
@@ -55,31 +55,31 @@ class TableItem:
         return {self.schema.partition.name: total_key(self.schema.partition.type)}
 
     def placement(self) -> str | None:
-        """What is agreed upon, read anew; None if nothing is."""
+        """Read the stored placement; None if there is none."""
         item = self.read(total_key(self.schema.partition.type)) or {}
         return item.get("placement", {}).get("S")
 
     def check(self) -> None:
-        """Raises CannotStart if users of the table have agreed upon another placement."""
+        """Raise CannotStart if the table has another placement."""
         now = self.requests.clock.monotonic()
         if not self._is_agreed and (self._missed_until == 0.0 or now >= self._missed_until):
             self._is_agreed = self._agrees(self.read(total_key(self.schema.partition.type)) or {})
             self._missed_until = now + LOOK_SECONDS
 
     def agree(self) -> None:
-        """The same; if nobody has agreed upon anything yet, on what this user has."""
+        """Raise CannotStart if the table has another placement; store ours if it has none."""
         if self._is_agreed:
             return
-        found = self.read(total_key(self.schema.partition.type)) or {}
-        if not self._agrees(found):
-            others = self._of_keys()
-            if others and self.agreed not in others:
-                self.compare(others[0])
+        item = self.read(total_key(self.schema.partition.type)) or {}
+        if not self._agrees(item):
+            placements = self._of_keys()
+            if placements and self.agreed not in placements:
+                self.compare(placements[0])
             self._agrees(self._proposed())
         self._is_agreed = True
 
     def compare(self, placement: str) -> None:
-        """Raises CannotStart if this is not what this user has."""
+        """Raise CannotStart if a placement differs from ours."""
         if placement != self.agreed:
             raise CannotStart(
                 f"The items of {self.schema.table} are placed as {placement!r}, not as "
@@ -88,7 +88,7 @@ class TableItem:
             )
 
     def check_table(self, of_table: str | None) -> None:
-        """Raises CannotStart if the metadata is that of another table."""
+        """Raise CannotStart if the metadata is that of another table."""
         if of_table not in (None, self.schema.table):
             raise CannotStart(
                 f"{self.table} holds the shard metadata of the table {of_table}, not of "
@@ -96,12 +96,12 @@ class TableItem:
             )
 
     def counted(self) -> int | None:
-        """How many shards all keys have beyond their first, as growths and drains have counted."""
+        """Read the stored number of all keys' shards beyond their first."""
         item = self.read(total_key(self.schema.partition.type)) or {}
         return int(item["shards_added"]["N"]) if "shards_added" in item else None
 
     def recount(self, seen: int | None, shards: int) -> None:
-        """Set that count to what it is, if it is still as it was seen before that was found out."""
+        """Correct the stored number, if it has not changed since it was `seen` before counting."""
         condition, values = (_UNCOUNTED, {}) if seen is None else ("#a = :seen", {"seen": seen})
         count = self._counting("SET #a = :n", condition, n=shards, **values)
         try:
@@ -110,13 +110,13 @@ class TableItem:
             if error_code(error) != CONDITION_FAILED:
                 raise
 
-    def count_within(self, added: int, most: int) -> dict[str, Any]:
-        """The update that counts shards which are added, if there is room for them."""
+    def count_within(self, added: int, maximum: int) -> dict[str, Any]:
+        """Return the update that counts added shards, on condition that the maximum allows them."""
         condition = f"{_UNCOUNTED} OR #a <= :room"
-        return self._counting("ADD #a :n", condition, n=added, room=most - added)
+        return self._counting("ADD #a :n", condition, n=added, room=maximum - added)
 
     def count(self, added: int) -> None:
-        """Those without most_in_all count for the others; if nobody has it, there is no count."""
+        """Count added shards if there is a count, for clients that have a `most_in_all`."""
         count = self._counting("ADD #a :n", "attribute_exists(#a)", n=added)
         try:
             self.requests.once("update_item", **count)
@@ -125,7 +125,7 @@ class TableItem:
                 logger.warning("%+d shards were not counted: %s", added, type(error).__name__)
 
     def _agrees(self, item: Mapping[str, TypedValue]) -> bool:
-        """Whether an item says what is agreed upon. Raises as `compare` and `check_table`."""
+        """Return whether an item has our placement. Raise as `compare` and `check_table`."""
         if "placement" not in item:
             return False
         self.check_table(item.get("of_table", {}).get("S"))
@@ -133,7 +133,7 @@ class TableItem:
         return True
 
     def _of_keys(self) -> list[str]:
-        """The placements that some of the table's keys have."""
+        """Return the placements of some of the table's keys."""
         page = self.requests.call(
             "scan",
             TableName=self.table,
@@ -143,11 +143,11 @@ class TableItem:
             ProjectionExpression="#placement",
             ExpressionAttributeNames={"#placement": "placement"},
         )
-        given = (item.get("placement", {}).get("S") for item in page["Items"])
-        return sorted({placement for placement in given if isinstance(placement, str)})
+        values = (item.get("placement", {}).get("S") for item in page["Items"])
+        return sorted({placement for placement in values if isinstance(placement, str)})
 
     def _proposed(self) -> Mapping[str, TypedValue]:
-        """What the item says once nobody can agree upon anything else."""
+        """Store our placement unless there is one, and return the item."""
         item = {"placement": {"S": self.agreed}, "of_table": {"S": self.schema.table}}
         try:
             self.requests.call(

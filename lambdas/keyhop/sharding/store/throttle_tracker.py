@@ -1,4 +1,4 @@
-"""What a throttled writer does: finds out why, counts, and adds shards when it is time to."""
+"""The reaction to throttling: find the cause, count, and add shards when necessary."""
 
 import logging
 from collections import OrderedDict
@@ -22,26 +22,29 @@ from keyhop.sharding.store.requests import Requests, is_throttled
 logger = logging.getLogger(__name__)
 
 MOST_KEYS = 1_000
-"""Keys whose throttles are remembered at most."""
+"""The maximum number of keys whose throttles are counted."""
 PROBE_SECONDS = 1.0
-"""Between two probes of one key."""
+"""The minimum time between two probes of one key."""
 REFRESH_SECONDS = 0.5
-"""Between two looks at the metadata of a key whose count is being changed, while writes wait."""
+"""The time between two reads of a key's metadata during a change that delays writes."""
 
 
 @dataclass(slots=True)
 class _KeyState:
-    """A key that was throttled. seen: (shard count, whether a drain moves) when it was counted."""
+    """A throttled key.
+
+    situation: (shard count, whether a drain moves items) at the last throttle.
+    """
 
     recent: RecentAttempts
-    seen: tuple[int, bool]
+    situation: tuple[int, bool]
     busy: Lock = field(default_factory=Lock)
     probed: float = float("-inf")
 
 
 @dataclass(slots=True)
 class ThrottleTracker:
-    """Counts the throttles of each key, and lets the hot ones grow; for any number of threads."""
+    """Counts the throttles of each key, and adds shards to hot keys; for any number of threads."""
 
     metadata: Metadata
     capacity: Capacity
@@ -59,7 +62,7 @@ class ThrottleTracker:
         self.pressure = Pressure(self.requests, self.metadata.table, partition)
 
     def asked(self, logical: TypedValue) -> None:
-        """A write is begun; only keys that were throttled are counted."""
+        """Record the start of a write, if its key was throttled."""
         state = self._keys.get(canonical(logical)) if self._keys else None
         if state is not None:
             with self._lock:
@@ -67,7 +70,9 @@ class ThrottleTracker:
                     state.recent.demand.asked(get_ident(), self.requests.clock.monotonic())
 
     def accepted(self, logical: TypedValue, first: bool, began: float | None) -> None:
-        """A write has succeeded. first: its first attempt; began: of a single write, when."""
+        """Record a successful write. first: at the first attempt; began: the start of a single
+        write.
+        """
         state = self._keys.get(canonical(logical)) if self._keys else None
         if state is None:
             return
@@ -81,17 +86,17 @@ class ThrottleTracker:
     def throttled(
         self,
         logical: TypedValue,
-        known: KeyMetadata,
+        record: KeyMetadata,
         physical: Mapping[str, TypedValue],
         error: ClientError,
         first: bool,
     ) -> None:
-        """A write of a key was refused: count it, and add shards when the policy says so.
+        """Record a throttled write, and add shards if the policy demands it.
 
         physical: the key of the item. first: whether it was the write's first attempt.
         """
-        seen = known.shards.number, known.shards.phase is Phase.MOVING
-        state = self._of(logical, seen)
+        situation = record.shards.number, record.shards.phase is Phase.MOVING
+        state = self._of(logical, situation)
         cause = self._cause_of(error, state, physical)
         if cause is Cause.TABLE_TOO_SMALL:
             self.capacity.raise_if_allowed()
@@ -104,84 +109,85 @@ class ThrottleTracker:
         if cause is not Cause.HOT_KEY:
             return
         self.requests.usage.count(hot_throttles=1)
-        action, number, pressure = self._counted(state, known, seen, first)
+        action, number, pressure = self._counted(state, record, situation, first)
         if action is Action.ASK:
-            action, number, pressure = self._asked_others(state, logical, known)
+            action, number, pressure = self._asked_others(state, logical, record)
         if action is Action.AT_MAXIMUM:
             self.requests.usage.count(at_maximum=1)
         if action not in (Action.GROW, Action.REOPEN) or not state.busy.acquire(blocking=False):
             return
         try:
-            self._change(logical, known, number, pressure)
+            self._change(logical, record, number, pressure)
         except MetadataChanged:
-            pass  # what won is known now
+            pass  # the new metadata is cached
         except (ClientError, BotoCoreError) as error:
-            # Trouble with the metadata is not the write's, which backs off and goes on.
+            # An error with the metadata must not fail the write, which backs off and continues.
             logger.warning("no shards were added: %s", type(error).__name__)
         finally:
             state.busy.release()
 
     def _counted(
-        self, state: _KeyState, known: KeyMetadata, seen: tuple[int, bool], first: bool
+        self, state: _KeyState, record: KeyMetadata, situation: tuple[int, bool], first: bool
     ) -> tuple[Action, int, float]:
-        """Count a throttle; what is to be done now, the new shard count, and the pressure."""
+        """Count a throttle; return the action, the new shard count, and the pressure."""
         with self._lock:
-            if state.seen != seen:
+            if state.situation != situation:
                 state.recent.clear()
-                state.seen = seen
-            if self._is_on_its_way(known):
-                state.recent.clear()  # what counts is whether the relief suffices
+                state.situation = situation
+            if self._is_on_its_way(record):
+                state.recent.clear()  # only throttles after the change count
             now = self.requests.clock.monotonic()
             state.recent.note(now, throttled=True, first=first)
             if state.recent.demand is not None:
                 state.recent.demand.callers.setdefault(get_ident(), None)
-            return self._decided(state, known)
+            return self._decided(state, record)
 
     def _asked_others(
-        self, state: _KeyState, logical: TypedValue, known: KeyMetadata
+        self, state: _KeyState, logical: TypedValue, record: KeyMetadata
     ) -> tuple[Action, int, float]:
-        """As `_counted`, with what all processes have seen."""
+        """Decide as `_counted`, by the observations of all processes."""
         with self._lock:
             demand = state.recent.demand
             news = None if demand is None else demand.news(self.requests.clock.monotonic())
         if demand is None or news is None:
-            return Action.WAIT, known.shards.number, 1.0
-        pooled = self.pressure.add(logical, known.version, news)
+            return Action.WAIT, record.shards.number, 1.0
+        pooled = self.pressure.add(logical, record.version, news)
         with self._lock:
             demand.pooled = pooled or Sums()
-            decided = self._decided(state, known, asked=True)
+            decided = self._decided(state, record, has_asked=True)
             demand.pooled = Sums()
             return decided
 
     def _decided(
-        self, state: _KeyState, known: KeyMetadata, asked: bool = False
+        self, state: _KeyState, record: KeyMetadata, has_asked: bool = False
     ) -> tuple[Action, int, float]:
         clock, recent = self.requests.clock, state.recent
-        now, known_for = clock.monotonic(), self.metadata.known_for(known)
+        now, known_for = clock.monotonic(), self.metadata.known_for(record)
         decision = policy.decide(
-            self.policy, known.shards, recent, clock.time(), known_for, now, asked
+            self.policy, record.shards, recent, clock.time(), known_for, now, has_asked
         )
         return *decision, recent.pressure(now)
 
-    def pass_on(self, logical: TypedValue, known: KeyMetadata) -> KeyMetadata:
-        """End a phase for which nothing but time had to pass; returns what is known then.
+    def pass_on(self, logical: TypedValue, record: KeyMetadata) -> KeyMetadata:
+        """End a phase that ends after a time, and return the present metadata.
 
-        One thread does it, and nobody waits for it: the write goes on in the phase that there is.
+        One thread does this, and the others do not wait: their writes continue in the present
+        phase.
         """
-        if known.shards.phase not in PASSING or self.metadata.unsettled(known) > 0:
-            return known
-        if known.shards.phase in (Phase.OPENED, Phase.WIDENED) and self._is_hot(logical):
-            return known  # not enough: the next growth may begin from here
+        if record.shards.phase not in PASSING or self.metadata.unsettled(record) > 0:
+            return record
+        if record.shards.phase in (Phase.OPENED, Phase.WIDENED) and self._is_hot(logical):
+            return record  # more shards are needed: the next growth may start in this phase
         if not self._passing.acquire(blocking=False):
-            return known
+            return record
         try:
-            after = known.shards.advanced(self.requests.clock.time())
-            return self.metadata.change(logical, known, after, patiently=False)
+            after = record.shards.advanced(self.requests.clock.time())
+            return self.metadata.change(logical, record, after, patiently=False)
         except MetadataChanged as lost:
             return lost.current
         except (ClientError, BotoCoreError) as error:
             logger.warning("the shards' phase goes on for now: %s", type(error).__name__)
-            return known
+            return record
         finally:
             self._passing.release()
 
@@ -189,37 +195,37 @@ class ThrottleTracker:
         state = self._keys.get(canonical(logical))
         return state is not None and len(state.recent.throttles) >= self.policy.threshold
 
-    def _is_on_its_way(self, known: KeyMetadata) -> bool:
-        """Whether not all writers use the new shards yet, or write new items at twice the cost."""
-        phase, is_log = known.shards.phase, self.metadata.placement.append_only
+    def _is_on_its_way(self, record: KeyMetadata) -> bool:
+        """Return whether writers do not use new shards yet, or create items at twice the cost."""
+        phase, is_log = record.shards.phase, self.metadata.placement.append_only
         if phase is Phase.WIDENED or (phase is Phase.OPENED and is_log):
-            return self.metadata.known_for(known) < known.shards.settle / 2
-        return known.shards.phase in PASSING
+            return self.metadata.known_for(record) < record.shards.settle / 2
+        return record.shards.phase in PASSING
 
-    def refresh(self, logical: TypedValue, known: KeyMetadata) -> None:
-        """Who is held up by a phase looks whether it is over, and not only when he must."""
-        age = self.requests.clock.monotonic() - known.requested
-        if known.shards.phase in PASSING and age >= REFRESH_SECONDS:
+    def refresh(self, logical: TypedValue, record: KeyMetadata) -> None:
+        """Read the metadata early if a phase delays writes, because the phase may have ended."""
+        age = self.requests.clock.monotonic() - record.requested
+        if record.shards.phase in PASSING and age >= REFRESH_SECONDS:
             self.metadata.of(logical, fresh=True)
 
     def _change(
-        self, logical: TypedValue, known: KeyMetadata, number: int, pressure: float
+        self, logical: TypedValue, record: KeyMetadata, number: int, pressure: float
     ) -> None:
         self.requests.clock.sleep(self.requests.chance.uniform(0, self.policy.spread))
-        if self.metadata.of(logical).version != known.version:
-            return  # somebody else was quicker
-        if known.shards.phase in DRAINING:
-            after = known.shards.reopened(self.requests.clock.time())
-            self.metadata.change(logical, known, after, patiently=False)
+        if self.metadata.of(logical).version != record.version:
+            return  # another process has changed it first
+        if record.shards.phase in DRAINING:
+            after = record.shards.reopened(self.requests.clock.time())
+            self.metadata.change(logical, record, after, patiently=False)
             return
         urgently = pressure >= policy.URGENT or self.metadata.placement.append_only
-        grown = self.metadata.grow(logical, known, number, patiently=False, urgently=urgently)
+        grown = self.metadata.grow(logical, record, number, patiently=False, urgently=urgently)
         if grown is None:
             self.requests.usage.count(at_maximum=1)
 
-    def _of(self, logical: TypedValue, seen: tuple[int, bool]) -> _KeyState:
+    def _of(self, logical: TypedValue, situation: tuple[int, bool]) -> _KeyState:
         with self._lock:
-            new = _KeyState(RecentAttempts(self.policy.window), seen)
+            new = _KeyState(RecentAttempts(self.policy.window), situation)
             state = self._keys.setdefault(canonical(logical), new)
             if len(self._keys) > MOST_KEYS:
                 self._keys.popitem(last=False)
@@ -234,7 +240,7 @@ class ThrottleTracker:
         now = self.requests.clock.monotonic()
         with self._lock:
             if now - state.probed < PROBE_SECONDS:
-                return Cause.UNKNOWN  # one throttle is counted for each probe, not for each error
+                return Cause.UNKNOWN  # count one throttle for each probe, not for each error
             state.probed = now
         probed = self._probe(physical)
         if probed is None:
@@ -243,7 +249,7 @@ class ThrottleTracker:
         return cause or policy.cause_by_consumption(*self.capacity.consumption())
 
     def _probe(self, physical: Mapping[str, TypedValue]) -> ClientError | None:
-        """Provoke a throttle with its reason, by a write that can never change anything."""
+        """Provoke throttling with a reason, by a write that can never change anything."""
         self.requests.usage.count(probes=1)
         schema = self.metadata.schema
         try:

@@ -1,4 +1,4 @@
-"""What writers have written to each key, as they report it in the metadata."""
+"""The writes to each key, as writers report them in the metadata."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,21 +14,23 @@ from keyhop.sharding.store.requests import Requests
 MOST_KEYS = 10_000
 REPORT_SECONDS = 60.0
 REPORT_UNITS = 1_000.0
-"""A writer reports a key after so long, or so many units, whichever comes first."""
+"""A writer reports a key after this time, or this number of units, whichever comes first."""
 PAUSE_SECONDS = 10.0
 PAUSE_UNITS = 25.0
-"""The same where the process pauses, and may never go on; a report costs a write unit."""
+"""The same if the process pauses, and may not continue; a report costs a write unit."""
 MOST_AT_A_PAUSE = 25
-"""Keys that are reported then, one after the other; the others wait for the next time."""
+"""The maximum number of keys that are then reported; the others wait for the next report."""
 MINUTES_KEPT = 10
 HOURS_KEPT = 25
 MOST_OUTDATED = 10
-"""With so many outdated minutes in an item, a writer forgets them; small items are cheap."""
+"""The number of outdated minutes after which a writer deletes them, as small items are cheap."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """Of one key. minutes: write units by epoch minute. reported: when it last was; None: never."""
+    """The unreported traffic of one key. minutes: write units by epoch minute. reported: the time
+    of the last report, or None.
+    """
 
     since: float
     reported: float | None = None
@@ -49,10 +51,10 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Traffic:
-    """Reports of one writer, by epoch minute; for any number of threads.
+    """The reports of one writer, by epoch minute; for any number of threads.
 
-    table, partition: the metadata table, and the name of its key. A report is made once, and never
-    fails a write: what cannot be reported is added to the next report.
+    table, partition: the metadata table, and the name of its key. A report is sent once, and an
+    error never makes a write fail: the next report includes the same data again.
     """
 
     requests: Requests
@@ -62,7 +64,7 @@ class Traffic:
     _lock: Lock = field(default_factory=Lock)
 
     def wrote(self, logical: TypedValue, units: float) -> None:
-        """Remember what was written to a key of several shards, and report it from time to time."""
+        """Record a write to a key with several shards, and report from time to time."""
         now = self.requests.clock.monotonic()
         minute = int(self.requests.clock.time() // 60)
         name, oldest = canonical(logical), None
@@ -79,7 +81,7 @@ class Traffic:
                 self._waiting.pop(oldest, None)
 
     def pause(self) -> None:
-        """Report what is worth it: the process may be stopped here, and never go on."""
+        """Report important traffic, because the process may be stopped and never continue."""
         now = self.requests.clock.monotonic()
         with self._lock:
             due = [
@@ -91,11 +93,11 @@ class Traffic:
         self._report_all(due[:MOST_AT_A_PAUSE])
 
     def flush(self) -> None:
-        """Report all that was written and not yet reported, if that is possible."""
+        """Report all remaining traffic, if possible."""
         self._report_all(list(self._waiting))
 
     def prune(self, logical: TypedValue, minutes: Mapping[int, float]) -> None:
-        """Forget what is outdated of all reports."""
+        """Delete outdated reports of all writers."""
         old = outdated(minutes, self.requests.clock.time())[: 5 * HOURS_KEPT]
         if old:
             removed = ", ".join(f"traffic.#m{n}" for n in range(len(old)))
@@ -118,7 +120,7 @@ class Traffic:
                     self._waiting.setdefault(name, waiting).add(minutes)
 
     def _report(self, logical: TypedValue, minutes: Mapping[int, float]) -> bool:
-        """Whether it has been taken."""
+        """Send a report, and return whether it was stored."""
         try:
             for attempt in range(2):
                 try:
@@ -136,7 +138,7 @@ class Traffic:
         return True
 
     def _added(self, logical: TypedValue, minutes: Mapping[int, float]) -> dict[int, float]:
-        """Add to the reports, of which there are some; returns all of them."""
+        """Add to the existing reports, and return all of them."""
         numbered = [*enumerate(minutes.items())]
         answer = self._update(
             logical,
@@ -151,7 +153,7 @@ class Traffic:
         return traffic_of(answer.get("Attributes", {})) or {}
 
     def _begin(self, logical: TypedValue) -> None:
-        """The first report of a key needs a map to add to."""
+        """Create the map to which reports are added."""
         self._update(
             logical,
             UpdateExpression="SET traffic = if_not_exists(traffic, :none)",
@@ -166,9 +168,10 @@ class Traffic:
 
 
 def outdated(minutes: Mapping[int, float], now: float) -> list[int]:
-    """What nobody needs of the reports, oldest first: of each hour the busiest minute is kept.
+    """Return the minutes of outdated reports, oldest first.
 
-    The latest minutes are kept as they are: reports of them are still coming. now: epoch seconds.
+    Of each hour the busiest minute is kept. The latest minutes are kept too, because reports of
+    them still arrive. now: epoch seconds.
     """
     latest = int(now // 60) - MINUTES_KEPT
     oldest = int(now // 3600) - HOURS_KEPT
@@ -185,9 +188,9 @@ def outdated(minutes: Mapping[int, float], now: float) -> list[int]:
 
 
 def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float] | None:
-    """Write units by epoch minute, as writers have reported them; None if that cannot be read.
+    """Return write units by epoch minute, as writers reported them; None if they cannot be read.
 
-    Earlier versions reported by epoch hour: as minutes these lie in the past, and are forgotten.
+    Earlier versions reported by epoch hour; read as minutes, these are outdated.
     """
     if "traffic" not in item:
         return {}
