@@ -1,4 +1,4 @@
-"""Rules on the user's code, and its lines for others: A11 and A14. They read code and stream."""
+"""Rules on the user's code, and its lines for other rules: A11 and A14."""
 
 from collections.abc import Iterable
 
@@ -9,14 +9,14 @@ from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, unknown
 from keyhop.report.rules.shares import evidence, interval, share_of
 
 RARE = 0.05
-"""Of an attribute's changes: what goes back more often is meant to."""
+"""The share of an attribute's changes above which going back is intended."""
 REVERSED = 0.005
 TRANSITIONS = 1000
 BOTH_IMAGES = "NEW_AND_OLD_IMAGES"
 
 
 def lines_of(facts: Facts, *kinds: str) -> tuple[CodeLine, ...]:
-    """Lines of the user's code that are about this table, or do not say about which."""
+    """Return the lines of the user's code that name this table, or no table."""
     if not isinstance(facts.code, CodeFacts):
         return ()
     return tuple(
@@ -27,60 +27,65 @@ def lines_of(facts: Facts, *kinds: str) -> tuple[CodeLine, ...]:
 
 
 def at(lines: Iterable[CodeLine]) -> tuple[Evidence, ...]:
-    """The lines, each as evidence."""
+    """Return each line as evidence."""
     return tuple(
         Evidence("code", line.text, n=1, where=f"{line.file}:{line.line}") for line in lines
     )
 
 
 def whole_code(facts: Facts) -> bool:
-    """Whether code was given and all of it was read."""
+    """Return whether code was given and all of it was read."""
     return isinstance(facts.code, CodeFacts) and facts.code.files > 0 and not facts.code.unreadable
 
 
 def first_of(lines: tuple[CodeLine, ...]) -> str:
-    """orders.py:17 and 2 more."""
+    """Name the first line and count the others, such as `orders.py:17 and 2 more`."""
     first = f"{lines[0].file}:{lines[0].line}"
     return first if len(lines) == 1 else f"{first} and {len(lines) - 1} more"
 
 
 def status_changes(facts: Facts) -> Iterable[Said]:
-    """A11. A suspicion: which transitions are legal, only their owner knows."""
+    """Apply A11: a status is set without a condition.
+
+    It is a suspicion, as only the owner knows which transitions are legal.
+    """
     stream, lines = facts.stream, lines_of(facts, "status")
     signals: list[Evidence] = list(at(lines))
     rare: list[tuple[str, Estimate]] = []
     often: list[tuple[str, Estimate]] = []
-    most = 0.0
+    highest = 0.0
     if isinstance(stream, StreamFacts):
         for attribute, (transitions, back) in sorted(stream.reversals.items()):
             if not transitions:
                 continue
             share = share_of(min(back, transitions), transitions, "records of the stream")
-            most = max(most, share.high)
+            highest = max(highest, share.high)
             what = f"changes of {attribute} that go back, rarely"
             signals.append(evidence("stream", what, share, REVERSED, window=stream.seconds))
             if back:
                 (rare if share.value < RARE else often).append((attribute, share))
     if lines:
-        told = f"{first_of(lines)}: a status is set without a condition."
-        return [found("low", told, *signals, advice=_CONDITION)]
+        summary = f"{first_of(lines)}: a status is set without a condition."
+        return [found("low", summary, *signals, advice=_CONDITION)]
     if rare:
         attribute, share = rare[0]
-        told = f"{interval(share)} of the changes of {attribute} go back: by a late writer?"
-        return [found("low", told, *signals, advice=_CONDITION)]
+        summary = f"{interval(share)} of the changes of {attribute} go back: by a late writer?"
+        return [found("low", summary, *signals, advice=_CONDITION)]
     if often:
         attribute, share = often[0]
-        told = f"{interval(share)} of the changes of {attribute} go back: so many seem to be meant."
-        return [found("info", told, *signals)]
+        summary = (
+            f"{interval(share)} of the changes of {attribute} go back: so many seem to be meant."
+        )
+        return [found("info", summary, *signals)]
     if isinstance(stream, Absent):
         return [missing(stream, "stream")]
     if stream.view != BOTH_IMAGES:
-        told = f"The stream holds {stream.view or 'no images'}: changes need old and new images."
-        return [unknown(told, Price(0.0, f"a stream with {BOTH_IMAGES}"))]
-    if stream.reversals and most < REVERSED:
+        summary = f"The stream holds {stream.view or 'no images'}: changes need old and new images."
+        return [unknown(summary, Price(0.0, f"a stream with {BOTH_IMAGES}"))]
+    if stream.reversals and highest < REVERSED:
         return [clear("No status has gone back.", *signals)]
-    told = "Too few changes of a status were seen."
-    return [unknown(told, Price(0.0, "--stream 1h"), *signals)]
+    summary = "Too few changes of a status were seen."
+    return [unknown(summary, Price(0.0, "--stream 1h"), *signals)]
 
 
 _CONDITION = Advice(
@@ -94,16 +99,21 @@ _CONDITION = Advice(
 
 
 def unprocessed(facts: Facts) -> Iterable[Said]:
-    """A14. A batch may be answered in part: what is left has to be sent again. Only code shows."""
+    """Apply A14: the leftovers of a batch are not sent again.
+
+    A batch may be answered in part, and only code shows what happens to the rest.
+    """
     lines = lines_of(facts, "unprocessed")
     if lines:
-        told = f"{first_of(lines)}: what a batch leaves undone is not read."
-        return [found("low", told, *at(lines), advice=_AGAIN)]
+        summary = f"{first_of(lines)}: what a batch leaves undone is not read."
+        return [found("low", summary, *at(lines), advice=_AGAIN)]
     if isinstance(facts.code, Absent):
         return [missing(facts.code, "code")]
     if handed_on := lines_of(facts, "batch_write"):
-        told = f"{first_of(handed_on)}: a batch's answer is handed on; who reads it does not show."
-        return [unknown(told, Price(0.0, "a look at these lines"), *at(handed_on))]
+        summary = (
+            f"{first_of(handed_on)}: a batch's answer is handed on; who reads it does not show."
+        )
+        return [unknown(summary, Price(0.0, "a look at these lines"), *at(handed_on))]
     if not whole_code(facts):
         return [unknown("Not all of the code could be read.", Price(0.0, FLAGS["code"]))]
     signal = Evidence("code", "files that were read", facts.code.files, n=facts.code.files)

@@ -1,4 +1,4 @@
-"""Rules on heat: H1, H3, H4. They read metrics, Contributor Insights and the stream."""
+"""Rules on heat, from metrics, Contributor Insights and the stream: H1, H3 and H4."""
 
 from collections.abc import Iterable
 
@@ -31,15 +31,15 @@ from keyhop.report.rules.seen import (
 )
 
 BURST_SECONDS = 10.0
-"""At a key's peak: less than that in all the time is a short burst."""
+"""A key whose units last for fewer seconds at its peak had a short burst."""
 MINUTE = 60
 CAPACITY: tuple[Cause, ...] = ("provisioned", "maximum", "account")
 BOTH = ("read", "write")
 
 
 def hot_key(facts: Facts) -> Iterable[Said]:
-    """H1, of the table and each GSI."""
-    return [_hot(facts, target) for target in (TABLE, *(one.name for one in indexes_of(facts)))]
+    """Apply H1 to the table and each GSI: a hot key."""
+    return [_hot(facts, target) for target in (TABLE, *(index.name for index in indexes_of(facts)))]
 
 
 def _hot(facts: Facts, target: str) -> Said:
@@ -89,23 +89,23 @@ def _by_insights(facts: Facts, target: str) -> list[tuple[Severity, str, Evidenc
     insights = facts.insights
     if isinstance(insights, Absent):
         return []
-    hot = [one for one in insights.accessed.get(target, ()) if one.units > HALF_PARTITION]
+    hot = [key for key in insights.accessed.get(target, ()) if key.units > HALF_PARTITION]
     if not hot:
         return []
-    most = max(hot, key=lambda one: one.units)
-    share = most.units / PARTITION_MINUTE
+    busiest = max(hot, key=lambda key: key.units)
+    share = busiest.units / PARTITION_MINUTE
     reason = f"one key took {share * 100:.0f} % of what a partition gives in a minute"
-    return [("medium", reason, hot_evidence(insights, most))]
+    return [("medium", reason, hot_evidence(insights, busiest))]
 
 
 def _insights_evidence(insights: InsightFacts, target: str) -> list[Evidence]:
     keys = insights.accessed.get(target, ())
-    most = max(keys, key=lambda one: one.units, default=None)
-    return [hot_evidence(insights, most)] if most is not None else []
+    busiest = max(keys, key=lambda key: key.units, default=None)
+    return [hot_evidence(insights, busiest)] if busiest is not None else []
 
 
 def hot_evidence(insights: InsightFacts, key: HotKey) -> Evidence:
-    """Of a key or an item."""
+    """Return the units of a key or an item as evidence."""
     return Evidence(
         "insights",
         "units of a key in its busiest minute (3 a write unit, 1 a read unit)",
@@ -140,7 +140,10 @@ def _by_stream(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]
 
 
 def _no_key_can(facts: Facts, metrics: MetricFacts, target: str) -> str:
-    """Why no key can be near its limit: all together they are not. "" if that cannot be said."""
+    """Return why no key can be near its limit, or "" if that cannot be concluded.
+
+    The reason is that all keys together are below the limit.
+    """
     write, read = metrics.peak.get(("write", target)), metrics.peak.get(("read", target))
     if write is None or read is None or metrics.period > MINUTE:
         return ""
@@ -172,13 +175,13 @@ def _spread(facts: Facts, target: str, reads: bool) -> Advice:
 
 
 def back_pressure(facts: Facts) -> Iterable[Said]:
-    """H3. A GSI that takes no more writes refuses those of the table."""
+    """Apply H3: a GSI that accepts no more writes refuses those of the table."""
     indexes, metrics = indexes_of(facts), facts.metrics
     if not indexes:
         return [clear("The table has no GSI.")]
     if isinstance(metrics, Absent):
-        return [missing(metrics, "metrics", target=one.name) for one in indexes]
-    return [_back_pressure(facts, metrics, one.name) for one in indexes]
+        return [missing(metrics, "metrics", target=index.name) for index in indexes]
+    return [_back_pressure(facts, metrics, index.name) for index in indexes]
 
 
 def _back_pressure(facts: Facts, metrics: MetricFacts, name: str) -> Said:
@@ -206,7 +209,7 @@ def _back_pressure(facts: Facts, metrics: MetricFacts, name: str) -> Said:
 
 
 def not_the_keys(facts: Facts) -> Iterable[Said]:
-    """H4. Throttled for want of capacity: another key would change nothing."""
+    """Apply H4: capacity is short, so another key would change nothing."""
     metrics = facts.metrics
     if isinstance(metrics, Absent):
         return [missing(metrics, "metrics")]
@@ -215,7 +218,7 @@ def not_the_keys(facts: Facts) -> Iterable[Said]:
     capacity = throttles_of(metrics, BOTH, CAPACITY, TABLE)
     signal = throttled(facts, metrics, capacity, "throttles for want of capacity")
     if capacity.events:
-        causes = [cause for cause, seen in by_cause.items() if seen.events]
+        causes = [cause for cause, throttles in by_cause.items() if throttles.events]
         summary = f"Throttled {told(facts, capacity)} by {_and(causes)}"
         advice = Advice((), tuple(_REMEDIES[cause] for cause in causes))
         if heat.events:

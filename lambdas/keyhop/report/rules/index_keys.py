@@ -1,4 +1,4 @@
-"""Rules on the keys of indexes: A9 and I1. They read the sample, metrics and counts."""
+"""Rules on the keys of indexes, from the sample, metrics and counts: A9 and I1."""
 
 from collections.abc import Iterable
 
@@ -15,19 +15,22 @@ from keyhop.wording import counted
 TOP_SHARE = 0.20
 SERIOUS_SHARE = 0.50
 TINY_INDEX = 100
-"""Of so few items one key easily has a fifth."""
+"""In an index with fewer items, one key easily has a fifth of them."""
 SMALL_INDEX = 1000
 QUIET_WRITES = 50.0
-"""Units a second, in its busiest minute, that an index key takes without notice."""
+"""The units a second that an index key serves without harm in its busiest minute."""
 SPARSE = 0.40
 COUNTS_SECONDS = 6 * HOUR
-"""So old the counts of items may be."""
+"""The maximum age of the counts of items."""
 UNITS_OF_INDEX = 250.0
 
 
 def constant_index_key(facts: Facts) -> Iterable[Said]:
-    """A9. The sample counts items, the metrics throttles; either is enough."""
-    indexes = [one for one in indexes_of(facts) if one.partition != facts.table.partition]
+    """Apply A9: an index key with too large a share of the index.
+
+    The sample counts items, and the metrics count throttles; either is enough.
+    """
+    indexes = [index for index in indexes_of(facts) if index.partition != facts.table.partition]
     if not indexes:
         return [clear("No GSI has a partition key of its own.")]
     return [_constant(facts, index) for index in indexes]
@@ -35,17 +38,17 @@ def constant_index_key(facts: Facts) -> Iterable[Said]:
 
 def _constant(facts: Facts, index: IndexFacts) -> Said:
     name, metrics = index.name, facts.metrics
-    seen = sample_of(facts, name)
-    top = seen.top_share if seen is not None else None
+    sampled = sample_of(facts, name)
+    top = sampled.top_share if sampled is not None else None
     signals: list[Evidence] = []
-    if seen is not None and top is not None:
+    if sampled is not None and top is not None:
         what = "share of the index's items in its largest key"
-        signals.append(evidence("sample", what, top, TOP_SHARE, where=seen.top_key))
+        signals.append(evidence("sample", what, top, TOP_SHARE, where=sampled.top_key))
     severities: list[Severity] = []
     reasons: list[str] = []
     is_tiny = False
-    if seen is not None and top is not None and top.against(TOP_SHARE) == "above":
-        severities.append(_constant_severity(facts, index, seen, top.low))
+    if sampled is not None and top is not None and top.against(TOP_SHARE) == "above":
+        severities.append(_constant_severity(facts, index, sampled, top.low))
         reasons.append(f"one key holds {interval(top)} of the index's items")
         is_tiny = severities == ["info"]
     if isinstance(metrics, MetricFacts):
@@ -72,9 +75,9 @@ def _constant(facts: Facts, index: IndexFacts) -> Said:
 
 
 def _constant_severity(
-    facts: Facts, index: IndexFacts, seen: IndexSample, share: float
+    facts: Facts, index: IndexFacts, sampled: IndexSample, share: float
 ) -> Severity:
-    items = max(index.items, seen.items_read)
+    items = max(index.items, sampled.items_read)
     if items < TINY_INDEX:
         return "info"
     if isinstance(facts.metrics, MetricFacts):
@@ -87,7 +90,7 @@ def _constant_severity(
 
 
 def sample_of(facts: Facts, index: str) -> IndexSample | None:
-    """What was read of an index."""
+    """Return what the sample contains of an index."""
     return facts.sample.indexes.get(index) if isinstance(facts.sample, SampleFacts) else None
 
 
@@ -105,16 +108,22 @@ def _bucketed(facts: Facts, index: IndexFacts) -> Advice:
 
 
 def _rebuilding(facts: Facts, index: IndexFacts) -> float | None:
-    """Dollars of writing an index's attribute anew in all its items, once: table and index."""
+    """Return the dollars of one rewrite of an index's attribute in all its items.
+
+    It includes the writes of the table and of the index.
+    """
     items = index.items
     each = max(1.0, -(-(facts.table.mean_item_bytes or 0.0) // KB))
-    # An index whose key changes takes the old entry out and puts the new one in.
+    # A change of an index key deletes the old entry and writes a new one.
     entry = max(1.0, -(-(index.bytes / items) // KB)) if items else 1.0
     return writing(facts, items * (each + 2 * entry), MONTH_SECONDS) if items else None
 
 
 def might_be_sparse(facts: Facts) -> Iterable[Said]:
-    """I1. A skewed index of most items: queries of one status want some, and pay for all."""
+    """Apply I1: a skewed index of most items could be sparse.
+
+    Its queries need the items of one status, but all items are paid for.
+    """
     indexes, table = indexes_of(facts), facts.table
     if not indexes:
         return [clear("The table has no GSI.")]
@@ -122,13 +131,13 @@ def might_be_sparse(facts: Facts) -> Iterable[Said]:
 
 
 def _sparse(facts: Facts, items: int, index: IndexFacts) -> Said:
-    name, seen = index.name, sample_of(facts, index.name)
+    name, sampled = index.name, sample_of(facts, index.name)
     signals: list[Evidence] = []
     full: bool | None = None
-    if seen is not None and seen.sparse is not None:
+    if sampled is not None and sampled.sparse is not None:
         what = f"share of the table's items in {name}"
-        signals.append(evidence("sample", what, seen.sparse, SPARSE))
-        full = {"above": True, "below": False}.get(seen.sparse.against(SPARSE))
+        signals.append(evidence("sample", what, sampled.sparse, SPARSE))
+        full = {"above": True, "below": False}.get(sampled.sparse.against(SPARSE))
     elif items and index.items and facts.at - facts.table.created >= COUNTS_SECONDS:
         share = index.items / items
         what = f"items of {name} / items of the table, up to 6 h old"
@@ -136,14 +145,14 @@ def _sparse(facts: Facts, items: int, index: IndexFacts) -> Said:
         full = share > SPARSE
     if full is False:
         return clear(f"{name} holds few of the items: it is sparse.", *signals, target=name)
-    top = seen.top_share if seen is not None else None
+    top = sampled.top_share if sampled is not None else None
     if top is not None:
         what = "share of the index's items in its largest key"
         signals.append(evidence("sample", what, top, TOP_SHARE))
         if top.against(TOP_SHARE) == "below":
             return clear(f"The keys of {name} part its items well.", *signals, target=name)
         if full and top.against(TOP_SHARE) == "above":
-            if seen is not None and max(index.items, seen.items_read) < TINY_INDEX:
+            if sampled is not None and max(index.items, sampled.items_read) < TINY_INDEX:
                 return clear(f"{name} has too few items to save any.", *signals, target=name)
             summary = f"{name} holds most items, and one key {interval(top)} of them."
             return found("low", summary, *signals, advice=_SPARSE, target=name)

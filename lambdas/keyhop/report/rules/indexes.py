@@ -1,4 +1,4 @@
-"""Rules on indexes: A7, A9, I1, I2, I3."""
+"""Rules on indexes: A7, I2 and I3."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,28 +23,28 @@ NO_GSI = "The table has no GSI."
 MOST_INDEXES = 10
 UNREAD_DAYS = 30
 SELDOM_READ = 0.10
-"""Read units of an index, to its write units."""
+"""The ratio of an index's read units to its write units."""
 AMPLIFIED = 1.5
 
 
 def indexes_of(facts: Facts) -> list[IndexFacts]:
-    """The GSIs."""
-    return [one for one in facts.table.indexes if one.kind == "GSI"]
+    """Return the GSIs."""
+    return [index for index in facts.table.indexes if index.kind == "GSI"]
 
 
 def index_per_pattern(facts: Facts) -> Iterable[Said]:
-    """A7, of the table: many GSIs, or two where one would do."""
+    """Apply A7 to the table: many GSIs, or two where one is enough."""
     indexes = indexes_of(facts)
     count = Evidence("control plane", "GSIs", len(indexes), threshold=MOST_INDEXES)
     alike = [pair for pair in _pairs(indexes) if _one_would_do(*pair)]
     if len(indexes) >= MOST_INDEXES or alike:
         reasons = [f"{len(indexes)} GSIs"] if len(indexes) >= MOST_INDEXES else []
-        reasons += [f"{one.name} and {other.name} have the same keys" for one, other in alike]
+        reasons += [f"{left.name} and {right.name} have the same keys" for left, right in alike]
         summary = f"{'; '.join(reasons)}."
         yield found("low", summary[0].upper() + summary[1:], count, advice=_OVERLOAD)
     else:
-        told = f"{counted(len(indexes), 'GSI')}, each of other keys." if indexes else NO_GSI
-        yield clear(told, count)
+        summary = f"{counted(len(indexes), 'GSI')}, each of other keys." if indexes else NO_GSI
+        yield clear(summary, count)
     for index in indexes:
         yield _unread(facts, index)
 
@@ -60,21 +60,26 @@ _OVERLOAD = Advice(
 
 
 def _pairs(indexes: list[IndexFacts]) -> Iterator[tuple[IndexFacts, IndexFacts]]:
-    for at, one in enumerate(indexes):
-        yield from ((one, other) for other in indexes[at + 1 :])
+    for at, left in enumerate(indexes):
+        yield from ((left, right) for right in indexes[at + 1 :])
 
 
-def _one_would_do(one: IndexFacts, other: IndexFacts) -> bool:
-    """Same partition key, and the sort keys are the same, or one has none and may lack no items."""
-    if one.partition != other.partition:
+def _one_would_do(left: IndexFacts, right: IndexFacts) -> bool:
+    """Return whether one index can replace the other.
+
+    They have the same partition key. Their sort keys are the same, or one has none and holds as
+    many
+    items as the other.
+    """
+    if left.partition != right.partition:
         return False
-    if one.sort == other.sort:
+    if left.sort == right.sort:
         return True
-    return None in (one.sort, other.sort) and one.items == other.items > 0
+    return None in (left.sort, right.sort) and left.items == right.items > 0
 
 
 def _unread(facts: Facts, index: IndexFacts) -> Said:
-    """A7, of an index that nobody reads: it may be for a job that runs seldom."""
+    """Apply A7 to an index that nobody reads, although a rare job may need it."""
     metrics = facts.metrics
     if isinstance(metrics, Absent):
         return missing(metrics, "metrics", target=index.name)
@@ -111,7 +116,7 @@ def _unread(facts: Facts, index: IndexFacts) -> Said:
 
 
 def broad_projection(facts: Facts) -> Iterable[Said]:
-    """I2. An index of whole items that is written and hardly read."""
+    """Apply I2: an index of whole items that is written and hardly read."""
     indexes = indexes_of(facts)
     if not indexes:
         return [clear(NO_GSI)]
@@ -164,21 +169,21 @@ def _broad(facts: Facts, index: IndexFacts) -> Said:
 def _lean(
     facts: Facts, index: IndexFacts, written: float, seconds: float, mean: float
 ) -> float | None:
-    """Dollars a month if an entry had a write unit's KB at most."""
+    """Return the dollars a month if each entry had at most the KB of one write unit."""
     units = written / max(1.0, -(-mean // KB))
-    held, wrote = storing(facts, index.items * min(mean, KB)), writing(facts, units, seconds)
-    return None if held is None or wrote is None else held + wrote
+    storage, writes = storing(facts, index.items * min(mean, KB)), writing(facts, units, seconds)
+    return None if storage is None or writes is None else storage + writes
 
 
 def amplified_writes(facts: Facts) -> Iterable[Said]:
-    """I3. What the table's writes cost in its indexes."""
+    """Apply I3: the table's writes cost more in its indexes."""
     indexes, metrics = indexes_of(facts), facts.metrics
     if not indexes:
         return [clear(NO_GSI)]
     if isinstance(metrics, Absent):
         return [missing(metrics, "metrics")]
     table = metrics.consumed.get(("write", TABLE), 0.0)
-    written = sum(metrics.consumed.get(("write", one.name), 0.0) for one in indexes)
+    written = sum(metrics.consumed.get(("write", index.name), 0.0) for index in indexes)
     if not table or not counted_long_enough(facts):
         return [unknown("Too few writes were counted.", too_young())]
     times = written / table

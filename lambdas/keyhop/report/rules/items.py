@@ -21,12 +21,15 @@ UNITS_OF_ITEMS = 300.0
 UNITS_OF_TTL = 150.0
 P99 = 0.99
 ANY_LARGE = 0.0125
-"""The share that 300 items without a large one exclude."""
+"""The share of large items that 300 items without one exclude."""
 TTL_SHARE = 0.02
 
 
 def large_items(facts: Facts) -> Iterable[Said]:
-    """A13. One item that was seen is enough; that there is none, only shares tell."""
+    """Apply A13: large items.
+
+    One large item in the sample is enough. Only shares show that there is none.
+    """
     sample = facts.sample
     if isinstance(sample, Absent):
         return [missing(sample, "sample", UNITS_OF_ITEMS)]
@@ -48,22 +51,22 @@ def large_items(facts: Facts) -> Iterable[Said]:
         what = "bytes that 99 % of the items do not exceed"
         signals.append(evidence("sample", what, p99, LARGE_ITEM_BYTES))
     if largest is not None and largest >= NEAR_ITEM_BYTES:
-        told = f"An item has {largest / KB:,.0f} KB; {ITEM_BYTES // KB} KB is the most."
-        return [found("high", told, *signals, advice=_ELSEWHERE)]
+        summary = f"An item has {largest / KB:,.0f} KB; {ITEM_BYTES // KB} KB is the most."
+        return [found("high", summary, *signals, advice=_ELSEWHERE)]
     if p99 is not None and p99.against(LARGE_ITEM_BYTES) == "above":
         near = p99.low >= HALF * ITEM_BYTES
-        told = f"One item in a hundred has {p99.value / KB:,.0f} KB or more."
-        return [found("medium" if near else "low", told, *signals, advice=_ELSEWHERE)]
+        summary = f"One item in a hundred has {p99.value / KB:,.0f} KB or more."
+        return [found("medium" if near else "low", summary, *signals, advice=_ELSEWHERE)]
     if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:
         return [clear(f"All was read: no item has more than {largest / KB:,.1f} KB.", *signals)]
     if p99 is None or large is None:
         return [unknown("Too few items were seen.", more(sample, UNITS_OF_ITEMS), *signals)]
     if p99.against(LARGE_ITEM_BYTES) == "below" and large.against(ANY_LARGE) == "below":
-        told = (
+        summary = (
             f"99 % of the items have less than {p99.high / KB:,.1f} KB; fewer than "
             f"{percent(large.high)} have 350 KB or more."
         )
-        return [clear(told, *signals)]
+        return [clear(summary, *signals)]
     return [unknown("How large items get is open.", more(sample, UNITS_OF_ITEMS), *signals)]
 
 
@@ -78,9 +81,10 @@ _ELSEWHERE = Advice(
 
 
 def time_to_live(facts: Facts) -> Iterable[Said]:
-    """A16. Some days between expiry and deletion are normal; more, a text or milliseconds are not.
+    """Apply A16: time to live that does not work.
 
-    Whether readers rely on it is nothing that can be seen.
+    Some days between expiry and deletion are normal. More days, a text or milliseconds are not. The
+    report cannot see whether readers rely on time to live.
     """
     table, sample = facts.table, facts.sample
     if (untold := table.untold.get("ttl")) is not None:
@@ -90,8 +94,8 @@ def time_to_live(facts: Facts) -> Iterable[Said]:
     if isinstance(sample, Absent):
         return [missing(sample, "sample", UNITS_OF_TTL)]
     if sample.ttl is None:
-        told = f"Too few items with {table.ttl} were seen."
-        return [unknown(told, more(sample, UNITS_OF_TTL))]
+        summary = f"Too few items with {table.ttl} were seen."
+        return [unknown(summary, more(sample, UNITS_OF_TTL))]
     ttl = sample.ttl
     kinds: tuple[tuple[str, Estimate, str], ...] = (
         ("are no numbers, so they never expire", ttl.wrong_type, _RIGHT_TYPE),
@@ -102,18 +106,18 @@ def time_to_live(facts: Facts) -> Iterable[Said]:
         evidence("sample", f"values of {table.ttl} that {what}", share, TTL_SHARE)
         for what, share, _ in kinds
     ]
-    wrong = [one for one in kinds if one[1].against(TTL_SHARE) == "above"]
+    wrong = [kind for kind in kinds if kind[1].against(TTL_SHARE) == "above"]
     if wrong:
-        told = "; ".join(f"{interval(share)} {what}" for what, share, _ in wrong)
+        summary = "; ".join(f"{interval(share)} {what}" for what, share, _ in wrong)
         steps = (*(step for _, _, step in wrong), _FILTER)
         kept = storing(facts, table.bytes * min(1.0, sum(share.value for _, share, _ in wrong)))
         advice = Advice(("P4",), steps, "", money(facts, kept, 0.0))
-        return [found("low", f"Of the values of {table.ttl}, {told}.", *signals, advice=advice)]
+        return [found("low", f"Of the values of {table.ttl}, {summary}.", *signals, advice=advice)]
     if all(share.against(TTL_SHARE) == "below" for _, share, _ in kinds):
-        told = f"{table.ttl} is a number of seconds, and expired items go."
-        return [clear(told, *signals)]
-    told = f"Whether {table.ttl} does what it is for is open."
-    return [unknown(told, more(sample, UNITS_OF_TTL), *signals)]
+        summary = f"{table.ttl} is a number of seconds, and expired items go."
+        return [clear(summary, *signals)]
+    summary = f"Whether {table.ttl} does what it is for is open."
+    return [unknown(summary, more(sample, UNITS_OF_TTL), *signals)]
 
 
 _RIGHT_TYPE = "Write the time as a number (N): of a text, time to live takes no notice."

@@ -1,7 +1,7 @@
-"""All rules of the report, and what they say of the facts. Pure.
+"""All rules of the report, and their findings. Pure.
 
-Of each rule: its id (A1 to A19 anti-patterns of keys, H1 to H7 of heat, I1 to I3 of indexes, E1 and
-E2 others), title, the sources that can tell, and why it matters.
+Each rule has an id, a title, the sources that can answer, and the reason why it matters. A1 to A19
+are anti-patterns of keys, H1 to H7 concern heat, I1 to I3 indexes, and E1 and E2 other mistakes.
 """
 
 from keyhop.report.facts import Facts
@@ -243,5 +243,5 @@ RULES: tuple[Rule, ...] = (
 
 
 def judge(facts: Facts) -> list[Finding]:
-    """What all rules say, the worst first."""
+    """Return the findings of all rules, the worst first."""
     return worst_first([finding for rule in RULES for finding in rule(facts)])

@@ -1,4 +1,4 @@
-"""Rules on how keys are written: A1, A2, A3, A18, E1, E2. They read the sample and the stream."""
+"""Rules on how keys are written, from the sample and the stream: A1, A2, A3, A18, E1, E2."""
 
 from collections.abc import Iterable
 
@@ -23,10 +23,10 @@ from keyhop.report.rules.shares import evidence, interval, more, percent
 
 SEQUENTIAL_DENSITY = 0.5
 SHARED_NUMBERS = 1.1
-"""Keys for each number: an id is one key's."""
+"""The keys for each number above which the numbers are not ids."""
 SEQUENTIAL_TAU = 0.7
 MOST_NATURAL = 100
-"""So few numbers are rooms, shops or months sooner than ids."""
+"""Fewer numbers are probably rooms, shops or months, and not ids."""
 NATURAL_NAMES = frozenset(
     {
         "age",
@@ -67,11 +67,14 @@ ORPHANS = 0.02
 FEWEST_ALIKE = 3
 """Collections that must share a word before it counts as a tag (sample/observed.py)."""
 UNITS_OF_KEYS = 30.0
-"""Read units of 60 keys."""
+"""The read units of 60 keys."""
 
 
 def sequential_ids(facts: Facts) -> Iterable[Said]:
-    """A1. Dense numbers alone may be natural ones: only their order in time tells a counter."""
+    """Apply A1: sequential ids.
+
+    Dense numbers may be natural ones. Only their order in time shows a counter.
+    """
     stream, sample = facts.stream, facts.sample
     tau = stream.tau if isinstance(stream, StreamFacts) else None
     in_order = tau is not None and tau.against(SEQUENTIAL_TAU) == "above"
@@ -103,18 +106,18 @@ def sequential_ids(facts: Facts) -> Iterable[Said]:
     if numbered is None or density is None:
         return [_unknown(sample, "Too few keys were seen with numbers.", UNITS_OF_KEYS, *signals)]
     if density.against(SHARED_NUMBERS) == "above":
-        told = "Keys end in numbers that several keys share, as of days or shards."
-        return [clear(told, *signals)]
+        summary = "Keys end in numbers that several keys share, as of days or shards."
+        return [clear(summary, *signals)]
     if density.against(SEQUENTIAL_DENSITY) == "below":
-        told = f"The numbers in keys are spread: {interval(density)} of their span is taken."
-        return [clear(told, *signals)]
+        summary = f"The numbers in keys are spread: {interval(density)} of their span is taken."
+        return [clear(summary, *signals)]
     if numbered.against(HALF) == "open" or density.against(SEQUENTIAL_DENSITY) == "open":
-        told = "Whether the numbers in keys are in sequence is open."
-        return [_unknown(sample, told, UNITS_OF_KEYS, *signals)]
+        summary = "Whether the numbers in keys are in sequence is open."
+        return [_unknown(sample, summary, UNITS_OF_KEYS, *signals)]
     severity, reason = _how_natural(facts.table, sample, not_in_order)
     taken = percent(min(1.0, density.value))
-    told = f"Keys end in numbers that take {taken} of their span{reason}."
-    return [found(severity, told, *signals, advice=_IDS)]
+    summary = f"Keys end in numbers that take {taken} of their span{reason}."
+    return [found(severity, summary, *signals, advice=_IDS)]
 
 
 def _how_natural(
@@ -141,7 +144,7 @@ _IDS = Advice(
 
 
 def no_type_tag(facts: Facts) -> Iterable[Said]:
-    """A2. One kind of item needs no tag."""
+    """Apply A2: keys without a type tag, if there are several kinds of items."""
     sample = facts.sample
     if isinstance(sample, Absent):
         return [missing(sample, "sample", UNITS_OF_KEYS)]
@@ -153,23 +156,27 @@ def no_type_tag(facts: Facts) -> Iterable[Said]:
         return [clear(f"{interval(tagged)} of the keys have a type tag.", signal)]
     kinds = kinds_of(facts.table, sample.shapes)
     if kinds is None:
-        told = "Which kinds of items there are was not seen."
-        return [_unknown(sample, told, UNITS_OF_KEYS, signal)]
-    seen = Evidence("sample", "kinds of items, by their attributes", len(kinds), n=tagged.n)
+        summary = "Which kinds of items there are was not seen."
+        return [_unknown(sample, summary, UNITS_OF_KEYS, signal)]
+    kinds_signal = Evidence("sample", "kinds of items, by their attributes", len(kinds), n=tagged.n)
     if len(kinds) == 1 and kinds[0] >= 1 - UNTAGGED:
-        return [clear("All items are of one kind, which needs no type tag.", signal, seen)]
+        return [clear("All items are of one kind, which needs no type tag.", signal, kinds_signal)]
     if len(kinds) < 2 or tagged.value >= UNTAGGED or tagged.high >= UNTAGGED_AT_MOST:
-        return [_unknown(sample, "Whether keys have tags is open.", UNITS_OF_KEYS, signal, seen)]
-    told = f"{len(kinds)} kinds of items, and {interval(tagged)} of the keys tell which."
+        return [
+            _unknown(sample, "Whether keys have tags is open.", UNITS_OF_KEYS, signal, kinds_signal)
+        ]
+    summary = f"{len(kinds)} kinds of items, and {interval(tagged)} of the keys tell which."
     steps = (
         "Begin each key with the kind of its item: ORDER#17, USER#ana. Then ids of two kinds "
         "cannot meet, and a query can ask for one kind.",
     )
-    return [found("low", told, signal, seen, advice=with_new_key(facts, ("P1",), *steps))]
+    return [
+        found("low", summary, signal, kinds_signal, advice=with_new_key(facts, ("P1",), *steps))
+    ]
 
 
 def date_as_key(facts: Facts) -> Iterable[Said]:
-    """A3. Of an archive, to which nobody writes any more, it is no harm."""
+    """Apply A3: the key is the date. It does no harm to an archive without new writes."""
     stream, sample = facts.stream, facts.sample
     signals: list[Evidence] = []
     today = stream.date_share if isinstance(stream, StreamFacts) else None
@@ -177,8 +184,8 @@ def date_as_key(facts: Facts) -> Iterable[Said]:
         what = "inserts whose partition key is today's date"
         signals.append(evidence("stream", what, today, DATED_TODAY, window=stream.seconds))
         if today.against(DATED_TODAY) == "above":
-            told = f"{interval(today)} of the inserts go to today's key."
-            return [found(_heat(facts), told, *signals, advice=_spread_dates(facts))]
+            summary = f"{interval(today)} of the inserts go to today's key."
+            return [found(_heat(facts), summary, *signals, advice=_spread_dates(facts))]
     if isinstance(sample, Absent):
         return [missing(sample, "sample", UNITS_OF_KEYS)]
     dated = sample.dated
@@ -188,18 +195,20 @@ def date_as_key(facts: Facts) -> Iterable[Said]:
     if dated.against(DATED) == "below":
         return [clear(f"{interval(dated)} of the keys are only a date.", *signals)]
     if dated.value < DATED or dated.low < DATED_AT_LEAST:
-        told = "Whether keys are only dates is open."
-        return [_unknown(sample, told, UNITS_OF_KEYS, *signals)]
-    told = f"{interval(dated)} of the keys are only a date"
+        summary = "Whether keys are only dates is open."
+        return [_unknown(sample, summary, UNITS_OF_KEYS, *signals)]
+    summary = f"{interval(dated)} of the keys are only a date"
     if reason := _archive(facts, today):
-        return [found("info", f"{told}; {reason}, as of an archive: no harm.", *signals)]
+        return [found("info", f"{summary}; {reason}, as of an archive: no harm.", *signals)]
     return [
-        found(_heat(facts), f"{told}: each day has one key.", *signals, advice=_spread_dates(facts))
+        found(
+            _heat(facts), f"{summary}: each day has one key.", *signals, advice=_spread_dates(facts)
+        )
     ]
 
 
 def _archive(facts: Facts, today: Estimate | None) -> str:
-    """Why nothing is written to today's key; "" if it may be."""
+    """Return why nothing is written to today's key, or "" if something may be."""
     stream, metrics = facts.stream, facts.metrics
     if today is not None and today.against(DATED_TODAY) == "below":
         return "new items do not go to today's"
@@ -223,7 +232,10 @@ def _spread_dates(facts: Facts) -> Advice:
 
 
 def no_type_attribute(facts: Facts) -> Iterable[Said]:
-    """A18. Tags in keys tell the kind to people; programs want an attribute."""
+    """Apply A18: no attribute names the kind.
+
+    People read the kind in a tag, but programs need an attribute.
+    """
     sample = facts.sample
     if isinstance(sample, Absent):
         return [missing(sample, "sample", UNITS_OF_KEYS)]
@@ -239,8 +251,8 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
         return [clear(f"{interval(typed)} of the items name their kind in {name}.", signal)]
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
         if any(tag.share.low < TYPED for tag in tags):
-            told = "Whether all items have the same tags is open."
-            return [_unknown(sample, told, UNITS_OF_KEYS, signal)]
+            summary = "Whether all items have the same tags is open."
+            return [_unknown(sample, summary, UNITS_OF_KEYS, signal)]
         return [clear("All items have the same tags: they are of one kind.", signal)]
     if len(tags) < 2:
         are_seen = sample.keys_read >= FEWEST_ALIKE and sample.most_unrepresented < UNTAGGED_AT_MOST
@@ -251,7 +263,7 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
         return [_unknown(sample, "Fewer than two tags were seen.", UNITS_OF_KEYS, signal)]
     if typed.against(TYPED) == "open":
         return [_unknown(sample, f"Whether all items have {name} is open.", UNITS_OF_KEYS, signal)]
-    told = f"{len(tags)} kinds of items by their tags, and {interval(typed)} name it in {name}."
+    summary = f"{len(tags)} kinds of items by their tags, and {interval(typed)} name it in {name}."
     advice = Advice(
         ("P1",),
         (
@@ -263,11 +275,11 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
         ),
         "" if facts.table.sort else naming(facts.table.name, name, tags[0]),
     )
-    return [found("low", told, signal, advice=advice)]
+    return [found("low", summary, signal, advice=advice)]
 
 
 def unpadded_numbers(facts: Facts) -> Iterable[Said]:
-    """E1. As text, 10 comes before 9."""
+    """Apply E1: as text, 10 comes before 9."""
     table, sample = facts.table, facts.sample
     if table.sort is None:
         return [clear("The table has no sort key.")]
@@ -280,17 +292,17 @@ def unpadded_numbers(facts: Facts) -> Iterable[Said]:
     signal = evidence("sample", "sort keys with numbers of several widths", unpadded, UNPADDED)
     side = unpadded.against(UNPADDED)
     if side == "below":
-        told = f"{interval(unpadded)} of the sort keys are numbers of several widths."
-        return [clear(told, signal)]
+        summary = f"{interval(unpadded)} of the sort keys are numbers of several widths."
+        return [clear(summary, signal)]
     if side == "open":
         return [_unknown(sample, "Whether numbers are padded is open.", UNITS_OF_KEYS, signal)]
-    told = f"{interval(unpadded)} of the sort keys hold numbers as text, of several widths."
+    summary = f"{interval(unpadded)} of the sort keys hold numbers as text, of several widths."
     steps = ("Write numbers with zeros to one width (0009, 0010), or make the sort key a number.",)
-    return [found("low", told, signal, advice=with_new_key(facts, ("P11",), *steps))]
+    return [found("low", summary, signal, advice=with_new_key(facts, ("P11",), *steps))]
 
 
 def orphaned_constraints(facts: Facts) -> Iterable[Said]:
-    """E2. A constraint item whose primary is gone keeps its value taken for ever."""
+    """Apply E2: a constraint item without its primary blocks its value."""
     sample = facts.sample
     if isinstance(sample, Absent):
         return [missing(sample, "sample", UNITS_OF_KEYS)]
@@ -301,8 +313,8 @@ def orphaned_constraints(facts: Facts) -> Iterable[Said]:
     if side == "below":
         return [clear(f"{interval(orphans)} of the constraint items stand alone.", signal)]
     if side == "open":
-        told = "Whether constraint items stand alone is open."
-        return [_unknown(sample, told, UNITS_OF_KEYS, signal)]
+        summary = "Whether constraint items stand alone is open."
+        return [_unknown(sample, summary, UNITS_OF_KEYS, signal)]
     advice = Advice(
         ("P2",),
         (
@@ -310,9 +322,9 @@ def orphaned_constraints(facts: Facts) -> Iterable[Said]:
             "List the ones that stand alone, look at each, and delete them under a condition.",
         ),
     )
-    told = f"{interval(orphans)} of the constraint items have no primary."
-    return [found("low", told, signal, advice=advice)]
+    summary = f"{interval(orphans)} of the constraint items have no primary."
+    return [found("low", summary, signal, advice=advice)]
 
 
-def _unknown(sample: SampleFacts, told: str, rru: float, *signals: Evidence) -> Said:
-    return unknown(told, more(sample, rru), *signals)
+def _unknown(sample: SampleFacts, summary: str, rru: float, *signals: Evidence) -> Said:
+    return unknown(summary, more(sample, rru), *signals)

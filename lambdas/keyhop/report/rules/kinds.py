@@ -1,4 +1,4 @@
-"""Which kinds of items a table holds, by the attributes that they have. Pure."""
+"""Which kinds of items a table holds, recognised by their attributes. Pure."""
 
 from collections.abc import Mapping
 
@@ -28,14 +28,15 @@ BOOKKEEPING = frozenset(
         "version",
     }
 )
-"""Attributes that items of any kind have; lower case, without _."""
+"""Attributes that items of any kind have, in lower case and without _."""
 RARE_SHAPE = 0.01
 
 
 def kinds_of(table: TableFacts, shapes: Mapping[str, Estimate]) -> list[float] | None:
-    """How much of the items each kind is, at least; shapes that share attributes are one kind.
+    """Return the low end of each kind's share of the items, or None if no shape was seen.
 
-    None if no shape was seen. Keys of table and indexes tell nothing, as all kinds have them.
+    Shapes that share attributes are one kind. Keys of the table and of indexes do not count, as all
+    kinds have them.
     """
     keys = {"", table.partition, table.sort or ""}
     for index in table.indexes:
@@ -44,17 +45,22 @@ def kinds_of(table: TableFacts, shapes: Mapping[str, Estimate]) -> list[float] |
     for names, share in shapes.items():
         if share.value < RARE_SHAPE:
             continue
-        own = frozenset(name.strip() for name in names.split(",")) - keys
-        own = frozenset(one for one in own if one.lower().replace("_", "") not in BOOKKEEPING)
-        alike = [kind for kind in kinds if any(_alike(own, one) for one in kind[0])]
+        attributes = frozenset(name.strip() for name in names.split(",")) - keys
+        attributes = frozenset(
+            name for name in attributes if name.lower().replace("_", "") not in BOOKKEEPING
+        )
+        alike = [kind for kind in kinds if any(_alike(attributes, shape) for shape in kind[0])]
         kinds = [kind for kind in kinds if kind not in alike]
-        joined = [own, *(one for kind in alike for one in kind[0])]
+        joined = [attributes, *(shape for kind in alike for shape in kind[0])]
         kinds.append((joined, share.low + sum(kind[1] for kind in alike)))
     return [low for _, low in kinds] or None
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Items of one kind differ by options: most of what either has, both have."""
-    if not one or not other:
-        return not one and not other
-    return len(one & other) > SAME_ENTITY * len(one | other) or one <= other or other <= one
+def _alike(left: frozenset[str], right: frozenset[str]) -> bool:
+    """Return whether two shapes are of one kind.
+
+    Items of one kind differ by optional attributes, so most attributes of either are in both.
+    """
+    if not left or not right:
+        return not left and not right
+    return len(left & right) > SAME_ENTITY * len(left | right) or left <= right or right <= left

@@ -1,4 +1,4 @@
-"""What a report cannot see from outside, as sentences. Pure."""
+"""What a report cannot see from outside, in sentences. Pure."""
 
 from keyhop.report.facts import Absent, Facts
 
@@ -14,20 +14,20 @@ ALWAYS = (
 
 def not_assessed(facts: Facts) -> tuple[str, ...]:
     """Return what this report cannot assess, with the reasons."""
-    told = list(ALWAYS)
+    sentences = list(ALWAYS)
     if names := facts.table.vector_indexes:
-        told.append(
+        sentences.append(
             f"The vector indexes {', '.join(names)}: the report reads neither what SearchVectors "
             "finds in them, nor what they cost, nor whether anybody uses them."
         )
     if isinstance(facts.requests, Absent):
-        told.append(
+        sentences.append(
             "Reads of an index right after a write (A10), and what filters drop (A5): only the "
             "application's own requests show them (--requests FILE)."
         )
     if isinstance(facts.code, Absent):
-        told.append(
+        sentences.append(
             "Whether what a batch leaves undone is sent again (A14): only code shows it (--code "
             "DIR)."
         )
-    return tuple(told)
+    return tuple(sentences)

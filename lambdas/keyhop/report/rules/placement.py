@@ -1,4 +1,4 @@
-"""Rules on where load meets partitions: H5, H6, H7."""
+"""Rules on how load is spread over partitions: H5, H6 and H7."""
 
 from collections.abc import Iterable
 
@@ -11,11 +11,11 @@ from keyhop.wording import counted
 IN_ORDER = 0.5
 RECORDS = 385
 SEVERAL = 4
-"""Of fewer stream shards, one that has just rolled over looks idle."""
+"""With fewer stream shards, one that has just rolled over looks idle."""
 
 
 def cold_table(facts: Facts) -> Iterable[Said]:
-    """H5. Against the peak that was told to be expected."""
+    """Apply H5: the table is not warm enough for the expected peak."""
     table, peak = facts.table, facts.peak_writes
     if peak is None:
         return [unknown("No peak is given to hold it against.", Price(0.0, "--peak-writes W"))]
@@ -32,7 +32,7 @@ def cold_table(facts: Facts) -> Iterable[Said]:
     ]
     short = [(what, units) for what, units in limits if units < peak]
     if short:
-        what, units = min(short, key=lambda one: one[1])
+        what, units = min(short, key=lambda limit: limit[1])
         summary = f"{units:,.0f} write units a second are {what}; {peak:,.0f} are expected."
         return [found("medium", summary, *signals, advice=_PRE_WARM)]
     if table.warm is None:
@@ -52,7 +52,7 @@ _PRE_WARM = Advice(
 
 
 def in_hash_order(facts: Facts) -> Iterable[Said]:
-    """H6. A copy that is written in the order of a Scan heats one partition after the other."""
+    """Apply H6: writes in the order of a Scan heat one partition after the other."""
     stream = facts.stream
     if isinstance(stream, Absent):
         return [missing(stream, "stream")]
@@ -82,7 +82,10 @@ _SHUFFLE = Advice(
 
 
 def partition_heat(facts: Facts) -> Iterable[Said]:
-    """H7. A stream shard belongs to a partition; how closely, AWS does not promise."""
+    """Apply H7: uneven heat of partitions.
+
+    A stream shard belongs to a partition, but AWS does not promise how closely.
+    """
     stream = facts.stream
     if isinstance(stream, Absent):
         return [missing(stream, "stream")]
@@ -90,7 +93,7 @@ def partition_heat(facts: Facts) -> Iterable[Said]:
     if len(counts) < 2 or records < RECORDS:
         why = "Records of fewer than two stream shards were seen, or too few."
         return [unknown(why, Price(0.0, "--stream 1h"))]
-    busiest = max(counts, key=lambda one: counts[one])
+    busiest = max(counts, key=lambda shard: counts[shard])
     share = share_of(counts[busiest], records, "records of the stream")
     fair = 1 / len(counts)
     threshold = (1 + fair) / 2 if len(counts) < SEVERAL else 2 * fair

@@ -1,4 +1,4 @@
-"""Rules on what is read and dropped: A4 and A5. They read metrics, requests and code."""
+"""Rules on items that are read and dropped, from metrics, requests and code: A4 and A5."""
 
 from collections.abc import Iterable
 
@@ -26,23 +26,23 @@ from keyhop.wording import counted, duration
 KEPT = 0.90
 CALLS = 385
 WHOLE_PASSES = 1.5
-"""A day: who reads the whole table so often exports it."""
+"""The maximum number of full reads a day that count as an export."""
 FULL_PAGE = 0.5
-"""Of the items that a page can have; a filter that drops most returns less."""
+"""The share of a page's items below which a filter drops most of them."""
 SCAN_SHARE = 0.10
-"""Of all read units: less is no matter of money."""
+"""The share of all read units below which Scans do not matter for the cost."""
 SOME_SCANS = 0.01
-"""Of the reads that were watched: one or two are somebody's look at the table."""
+"""The share of sampled reads below which Scans are occasional and manual."""
 
 
 def scans(facts: Facts) -> Iterable[Said]:
-    """A4. Scans that read all of the table about once a day are an export's."""
+    """Apply A4: Scans, unless they read the whole table about once a day as an export does."""
     metrics, lines = facts.metrics, lines_of(facts, "scan")
     watched = _watched_scans(facts)
     if watched is not None and watched.against(SOME_SCANS) == "above":
-        told = f"{interval(watched)} of the reads that were watched are Scans."
+        summary = f"{interval(watched)} of the reads that were watched are Scans."
         signal = evidence("requests", "Scans among the reads", watched, SOME_SCANS)
-        return [found("low", told, signal, *at(lines), advice=_QUERY)]
+        return [found("low", summary, signal, *at(lines), advice=_QUERY)]
     if isinstance(metrics, Absent):
         if lines:
             return [found("low", f"{first_of(lines)}: Scan.", *at(lines), advice=_QUERY)]
@@ -56,25 +56,27 @@ def scans(facts: Facts) -> Iterable[Said]:
     if calls < 1:
         return [_no_scans(facts, metrics, lines, signal)]
     if _is_export(facts, metrics, calls):
-        told = f"{calls:,.0f} Scan calls that read all of it now and then, as an export does."
-        return [found("info", told, signal, *at(lines))]
+        summary = f"{calls:,.0f} Scan calls that read all of it now and then, as an export does."
+        return [found("info", summary, signal, *at(lines))]
     units = calls * _units_of_page(facts)
     cost = reading(facts, units, metrics.seconds)
     all_units = metrics.consumed.get(("read", TABLE), 0.0)
     much = all_units > 0 and units >= SCAN_SHARE * all_units
     severity: Severity = "medium" if much and wasted(facts, cost) else "low"
-    told = f"{calls:,.0f} Scan calls in {duration(metrics.seconds)}, not ours."
+    summary = f"{calls:,.0f} Scan calls in {duration(metrics.seconds)}, not ours."
     advice = Advice(_QUERY.patterns, _QUERY.steps, cost=money(facts, cost, None))
-    return [found(severity, told, signal, *at(lines), advice=advice)]
+    return [found(severity, summary, signal, *at(lines), advice=advice)]
 
 
 def _watched_scans(facts: Facts) -> Estimate | None:
-    """Of the reads that the request sampler saw."""
+    """Return the share of Scans among the reads of the request sampler."""
     if not isinstance(facts.requests, RequestFacts):
         return None
-    reads = [one for one in facts.requests.shapes if one.operation in ("GetItem", "Query", "Scan")]
-    calls = sum(one.calls for one in reads)
-    hits = sum(one.calls for one in reads if one.operation == "Scan")
+    reads = [
+        shape for shape in facts.requests.shapes if shape.operation in ("GetItem", "Query", "Scan")
+    ]
+    calls = sum(shape.calls for shape in reads)
+    hits = sum(shape.calls for shape in reads if shape.operation == "Scan")
     return share_of(hits, calls, "read requests") if calls else None
 
 
@@ -84,11 +86,11 @@ def _no_scans(
     if not counted_long_enough(facts):
         return unknown("Less than a day was counted.", too_young(), signal, *at(lines))
     if metrics.calls.get("ExecuteStatement"):
-        told = "No Scan was called; statements of PartiQL may have scanned."
-        return unknown(told, Price(0.0, FLAGS["code"]), signal, *at(lines))
+        summary = "No Scan was called; statements of PartiQL may have scanned."
+        return unknown(summary, Price(0.0, FLAGS["code"]), signal, *at(lines))
     if lines:
-        told = f"{first_of(lines)}: Scan; none was called in this time."
-        return found("info", told, signal, *at(lines), advice=_QUERY)
+        summary = f"{first_of(lines)}: Scan; none was called in this time."
+        return found("info", summary, signal, *at(lines), advice=_QUERY)
     return clear(f"Nobody has scanned in {duration(metrics.seconds)}.", signal)
 
 
@@ -103,13 +105,16 @@ _QUERY = Advice(
 
 
 def _units_of_page(facts: Facts) -> float:
-    """Read units of a Scan call, at most: a page, or all of a small table."""
+    """Return the maximum read units of a Scan call: a page, or a small table."""
     size = min(PAGE_BYTES, facts.table.bytes) if facts.table.bytes else BLOCK_BYTES
     return max(1.0, size / BLOCK_BYTES) * UNITS_PER_BLOCK
 
 
 def _is_export(facts: Facts, metrics: MetricFacts, calls: float) -> bool:
-    """Whether Scans return full pages, and all of the table about once a day or less."""
+    """Return whether Scans look like an export.
+
+    They return full pages, and read the whole table about once a day or less.
+    """
     table, returned = facts.table, metrics.returned.get("Scan")
     if returned is None or not table.items or table.mean_item_bytes is None:
         return False
@@ -119,28 +124,33 @@ def _is_export(facts: Facts, metrics: MetricFacts, calls: float) -> bool:
 
 
 def filters(facts: Facts) -> Iterable[Said]:
-    """A5. Only a filter makes Count less than ScannedCount; a page's end does not."""
+    """Apply A5: a filter drops what was read.
+
+    Only a filter makes Count less than ScannedCount; the end of a page does not.
+    """
     requests, lines = facts.requests, lines_of(facts, "filter")
     if isinstance(requests, Absent):
         price = price_of(requests, "requests")
         if lines:
-            told = f"{first_of(lines)}: a filter; how much it drops is not known."
-            return [unknown(told, price, *at(lines))]
+            summary = f"{first_of(lines)}: a filter; how much it drops is not known."
+            return [unknown(summary, price, *at(lines))]
         return [missing(requests, "requests")]
-    shapes = [one for one in requests.shapes if one.operation in ("Query", "Scan") and one.scanned]
-    filtered = [one for one in shapes if one.filters]
-    bad = [one for one in filtered if _kept(one).high < KEPT]
+    shapes = [
+        shape for shape in requests.shapes if shape.operation in ("Query", "Scan") and shape.scanned
+    ]
+    filtered = [shape for shape in shapes if shape.filters]
+    bad = [shape for shape in filtered if _kept(shape).high < KEPT]
     if bad:
         return [_dropping(facts, requests, bad, lines)]
-    calls = sum(one.calls for one in shapes)
-    open_ = [one for one in filtered if _kept(one).low < KEPT]
-    signals = [_kept_evidence(one, requests) for one in filtered]
+    calls = sum(shape.calls for shape in shapes)
+    open_ = [shape for shape in filtered if _kept(shape).low < KEPT]
+    signals = [_kept_evidence(shape, requests) for shape in filtered]
     if open_ or calls < CALLS:
-        told = (
+        summary = (
             f"{counted(calls, 'query or scan', 'queries and scans')} "
             f"{'was' if calls == 1 else 'were'} seen: too few to tell."
         )
-        return [unknown(told, Price(0.0, FLAGS["requests"]), *signals, *at(lines))]
+        return [unknown(summary, Price(0.0, FLAGS["requests"]), *signals, *at(lines))]
     return [clear("No filter drops more than a tenth of what is read.", *signals)]
 
 
@@ -156,32 +166,32 @@ def _kept_evidence(shape: RequestShape, requests: RequestFacts) -> Evidence:
 
 
 def _named(shape: RequestShape) -> str:
-    """Query of by-day by customer, filter status."""
+    """Describe a shape, such as `Query of by-day by customer, filter status`."""
     index = f" of {shape.index}" if shape.index else ""
     by = f" by {', '.join(shape.conditions)}" if shape.conditions else ""
-    of = f", filter {', '.join(shape.filters)}" if shape.filters else ""
-    return f"{shape.operation}{index}{by}{of}"
+    filtered = f", filter {', '.join(shape.filters)}" if shape.filters else ""
+    return f"{shape.operation}{index}{by}{filtered}"
 
 
 def _dropping(
     facts: Facts, requests: RequestFacts, bad: list[RequestShape], lines: tuple[CodeLine, ...]
 ) -> Said:
-    units = sum(units_of(one, requests) for one in bad)
-    dropped = sum(units_of(one, requests) * (1 - one.count / one.scanned) for one in bad)
+    units = sum(units_of(shape, requests) for shape in bad)
+    dropped = sum(units_of(shape, requests) * (1 - shape.count / shape.scanned) for shape in bad)
     cost = reading(facts, units, requests.seconds)
     saved = reading(facts, dropped, requests.seconds)
     advised = cost - saved if cost is not None and saved is not None else None
-    most = max(bad, key=lambda one: one.units)
-    told = f"{_named(most)} keeps {interval(_kept(most))} of what it reads"
-    told += f"; {len(bad) - 1} more such." if len(bad) > 1 else "."
+    largest = max(bad, key=lambda shape: shape.units)
+    summary = f"{_named(largest)} keeps {interval(_kept(largest))} of what it reads"
+    summary += f"; {len(bad) - 1} more such." if len(bad) > 1 else "."
     advice = Advice(
         ("P14", "P3"),
         (
-            f"Put {', '.join(most.filters)} into a sort key, so that the query asks for it.",
+            f"Put {', '.join(largest.filters)} into a sort key, so that the query asks for it.",
             "Or give it an index whose key it is: a filter is applied after the read is paid for.",
         ),
         cost=money(facts, cost, advised),
     )
     severity: Severity = "medium" if wasted(facts, saved) else "low"
-    signals = [_kept_evidence(one, requests) for one in bad]
-    return found(severity, told, *signals, *at(lines), advice=advice)
+    signals = [_kept_evidence(shape, requests) for shape in bad]
+    return found(severity, summary, *signals, *at(lines), advice=advice)

@@ -1,4 +1,7 @@
-"""Rules on requests that cost twice: A10, A12, A17. They read requests, metrics and the sample."""
+"""Rules on requests that cost twice as much: A10, A12 and A17.
+
+They read requests, metrics and the sample.
+"""
 
 from collections.abc import Iterable
 
@@ -26,24 +29,27 @@ TRANSACTIONAL = 0.90
 FEW_WRITES = 60
 CONSISTENT = 0.80
 GETS = 0.95
-"""Of the read calls: then a read unit is a GetItem's."""
+"""The share of GetItem among read calls above which read units are attributed to it."""
 ONE_UNIT, HALF_UNIT = 0.95, 0.60
-"""Read units of a GetItem of up to 4 KB: a consistent one takes 1, another 0.5."""
+"""The read units of a GetItem of up to 4 KB: 1 if it is consistent, otherwise 0.5."""
 
 READS = ("GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems")
 PLAIN_WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 
 
 def units_of(shape: RequestShape, requests: RequestFacts) -> float:
-    """Of all calls of a shape, also those that were not sampled or told no capacity."""
-    told = shape.metered or shape.calls
-    return shape.units * shape.calls / told / (requests.sampled or 1.0)
+    """Return the units of all calls of a shape.
+
+    They include the calls that were not sampled, and those whose response had no capacity.
+    """
+    metered = shape.metered or shape.calls
+    return shape.units * shape.calls / metered / (requests.sampled or 1.0)
 
 
 def read_after_write(facts: Facts) -> Iterable[Said]:
-    """A10. Only the application's own requests show it."""
+    """Apply A10: a read of an index after a write, which only requests show."""
     requests = facts.requests
-    gsis = [one.name for one in facts.table.indexes if one.kind == "GSI"]
+    gsis = [index.name for index in facts.table.indexes if index.kind == "GSI"]
     if not gsis:
         return [clear("The table has no GSI.")]
     if isinstance(requests, Absent):
@@ -61,13 +67,13 @@ def _followed(requests: RequestFacts, name: str) -> Said:
     signal = evidence("requests", what, share, FOLLOWED, window=requests.seconds)
     side = share.against(FOLLOWED)
     if side == "above":
-        told = f"{interval(share)} of the reads of {name} follow a write of the same item."
-        return found("low", told, signal, advice=_FROM_TABLE, target=name)
+        summary = f"{interval(share)} of the reads of {name} follow a write of the same item."
+        return found("low", summary, signal, advice=_FROM_TABLE, target=name)
     if side == "below":
-        told = f"{interval(share)} of the reads of {name} follow a write of the same item."
-        return clear(told, signal, target=name)
-    told = "Too few reads of it were seen."
-    return unknown(told, Price(0.0, FLAGS["requests"]), signal, target=name)
+        summary = f"{interval(share)} of the reads of {name} follow a write of the same item."
+        return clear(summary, signal, target=name)
+    summary = "Too few reads of it were seen."
+    return unknown(summary, Price(0.0, FLAGS["requests"]), signal, target=name)
 
 
 _FROM_TABLE = Advice(
@@ -81,19 +87,21 @@ _FROM_TABLE = Advice(
 
 
 def transactions(facts: Facts) -> Iterable[Said]:
-    """A12. Real invariants want transactions; one item alone never does."""
+    """Apply A12: transactions for one item, or for nearly all writes."""
     metrics, requests = facts.metrics, facts.requests
     if isinstance(requests, RequestFacts):
-        shapes = [one for one in requests.shapes if one.one_item_transactions]
+        shapes = [shape for shape in requests.shapes if shape.one_item_transactions]
         if shapes:
             return [_one_item(facts, requests, shapes)]
     if isinstance(metrics, Absent):
         return [missing(metrics, "metrics")]
-    whole = metrics.calls.get("TransactWriteItems", 0.0)
-    writes = whole + sum(metrics.calls.get(one, 0.0) for one in PLAIN_WRITES)
+    transaction_calls = metrics.calls.get("TransactWriteItems", 0.0)
+    writes = transaction_calls + sum(
+        metrics.calls.get(operation, 0.0) for operation in PLAIN_WRITES
+    )
     if writes < FEW_WRITES or not counted_long_enough(facts):
         return [unknown("Too few writes were counted.", too_young())]
-    share = whole / writes
+    share = transaction_calls / writes
     signal = Evidence(
         "metrics",
         "write calls that are transactions",
@@ -106,28 +114,30 @@ def transactions(facts: Facts) -> Iterable[Said]:
     )
     if share <= TRANSACTIONAL:
         return [clear(f"{percent(share)} of the write calls are transactions.", signal)]
-    told = f"{percent(share)} of the write calls are transactions, which cost twice as much."
+    summary = f"{percent(share)} of the write calls are transactions, which cost twice as much."
     units = metrics.consumed.get(("write", TABLE), 0.0)
     cost = writing(facts, units, metrics.seconds)
     half = None if cost is None else cost / 2
-    return [found("low", told, signal, advice=_plain(money(facts, cost, half)))]
+    return [found("low", summary, signal, advice=_plain(money(facts, cost, half)))]
 
 
 def _one_item(facts: Facts, requests: RequestFacts, shapes: list[RequestShape]) -> Said:
-    alone = sum(one.one_item_transactions for one in shapes)
+    alone = sum(shape.one_item_transactions for shape in shapes)
     share = share_of(alone, max(alone, requests.calls), "requests seen")
-    units = sum(units_of(one, requests) * one.one_item_transactions / one.calls for one in shapes)
+    units = sum(
+        units_of(shape, requests) * shape.one_item_transactions / shape.calls for shape in shapes
+    )
     cost = writing(facts, units, requests.seconds)
     half = None if cost is None else cost / 2
     signal = evidence(
         "requests", "requests that are transactions of one item", share, window=requests.seconds
     )
     severity: Severity = "medium" if wasted(facts, half) else "low"
-    told = (
+    summary = (
         f"{counted(alone, 'transaction')} of one item {'was' if alone == 1 else 'were'} "
         f"seen: each costs twice as much."
     )
-    return found(severity, told, signal, advice=_plain(money(facts, cost, half)))
+    return found(severity, summary, signal, advice=_plain(money(facts, cost, half)))
 
 
 def _plain(cost: Money | None) -> Advice:
@@ -142,17 +152,22 @@ def _plain(cost: Money | None) -> Advice:
 
 
 def consistent_reads(facts: Facts) -> Iterable[Said]:
-    """A17. Whether they are meant cannot be seen; what they cost can."""
+    """Apply A17: consistent reads everywhere.
+
+    The report cannot see whether they are intended, only what they cost.
+    """
     requests, metrics = facts.requests, facts.metrics
     if isinstance(requests, RequestFacts):
-        shapes = [one for one in requests.shapes if one.operation in READS]
-        calls = sum(one.calls for one in shapes)
+        shapes = [shape for shape in requests.shapes if shape.operation in READS]
+        calls = sum(shape.calls for shape in shapes)
         if calls:
-            share = share_of(sum(one.consistent for one in shapes), calls, "read requests")
+            share = share_of(sum(shape.consistent for shape in shapes), calls, "read requests")
             signal = evidence(
                 "requests", "consistent reads", share, CONSISTENT, window=requests.seconds
             )
-            units = sum(units_of(one, requests) * one.consistent / one.calls for one in shapes)
+            units = sum(
+                units_of(shape, requests) * shape.consistent / shape.calls for shape in shapes
+            )
             side = share.against(CONSISTENT)
             if side == "above":
                 cost = reading(facts, units, requests.seconds)
@@ -168,9 +183,12 @@ def consistent_reads(facts: Facts) -> Iterable[Said]:
 
 
 def _by_units(facts: Facts, metrics: MetricFacts) -> Said:
-    """By read units of a GetItem: only where nothing else is read, and items are of one block."""
+    """Judge by the read units of a GetItem.
+
+    This works only where nothing else is read, and items fit into one block.
+    """
     gets = metrics.calls.get("GetItem", 0.0)
-    reads = sum(metrics.calls.get(one, 0.0) for one in READS)
+    reads = sum(metrics.calls.get(operation, 0.0) for operation in READS)
     units = metrics.consumed.get(("read", TABLE), 0.0)
     if reads < CALLS or gets < GETS * reads or not _of_one_block(facts) or not units:
         return _open(*at(lines_of(facts, "consistent")))

@@ -1,7 +1,8 @@
-"""A rule of the report: what it is called, what it needs, and how it judges. Pure.
+"""A rule of the report: its name, the sources that it needs, and its judgement. Pure.
 
-A rule says of each target (the table, or an index) one of three things, made by `found`, `clear`
-and `unknown`. A clear or an unknown is of severity info: a severity is of what was found.
+A rule gives one of three judgements for each target (the table, or an index), made by `found`,
+`clear` and `unknown`. The severity of a clear or an unknown judgement is info, as a severity
+describes a problem.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,15 +21,15 @@ FLAGS: dict[Origin, str] = {
     "requests": "--requests FILE",
     "candidates": "--candidate KEY",
 }
-"""With what a source speaks, where it does not say so itself."""
+"""The option or the right that makes a source available, unless the source names it."""
 
 FEW_UNITS = 300.0
-"""Read units that most rules about shares of items want, with the reads that find the places."""
+"""The read units that most rules about shares of items need, with the reads that choose items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a rule says of one target; a Finding but for the rule's own name."""
+    """What a rule reports about one target: a Finding without the rule's name."""
 
     status: Status
     severity: Severity
@@ -46,23 +47,38 @@ def found(
     advice: Advice | None = None,
     target: str = TABLE,
 ) -> Said:
-    """The threshold is passed."""
+    """Report that a threshold is exceeded."""
     return Said("found", severity, summary, evidence, advice, None, target)
 
 
 def clear(summary: str, *evidence: Evidence, target: str = TABLE) -> Said:
-    """The threshold is excluded, by an interval, a complete count or the table's own schema."""
+    """Report that an interval, a complete count or the schema excludes the threshold."""
     return Said("clear", "info", summary, evidence, None, None, target)
 
 
 def unknown(summary: str, price: Price, *evidence: Evidence, target: str = TABLE) -> Said:
-    """Nothing excludes the threshold. price: what it takes to know."""
+    """Report that nothing excludes the threshold.
+
+    Args:
+        summary: A sentence for the reader.
+        price: What an answer would cost.
+        evidence: The figures that were read.
+        target: The table, or the name of an index.
+    """
     return Said("unknown", "info", summary, evidence, None, price, target)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """why: what is bad about it. sources: those that can tell; any may be missing."""
+    """A rule and the function that applies it.
+
+    Attributes:
+        id: The number of the rule, such as A1.
+        title: A short name.
+        sources: The sources that can answer; each of them may be missing.
+        why: The harm that it warns of.
+        says: The function that judges the facts.
+    """
 
     id: str
     title: str
@@ -71,7 +87,7 @@ class Rule:
     says: Callable[[Facts], Iterable[Said]]
 
     def __call__(self, facts: Facts) -> list[Finding]:
-        """One finding for each target that it is about."""
+        """Return one finding for each target of the rule."""
         return [
             Finding(
                 self.id,
@@ -89,12 +105,18 @@ class Rule:
 
 
 def price_of(absent: Absent, origin: Origin, rru: float = 0.0) -> Price:
-    """Of a source that was not looked at. rru: what it takes, unless the source itself says so."""
+    """Return the price of reading a source that was not read.
+
+    Args:
+        absent: Why the source is missing.
+        origin: The name of the source.
+        rru: The read units that it costs, unless the source gives them.
+    """
     return Price(absent.rru or rru, absent.remedy or FLAGS[origin])
 
 
 def missing(absent: Absent, origin: Origin, rru: float = 0.0, *, target: str = TABLE) -> Said:
-    """Unknown, as a source is missing."""
+    """Report an unknown because a source is missing."""
     signal = Evidence(origin, f"not seen: {absent.reason}")
     return unknown(
         f"Not known: {absent.reason.rstrip('.')}.",

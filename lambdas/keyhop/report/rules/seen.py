@@ -1,4 +1,4 @@
-"""What CloudWatch has counted, as rules ask for it. Pure."""
+"""What CloudWatch has counted, in the form that rules need. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,14 @@ from keyhop.report.rules.limits import DAY, HOUR
 from keyhop.report.rules.rule import FLAGS
 
 FEW_EVENTS = 10
-"""Throttles of so few events, and not now, are a short burst: splitting for heat takes minutes."""
+"""Fewer past throttles than this are a short burst: splitting for heat takes minutes."""
 
 
 def counted_long_enough(facts: Facts) -> bool:
-    """Whether metrics cover a day of the table's life: less of it says nothing of a usual day."""
+    """Return whether metrics cover a day of the table's life.
+
+    Less than a day does not show how the table is usually used.
+    """
     metrics = facts.metrics
     if isinstance(metrics, Absent):
         return False
@@ -20,29 +23,36 @@ def counted_long_enough(facts: Facts) -> bool:
 
 
 def too_young() -> Price:
-    """Of what metrics could not say yet."""
+    """Return the price of an answer that metrics cannot give yet."""
     return Price(0.0, "a day of use, and then the same command again")
 
 
 def not_counted(signal: Evidence) -> tuple[str, Price, Evidence]:
-    """What to say where CloudWatch did not tell some throttles."""
+    """Return what to report where CloudWatch did not return some throttles."""
     return "CloudWatch did not tell all throttles.", Price(0.0, FLAGS["metrics"]), signal
 
 
 def throttles_of(
     metrics: MetricFacts, kinds: Iterable[str], causes: Iterable[Cause], target: str
 ) -> Throttles:
-    """Those of a target, added up; last: of all."""
-    wanted = [(kind, cause, target) for kind in kinds for cause in causes]
-    seen = [one for key, one in metrics.throttles.items() if key in wanted and one.events > 0]
-    ends = [one.last for one in seen if one.last is not None]
-    return Throttles(sum(one.events for one in seen), max(ends, default=None))
+    """Return the sum of a target's throttles, and the time of the latest one."""
+    keys = [(kind, cause, target) for kind in kinds for cause in causes]
+    matching = [
+        throttles
+        for key, throttles in metrics.throttles.items()
+        if key in keys and throttles.events > 0
+    ]
+    ends = [throttles.last for throttles in matching if throttles.last is not None]
+    return Throttles(sum(throttles.events for throttles in matching), max(ends, default=None))
 
 
 def all_are_known(
     metrics: MetricFacts, kinds: Iterable[str], causes: Iterable[Cause], target: str
 ) -> bool:
-    """Whether all of these throttles were counted: what was not is not known to be none."""
+    """Return whether all of these throttles were counted.
+
+    A throttle that was not counted may have happened.
+    """
     return all(
         (kind, cause, target) in metrics.throttles
         for kind in kinds
@@ -53,19 +63,25 @@ def all_are_known(
 
 
 def is_now(facts: Facts, throttles: Throttles) -> bool:
-    """Whether the last one is under an hour old."""
+    """Return whether the latest throttle is less than an hour old."""
     return throttles.last is not None and facts.at - throttles.last < HOUR
 
 
 def how_bad(facts: Facts, throttles: Throttles, now: Severity) -> Severity:
-    """now: where it goes on. Older ones: medium; a few of them: info, a short burst."""
+    """Return the severity of throttles.
+
+    Args:
+        facts: The facts of the report.
+        throttles: The throttles to judge.
+        now: The severity if they continue. Older ones are medium; a few older ones are info.
+    """
     if is_now(facts, throttles):
         return now
     return "medium" if throttles.events >= FEW_EVENTS else "info"
 
 
 def throttled(facts: Facts, metrics: MetricFacts, throttles: Throttles, what: str) -> Evidence:
-    """As evidence."""
+    """Return throttles as evidence."""
     ago = ""
     if throttles.last is not None:
         ago = f", the last {max(0.0, facts.at - throttles.last) / HOUR:,.1f} h ago"
@@ -81,7 +97,7 @@ def throttled(facts: Facts, metrics: MetricFacts, throttles: Throttles, what: st
 
 
 def told(facts: Facts, throttles: Throttles) -> str:
-    """30 times, the last under an hour ago."""
+    """Return throttles in words, such as `30 times, the last under an hour ago`."""
     times = f"{throttles.events:,.0f} {'time' if throttles.events == 1 else 'times'}"
     if throttles.last is None:
         return times

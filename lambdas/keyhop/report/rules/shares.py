@@ -1,4 +1,4 @@
-"""Shares, and how they are held against a threshold. Pure."""
+"""Shares, and how rules compare them with a threshold. Pure."""
 
 import math
 
@@ -8,11 +8,11 @@ from keyhop.report.findings import Evidence, Origin, Price
 from keyhop.report.statistics import shares as statistics
 
 MORE = 4
-"""Times as many units halve an interval."""
+"""The factor of units that halves an interval."""
 
 
 def share_of(hits: float, n: int, method: str) -> Estimate:
-    """A share of n > 0 observations, with its interval."""
+    """Return a share of n > 0 observations, with its interval."""
     share = statistics.share_of(round(min(hits, n)), n, method)
     if share is None:
         raise ValueError("a share of nothing")
@@ -29,7 +29,7 @@ def evidence(
     rru: float = 0.0,
     where: str = "",
 ) -> Evidence:
-    """An estimate as evidence."""
+    """Return an estimate as evidence."""
     return Evidence(
         origin,
         signal,
@@ -45,14 +45,14 @@ def evidence(
 
 
 def percent(share: float) -> str:
-    """0.4 as 40 %; small ones with a digit more."""
+    """Write a share as a percentage (0.4 as 40 %), small ones with one more digit."""
     if 0 < share < 0.0995:
         return f"{share * 100:.1f} %"
     return f"{share * 100:.0f} %"
 
 
 def interval(estimate: Estimate) -> str:
-    """80 % [76, 84], of a share."""
+    """Write a share with its interval, such as `80 % [76, 84]`."""
     if estimate.low == estimate.high:
         return percent(estimate.value)
     digits = 1 if estimate.high < 0.0995 else 0
@@ -61,13 +61,13 @@ def interval(estimate: Estimate) -> str:
 
 
 def more(sample: SampleFacts, rru: float) -> Price:
-    """Return the price of knowing what the sample left open.
+    """Return the price of an answer that the sample could not give.
 
-    Where all partition keys are known already, a sample of more read units does not read more
+    Where all partition keys have been found already, a sample with more read units reads no more
     until it has enough of them to read every item.
 
     Args:
-        sample: The sample that left it open.
+        sample: The sample without an answer.
         rru: The read units that the rule needs in a usual table.
     """
     if sample.all_items:

@@ -1,4 +1,4 @@
-"""Rules on where writes go: A8 and H2. They read the stream and Contributor Insights."""
+"""Rules on where writes go, from the stream and Contributor Insights: A8 and H2."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,12 @@ NEWEST_INSERTS = 60
 
 
 def one_counter(facts: Facts) -> Iterable[Said]:
-    """A8. A status that changes is no counter: the stream tells, Contributor Insights does not."""
+    """Apply A8: one counter item.
+
+    A status that changes is not a counter. The stream shows the difference, Contributor Insights
+    does
+    not.
+    """
     stream, insights = facts.stream, facts.insights
     counter = stream.counter if isinstance(stream, StreamFacts) else None
     signals: list[Evidence] = []
@@ -33,11 +38,11 @@ def one_counter(facts: Facts) -> Iterable[Said]:
         if counter.against(COUNTER_SHARE) == "below":
             return [clear(f"{interval(counter)} of the writes are one counter's.", *signals)]
     if not isinstance(insights, Absent):
-        hot = [one for one in insights.items.get(TABLE, ()) if one.units > HALF_PARTITION]
+        hot = [item for item in insights.items.get(TABLE, ()) if item.units > HALF_PARTITION]
         if hot:
-            most = max(hot, key=lambda one: one.units)
+            busiest = max(hot, key=lambda item: item.units)
             summary = "One item is nearly too hot: a counter, or a status; the stream would tell."
-            signal = hot_evidence(insights, most)
+            signal = hot_evidence(insights, busiest)
             return [found("low", summary, *signals, signal, advice=_counter(facts))]
     if isinstance(stream, Absent):
         return [missing(stream, "stream")]
@@ -63,19 +68,22 @@ def _counter(facts: Facts) -> Advice:
 
 
 def split_cannot_help(facts: Facts) -> Iterable[Said]:
-    """H2. What always writes at the end of one collection stays in one half of each split."""
+    """Apply H2: a split cannot help.
+
+    Writes at the end of one collection stay in one half of each split.
+    """
     stream = facts.stream
     if facts.table.sort is None:
         return [clear("Without a sort key no collection has an end to which all is written.")]
     if isinstance(stream, Absent):
         return [missing(stream, "stream")]
-    for key in sorted(stream.traffic, key=lambda one: -one.newest):
+    for key in sorted(stream.traffic, key=lambda traffic: -traffic.newest):
         if said := _at_the_end(facts, stream, key):
             return [said]
     if stream.inserts < RECORDS:
         return [unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"))]
-    most = max((one.newest for one in stream.traffic), default=0)
-    share = share_of(min(most, stream.inserts), stream.inserts, "records of the stream")
+    newest = max((traffic.newest for traffic in stream.traffic), default=0)
+    share = share_of(min(newest, stream.inserts), stream.inserts, "records of the stream")
     what = "inserts at the end of one collection"
     signal = evidence("stream", what, share, NEWEST, window=stream.seconds)
     if stream.traffic and share.against(NEWEST) == "below":
@@ -84,7 +92,10 @@ def split_cannot_help(facts: Facts) -> Iterable[Said]:
 
 
 def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Said | None:
-    """Found, if it is one collection's end that most inserts go to, or a hot one's."""
+    """Report a collection at whose end most inserts happen.
+
+    The inserts are all of the stream, or those of one hot collection.
+    """
     hot = key.peak >= HALF * KEY_WRITES
     inserts = key.inserts if hot else stream.inserts
     if inserts < NEWEST_INSERTS:
@@ -92,10 +103,10 @@ def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Said | No
     share = share_of(min(key.newest, inserts), inserts, "records of the stream")
     if share.against(NEWEST) != "above":
         return None
-    of = "its inserts" if hot else "all inserts"
-    what = f"of {of}, at the newest sort key of one collection"
+    whose = "its inserts" if hot else "all inserts"
+    what = f"of {whose}, at the newest sort key of one collection"
     signal = evidence("stream", what, share, NEWEST, window=stream.seconds, where=key.key)
-    summary = f"{interval(share)} of {of} go to the end of one collection: no split helps."
+    summary = f"{interval(share)} of {whose} go to the end of one collection: no split helps."
     shards = shards_for(key.peak, transactional(facts))
     advice = Advice(
         ("P17",),
