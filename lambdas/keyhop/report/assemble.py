@@ -1,4 +1,4 @@
-"""From what the sources have seen to the report: judged, advised and drawn. Pure."""
+"""The way from the facts of the sources to a report: judged, advised and drawn. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,12 +12,19 @@ from keyhop.report.rules.not_assessed import not_assessed
 
 
 def assemble(facts: Facts, spent: Spent, show_keys: str, options: Mapping[str, Any]) -> Report:
-    """All that a report says. spent: over all sources. options: what was asked for."""
+    """Make the report.
+
+    Args:
+        facts: The facts of all sources.
+        spent: The cost of reading all sources.
+        show_keys: How keys are written.
+        options: The settings of the report.
+    """
     return Report(
         table=_table(facts.table),
         at=facts.at,
         spent=spent,
-        estimates={name: one.to_json() for name, one in _estimates(facts.sample)},
+        estimates={name: estimate.to_json() for name, estimate in _estimates(facts.sample)},
         findings=tuple(judge(facts)),
         pictures=pictures(facts),
         sources=dict(_sources(facts)),
@@ -38,7 +45,7 @@ def _table(table: TableFacts) -> dict[str, Any]:
         "bytes": table.bytes,
         "billing": "on demand" if table.on_demand else "provisioned",
         "class": table.table_class,
-        "indexes": [one.name for one in table.indexes],
+        "indexes": [index.name for index in table.indexes],
         "stream": table.stream_view,
         "ttl": table.ttl,
     }
@@ -54,17 +61,17 @@ def _estimates(sample: SampleFacts | Absent) -> Iterator[tuple[str, Estimate]]:
         "large_items": sample.large,
         "gini": sample.gini,
     }
-    yield from ((name, one) for name, one in single.items() if one is not None)
-    for quantile, one in sample.length.items():
-        yield f"items_per_key_p{100 * quantile:g}", one
-    for items, one in sample.beyond.items():
-        yield f"share_in_collections_of_{items:g}", one
-    for quantile, one in sample.item_bytes.items():
-        yield f"item_bytes_p{100 * quantile:g}", one
+    yield from ((name, estimate) for name, estimate in single.items() if estimate is not None)
+    for quantile, estimate in sample.length.items():
+        yield f"items_per_key_p{100 * quantile:g}", estimate
+    for items, estimate in sample.beyond.items():
+        yield f"share_in_collections_of_{items:g}", estimate
+    for quantile, estimate in sample.item_bytes.items():
+        yield f"item_bytes_p{100 * quantile:g}", estimate
 
 
 def _sources(facts: Facts) -> Iterator[tuple[str, str]]:
-    """In words, by source: what was looked at, or why not."""
+    """Yield for each source that it was read, or why not, in words."""
     yield "control plane", LOOKED
     named = {
         "sample": facts.sample,

@@ -1,4 +1,4 @@
-"""A figure with its interval: what every sample, probe and count of a report comes to. Pure."""
+"""A figure with its interval, as every sample, probe and count of a report gives it. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -8,15 +8,22 @@ from typing import Any, Literal
 LEVEL = 0.95
 
 Side = Literal["above", "below", "open"]
-"""Where a threshold leaves an interval; open: inside it."""
+"""The side of a threshold on which an interval lies; open if it contains the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """value, with the interval [low, high] that holds the truth in `level` of all samples.
+    """A value with the interval that contains the true value in `level` of all samples.
 
-    n: observations it rests upon. method: how it was made, in a few words, as "random segments".
-    high may be infinite: "at least". An exact count has low = value = high.
+    An exact count has low = value = high.
+
+    Attributes:
+        value: The estimated value.
+        low: The lower end of the interval.
+        high: The upper end; infinite if only a lower end is known.
+        n: The number of observations.
+        method: The method in a few words, such as "random segments".
+        level: The confidence level of the interval.
     """
 
     value: float
@@ -35,13 +42,13 @@ class Estimate:
         return cls(value, value, math.inf, n, method)
 
     def against(self, threshold: float) -> Side:
-        """Whether the whole interval is at or above a threshold, or below it."""
+        """Return whether the whole interval is at or above a threshold, or below it."""
         if self.low >= threshold:
             return "above"
         return "below" if self.high < threshold else "open"
 
     def scaled(self, factor: float) -> "Estimate":
-        """The same of another unit; factor > 0."""
+        """Return the estimate multiplied by a factor above 0."""
         return Estimate(
             self.value * factor,
             self.low * factor,
@@ -52,7 +59,7 @@ class Estimate:
         )
 
     def to_json(self) -> Mapping[str, Any]:
-        """An infinite end is null: JSON has none."""
+        """Return the estimate as plain JSON, where an infinite end is null."""
         return {
             "value": self.value,
             "low": self.low,

@@ -1,6 +1,6 @@
-"""The names of attributes in an expression of DynamoDB: what stands before a dot, once each. Pure.
+"""The names of attributes in an expression of DynamoDB: the part before a dot, once each. Pure.
 
-This module is imported into users' applications (sampler.py): it needs `re` alone.
+This module is imported into users' applications (sampler.py), so it imports only `re`.
 """
 
 import re
@@ -11,6 +11,9 @@ _WORDS = frozenset({"and", "or", "not", "between", "in"})
 
 
 def names_in(expression: str) -> tuple[str, ...]:
-    """As they stand there, also as #name; no values, functions and operators."""
-    found = _NAME.findall(_DOT.sub(".", expression))
-    return tuple(dict.fromkeys(one for one in found if one.lower() not in _WORDS))
+    """Return the names as the expression contains them, also as #name.
+
+    Values, functions and operators are not included.
+    """
+    names = _NAME.findall(_DOT.sub(".", expression))
+    return tuple(dict.fromkeys(name for name in names if name.lower() not in _WORDS))

@@ -1,7 +1,7 @@
-"""What the sources of a report have seen; rules judge it, pages draw it. Plain values, no I/O.
+"""The facts from the sources of a report. Rules judge them, pages draw them. Plain values, no I/O.
 
-A key is written as the report is allowed to show it (`Shown`): a digest unless told otherwise. So
-nothing here holds a value of a user's item: names, sizes, counts and times alone.
+A key is written as the report is allowed to show it (`Shown`), which is a digest by default. So
+facts hold only names, sizes, counts and times, and no value of a user's item.
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,20 @@ from keyhop.dynamodb.units import Prices
 from keyhop.report.estimate import Estimate
 
 Shown = str
-"""A key as it may be shown: a digest, a prefix, or whole (report/shown.py)."""
+"""A key in the form that the report may show: a digest, a prefix, or whole (report/shown.py)."""
 
 TABLE = ""
-"""The target that is the table itself; others are names of indexes."""
+"""The target that means the table; other targets are names of indexes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A source that has not been looked at, or that was suppressed. reason: why, in words. remedy:
-    the flag or the setting with which it would speak. rru: what that would cost.
+    """A source that was not read, or that was suppressed.
+
+    Attributes:
+        reason: Why it is missing, in words.
+        remedy: The option or the setting that makes it available.
+        rru: The read units that it would cost.
     """
 
     reason: str
@@ -34,8 +38,16 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """items, bytes: as reported, up to 6 h old. partition, sort: of several attributes, their names
-    joined by commas. warm: as of the table. insights: as of the table; a GSI's.
+    """A secondary index.
+
+    Attributes:
+        partition: The partition key; the names of several attributes are joined by commas.
+        sort: The sort key, written in the same way.
+        items: The number of items as reported, up to 6 h old.
+        bytes: The size as reported, up to 6 h old.
+        throughput: As in TableFacts.
+        insights: The status of Contributor Insights of a GSI.
+        warm: As in TableFacts.
     """
 
     name: str
@@ -54,11 +66,18 @@ class IndexFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """throughput: provisioned read and write units, None on demand. maximum: on demand, -1 for none
-    of one kind. warm: warm throughput, reads and writes a second; None if not told. types: of key
-    attributes, S N B. insights: Contributor Insights' status. ttl: the attribute, if it is on.
-    untold: why "ttl", "pitr" or "insights" could not be had; then None there does not mean off.
-    by_arn: it was asked for by its ARN, so it may be another account's.
+    """The settings of a table.
+
+    Attributes:
+        types: The types S, N or B of the key attributes.
+        throughput: The provisioned read and write units; None on demand.
+        maximum: The maximum read and write units on demand; -1 for no maximum.
+        warm: The warm throughput, reads and writes a second; None if not reported.
+        ttl: The attribute of time to live, if it is on.
+        insights: The status of Contributor Insights.
+        untold: Why "ttl", "pitr" or "insights" could not be read. None in these does not mean off
+            then.
+        by_arn: Whether the table was named by its ARN, so that it may be another account's.
     """
 
     name: str
@@ -95,7 +114,7 @@ class TableFacts:
         return self.bytes / self.items if self.items and self.bytes else None
 
     def index(self, name: str) -> IndexFacts | None:
-        return next((one for one in self.indexes if one.name == name), None)
+        return next((index for index in self.indexes if index.name == name), None)
 
 
 # CloudWatch (M)
@@ -105,7 +124,12 @@ Cause = Literal["key range", "provisioned", "maximum", "account"]
 
 @dataclass(frozen=True, slots=True)
 class Throttles:
-    """How many events of a kind there were, and when the last one ended its minute."""
+    """Throttled events of one kind.
+
+    Attributes:
+        events: The number of events.
+        last: The end of the minute of the latest one.
+    """
 
     events: float
     last: float | None
@@ -113,14 +137,19 @@ class Throttles:
 
 @dataclass(frozen=True, slots=True)
 class MetricFacts:
-    """Over [began, ended], epoch seconds. Of the table and each index by name (TABLE is "").
+    """The metrics of the table and each index, by name (TABLE is "").
 
-    consumed: ("read"|"write", target) to units in the window. peak: the same, units a second of the
-    busiest minute. throttles: ("read"|"write", cause, target); what is not in it is not known.
-    calls: by operation, how many were answered; ours taken off. returned: by operation, items
-    returned. read_days: the days, of the last 30, on which an index was read at all; None if not
-    known. minutes: write units a minute of the table, for pictures: (minute's epoch second, units).
-    period: seconds of a datapoint, of which a peak is the mean: 60 for a window of 15 days.
+    Attributes:
+        began: The beginning of the window in epoch seconds.
+        ended: The end of the window in epoch seconds.
+        consumed: Units in the window, by ("read"|"write", target).
+        peak: Units a second of the busiest minute, by the same.
+        throttles: Throttles by ("read"|"write", cause, target); a missing entry is not known.
+        calls: The number of calls with an answer by operation, without Keyhop's calls.
+        returned: The number of items returned, by operation.
+        read_days: The days, of the last 30, on which an index was read at all; None if not known.
+        minutes: Write units of the table by minute, for pictures: (epoch second, units).
+        period: The seconds of a datapoint, of which a peak is the mean: 60 for a window of 15 days.
     """
 
     began: float
@@ -144,7 +173,13 @@ class MetricFacts:
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """units: of its busiest minute, 3 W + R as the service counts; 180,000 are one partition's."""
+    """A key that is accessed often.
+
+    Attributes:
+        units: The units of its busiest minute, 3 W + R as the service counts; a partition serves
+            180,000.
+        total: The units of the whole time.
+    """
 
     key: Shown
     units: float
@@ -153,8 +188,14 @@ class HotKey:
 
 @dataclass(frozen=True, slots=True)
 class InsightFacts:
-    """By target: the keys accessed most and throttled most. keyed: "partition" or "item". Only the
-    throttled keys where the mode is that alone: then `accessed` lacks the target.
+    """The keys accessed most and throttled most, by target.
+
+    If Contributor Insights counts throttled keys only, `accessed` lacks the target.
+
+    Attributes:
+        accessed: The partition keys accessed most.
+        items: The items accessed most.
+        throttled: The partition keys throttled most.
     """
 
     began: float
@@ -169,7 +210,13 @@ class InsightFacts:
 
 @dataclass(frozen=True, slots=True)
 class KeyTraffic:
-    """What a key was written in the time looked at. peak: write units of its busiest second."""
+    """The writes of one key during the read of the stream.
+
+    Attributes:
+        peak: The write units of its busiest second.
+        newest: Inserts at a sort key greater than all earlier ones.
+        place: The hash place of the key in [0, 1), if it is known.
+    """
 
     key: Shown
     records: int
@@ -177,19 +224,27 @@ class KeyTraffic:
     write_units: float
     peak: float
     newest: int = 0
-    """Inserts at a sort key greater than all of its before."""
     place: float | None = None
-    """In [0, 1): its hash place, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """What was written in `seconds`. traffic: the keys with most write units first, as many as are
-    kept; keys: how many distinct there were. view: of the stream. shards: records by stream shard.
-    date_share: of inserts whose partition key is today's date. tau: Kendall's, of numeric keys with
-    time. hash_rho: Spearman's, of time with hash place; None if not known. counter: share of
-    records on one item, of which one number alone changed. reversals: attribute to (transitions,
-    rare ones backwards). heat: (minute, place in 256ths, write units), for the key map.
+    """The writes in the stream during `seconds`.
+
+    Attributes:
+        view: The view type of the stream.
+        keys: The number of distinct partition keys.
+        traffic: The kept keys, those with most write units first.
+        shards: The number of records, by stream shard.
+        date_share: The share of inserts whose partition key is today's date.
+        tau: Kendall's tau of numeric keys with time.
+        hash_rho: Spearman's rho of time with hash place; None if not known.
+        counter: The share of records on one item in which only one number changed.
+        counter_attribute: The attribute of that number.
+        busiest_item: The share of records on one item, with any change.
+        reversals: The number of transitions, and of rare ones backwards, by attribute.
+        growth: Inserts less removals a day, by key.
+        heat: The minute, the place in 256ths and the write units, for the key map.
     """
 
     began: float
@@ -207,10 +262,8 @@ class StreamFacts:
     counter: Estimate | None = None
     counter_attribute: str = ""
     busiest_item: Estimate | None = None
-    """Share of records on one item, whatever changed of it."""
     reversals: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     growth: Mapping[Shown, float] = field(default_factory=dict)
-    """Inserts less removals a day, of a key."""
     heat: tuple[tuple[float, int, float], ...] = ()
 
 
@@ -219,8 +272,13 @@ class StreamFacts:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """One item collection. items, bytes: bytes without indexes. place: its hash place. exact if the
-    estimate is. by: the draw that found it: "random segment", "GSI byCity", "stream", "insights".
+    """One item collection.
+
+    Attributes:
+        items: The number of items, exact if the estimate is.
+        bytes: The size without indexes.
+        place: The hash place of its key.
+        by: The draw that found it: "random segment", "GSI byCity", "stream" or "insights".
     """
 
     key: Shown
@@ -247,8 +305,13 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class IndexSample:
-    """Of one GSI. top_share: of its items, in its largest key. top_key: that one. sparse: share of
-    the table's items that are in it.
+    """The sample of one GSI.
+
+    Attributes:
+        items_read: The number of items that were read.
+        top_share: The share of the index's items in its largest key.
+        top_key: The largest key.
+        sparse: The share of the table's items that are in the index.
     """
 
     items_read: int
@@ -259,8 +322,13 @@ class IndexSample:
 
 @dataclass(frozen=True, slots=True)
 class TtlFacts:
-    """Of items with the attribute: shares expired for more than some days yet present, of another
-    type than a number, in milliseconds. missing: items without it.
+    """Shares of the items with the TTL attribute.
+
+    Attributes:
+        expired: Items that expired more than some days ago and still exist.
+        wrong_type: Values that are not numbers.
+        milliseconds: Values in milliseconds.
+        missing: The share of all items without the attribute.
     """
 
     expired: Estimate
@@ -271,8 +339,11 @@ class TtlFacts:
 
 @dataclass(frozen=True, slots=True)
 class CandidateSample:
-    """What the sample says of one candidate key, by its template. write_units: of an item that can
-    have it, mean. The rest: see CandidateFacts.
+    """The sample's figures for one candidate key; see CandidateFacts for the others.
+
+    Attributes:
+        template: The candidate key.
+        write_units: The mean write units of an item that can have the key.
     """
 
     template: str
@@ -285,32 +356,43 @@ class CandidateSample:
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What was read of the data. None: not enough was seen to say (silence is the rule there).
-
-    keys: distinct partition keys. length: quantile (.5 .9 .99) to items per collection. beyond:
-    items to share of all items in collections of at least so many. unseen: share of items in
-    collections larger than any that was sampled, and seen_largest: that one's items. top: the
-    largest collections, by size-biased draws; biased: the sources of such draws, () for none.
-    item_bytes: quantile to bytes; large: share of items of 350 KB or more; largest_item: bytes of
-    the largest that was seen. coverage: attribute to the share of items that have it. tags: of keys
-    and sort keys. shapes: by names of attributes joined by commas, share.
-    dated, tagged, numbered: shares of keys that are only a date, have a type tag, end in a number;
-    density: keys / (greatest - least + 1) of the numeric suffixes. typed: share of items with an
-    attribute that names the type, type_name: which. unpadded: share of sort keys that are numbers
-    as text of several widths. orphans: share of constraint items without their primary.
-    gini, lorenz: of items over keys, points (share of keys, share of items).
+    """The facts from the data. A figure is None if the sample was too small for it.
 
     Attributes:
+        keys: The number of distinct partition keys.
+        length: The items per collection, by quantile (.5 .9 .99).
+        beyond: The share of all items in collections of at least so many items.
+        unseen: The share of items in collections larger than any that was sampled.
+        seen_largest: The number of items in the largest collection that was sampled.
+        top: The largest collections, from size-biased draws.
+        biased: The sources of such draws; () if there are none.
+        item_bytes: The bytes of an item, by quantile.
+        large: The share of items of 350 KB or more.
+        largest_item: The bytes of the largest item that was read.
+        coverage: The share of items that have an attribute.
+        tags: The tags of partition keys and sort keys.
+        shapes: The share of items by the names of their attributes, joined by commas.
+        dated: The share of keys that are only a date.
+        tagged: The share of keys that have a type tag.
+        numbered: The share of keys that end in a number.
+        density: Keys / (greatest - least + 1) of the numbers at the end.
+        typed: The share of items with an attribute that names the type.
+        type_name: The name of this attribute.
+        unpadded: The share of sort keys that are numbers as text of several widths.
+        orphans: The share of constraint items without their primary.
+        gini: The Gini coefficient of items over keys.
+        lorenz: The points (share of keys, share of items) of the Lorenz curve.
         all_keys: Whether every segment of the table was read, so that every partition key is known.
             Of a long collection only a few items may have been read.
         all_items: Whether every item was read. It implies `all_keys`.
         all_units: The read units with which a sample of this table reads every item; 0 if the size
             of the table is not known.
-        unrepresented: The share of the table's items for which no item of the sample stands: those
+        unrepresented: The share of the table's items that no item of the sample represents: those
             of collections that were not sampled although they are larger than the others, and the
             rest of collections whose length could not be estimated. Intervals of shares of items,
             and of quantiles of item sizes, allow for the upper end of it.
-        item_mean: The mean size in bytes of the items for which the sample stands.
+        item_mean: The mean size in bytes of the items that the sample represents.
+        candidates: The figures for each candidate key, if anything was read.
     """
 
     rru: float
@@ -348,18 +430,17 @@ class SampleFacts:
     unrepresented: Estimate | None = None
     item_mean: Estimate | None = None
     candidates: tuple[CandidateSample, ...] = ()
-    """Of each candidate key that was asked for, if anything was read."""
 
     @property
     def most_unrepresented(self) -> float:
-        """The upper end of `unrepresented`; 1 where nothing is known of it."""
+        """Return the upper end of `unrepresented`; 1 where it is not known."""
         if self.all_items:
             return 0.0
         return 1.0 if self.unrepresented is None else self.unrepresented.high
 
     @property
     def all_lengths(self) -> bool:
-        """Whether the length of every collection of the table was counted or estimated."""
+        """Return whether the length of every collection was counted or estimated."""
         return self.all_keys and self.unseen is not None
 
 
@@ -370,10 +451,14 @@ CodeKind = Literal["scan", "filter", "unprocessed", "status", "batch_write", "co
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """kind: scan (A4), filter (A5), unprocessed (A14: its rest is never read), batch_write (A14
-    cannot be said: the response is handed on), status (A11), consistent (A17). text: of the line,
-    cut. table: "" where the code does not tell. attribute: of a filter, joined by commas, or that
-    is set.
+    """A line of the user's code.
+
+    Attributes:
+        kind: scan (A4), filter (A5), unprocessed (A14: leftovers are never read), batch_write (A14
+            is open: the response is passed on), status (A11), consistent (A17).
+        text: The text of the line, shortened.
+        table: The name of the table; "" if the code does not show it.
+        attribute: The attributes of a filter, joined by commas, or the attribute that is set.
     """
 
     kind: CodeKind
@@ -386,8 +471,14 @@ class CodeLine:
 
 @dataclass(frozen=True, slots=True)
 class CodeFacts:
-    """lines: what was found. files: how many were read; unreadable: that could not be parsed.
-    reads: calls in the code that read from DynamoDB, to hold those of kind consistent against.
+    """The user's code.
+
+    Attributes:
+        files: The number of files that were read.
+        lines: The lines that rules use.
+        unreadable: The files that could not be parsed.
+        reads: The number of calls that read from DynamoDB, to compare with those of kind
+            consistent.
     """
 
     files: int
@@ -398,8 +489,12 @@ class CodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class RequestShape:
-    """One shape of request to this table: its operation, index, names of the attributes of its key
-    condition and of its filter, and how often it was seen, with what.
+    """One shape of request to this table, and how often it was made.
+
+    Attributes:
+        conditions: The names of the attributes of its key condition.
+        filters: The names of the attributes of its filter.
+        metered: The calls whose response had the capacity, which `units` is the sum of.
     """
 
     operation: str
@@ -414,13 +509,15 @@ class RequestShape:
     one_item_transactions: int = 0
     unprocessed: int = 0
     metered: int = 0
-    """Calls whose response told the capacity: `units` is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """From the file of the request sampler. seconds: that it covers. followed: index reads within a
-    second of a write of the same item, of so many index reads: (followed, reads) by index.
+    """The file of the request sampler.
+
+    Attributes:
+        seconds: The time that it covers.
+        followed: By index, the reads within a second of a write of the same item, and all reads.
     """
 
     seconds: float
@@ -435,11 +532,21 @@ class RequestFacts:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """One candidate key, by its template. coverage: share of items that can have it. largest: share
-    of items in its largest key. effective: keys, 1 / sum of p squared. distinct: at least.
-    monotonicity: Kendall's tau of key with time, if that is known. throttled: share of the stream's
-    writes that a replay throttles. reads: share of read calls that would need one key, several, or
-    all (single, several, scatter). migration, today, advised: dollars (one-off, and a month).
+    """One candidate key.
+
+    Attributes:
+        template: The key.
+        coverage: The share of items that can have it.
+        largest: The share of items in its largest key.
+        effective: The effective number of keys, 1 / sum of p squared.
+        distinct: The least number of distinct keys.
+        monotonicity: Kendall's tau of the key with time, if it is known.
+        throttled: The share of the stream's writes that a replay throttles.
+        reads: The share of read calls that would need one key, several, or all (single, several,
+            scatter).
+        migration: The dollars of the migration.
+        today: The dollars a month today.
+        advised: The dollars a month with the key.
     """
 
     template: str
@@ -459,8 +566,13 @@ class CandidateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the sources have said. ours: what Keyhop keeps beside the table that was recognised
-    (a key index, shard metadata), by kind.
+    """The facts of all sources.
+
+    Attributes:
+        peak_writes: The expected write units a second, if they were given (--peak-writes).
+        ours: What Keyhop keeps beside the table and has recognised (a key index, shard metadata),
+            by kind.
+        prices: The prices of the reads (Connection.prices); None for the list prices of the region.
     """
 
     at: float
@@ -473,7 +585,5 @@ class Facts:
     requests: RequestFacts | Absent
     candidates: tuple[CandidateFacts, ...] = ()
     peak_writes: float | None = None
-    """Write units a second that are expected, if they were given (--peak-writes)."""
     ours: Mapping[str, str] = field(default_factory=dict)
     prices: Prices | None = None
-    """Those at which reading was counted (Connection.prices); None: the list's of the region."""

@@ -1,7 +1,7 @@
-"""What a report says of one rule: found, clear or unknown; with evidence, advice and money. Pure.
+"""The result of a rule: found, clear or unknown; with evidence, advice and money. Pure.
 
-`clear` only where an interval excludes the threshold. A source that is missing, suppressed or did
-not see enough never gives `clear`: it is `unknown`, and says what knowing would cost.
+The result is `clear` only where an interval excludes the threshold. A source that is missing,
+suppressed or too small never leads to `clear`, but to `unknown` with the price of an answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Literal
 Status = Literal["found", "clear", "unknown"]
 Severity = Literal["high", "medium", "low", "info"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
-"""The worst first."""
+"""All severities, the worst first."""
 
 LOOKED = "looked at"
 """The words in Report.sources for a source that was read; otherwise the reason why it was not."""
@@ -23,10 +23,19 @@ Origin = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One figure that was looked at. signal: what it is, in words. value: None if it could not be
-    had; then `signal` says why. window: seconds that it covers, if it is about a time. n:
-    observations. rru: what it cost. threshold: against which it is held.
-    where: file and line, index, or digest of a key, as far as there is such a place.
+    """One figure that a rule has read.
+
+    Attributes:
+        source: The source of the figure.
+        signal: What it is, in words; or why it is missing, if `value` is None.
+        value: The figure; None if it is missing.
+        low: The lower end of its interval.
+        high: The upper end of its interval.
+        threshold: The threshold of the rule.
+        window: The seconds that it covers, if it is about a time.
+        n: The number of observations.
+        rru: The read units that it cost.
+        where: The file and line, the index, or the digest of a key; "" for none.
     """
 
     source: Origin
@@ -43,8 +52,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """US dollars. today, advised: a month, at the rate that was seen; one_off: for the change.
-    priced: the date of the prices, as 2026-11-01. None where it cannot be said.
+    """Costs in US dollars, each None if it is not known.
+
+    Attributes:
+        today: The dollars a month, at the measured rate.
+        advised: The dollars a month after the change.
+        one_off: The dollars of the change.
+        priced: The date of the prices, such as 2026-11-01.
     """
 
     today: float | None
@@ -55,8 +69,13 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do. patterns: P1 to P20, explained in docs/key-patterns.md. steps: sentences, in
-    order. command: to paste, "" for none.
+    """The steps against a problem.
+
+    Attributes:
+        patterns: P1 to P20, explained in docs/key-patterns.md.
+        steps: Sentences, in order.
+        command: A command to paste; "" for none.
+        cost: The costs before and after.
     """
 
     patterns: tuple[str, ...] = ()
@@ -67,7 +86,12 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What knowing would take: read units, and what to say to the command ("--requests FILE")."""
+    """The price of an answer.
+
+    Attributes:
+        rru: The read units.
+        remedy: The option of the command, such as "--requests FILE".
+    """
 
     rru: float
     remedy: str
@@ -75,11 +99,18 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule says of one target: the table ("") or an index.
+    """The result of one rule for one target.
 
-    id: of the rule, "A1" to "A19", "H1" to "H7", "I1" and so on for indexes, "E1" for others.
-    title: the anti-pattern, in a few words. summary: one sentence with the figures. price: of an
-    unknown only.
+    Attributes:
+        id: The rule: "A1" to "A19", "H1" to "H7", "I1" and so on for indexes, "E1" for others.
+        title: The anti-pattern, in a few words.
+        status: Whether it was found.
+        severity: How bad it is.
+        target: The table ("") or an index.
+        summary: One sentence with the figures.
+        evidence: The figures.
+        advice: What to do.
+        price: The price of an answer, if it is unknown.
     """
 
     id: str
@@ -94,23 +125,30 @@ class Finding:
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Found before unknown before clear; in each the worst first, then by id."""
+    """Sort by status (found, unknown, clear), then the worst first, then by id."""
     statuses: tuple[Status, ...] = ("found", "unknown", "clear")
     return sorted(
         findings,
-        key=lambda one: (
-            statuses.index(one.status),
-            SEVERITIES.index(one.severity),
-            one.id[:1],
-            int("0" + "".join(filter(str.isdecimal, one.id))),  # A9 before A10
-            one.target,
+        key=lambda finding: (
+            statuses.index(finding.status),
+            SEVERITIES.index(finding.severity),
+            finding.id[:1],
+            int("0" + "".join(filter(str.isdecimal, finding.id))),  # A9 before A10
+            finding.target,
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the report itself cost. rru: of the table and its indexes. requests: to all services."""
+    """The cost of the report.
+
+    Attributes:
+        rru: The read units of the table and its indexes.
+        requests: The requests to all services.
+        dollars: The price of these.
+        seconds: The time that it took.
+    """
 
     rru: float
     requests: int
@@ -120,9 +158,19 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it; each output form is made of this alone. at: epoch seconds. show_keys: how keys
-    are written in it. options: what was asked for. pictures: data for the page's pictures, as plain
-    JSON by name (pages/). not_assessed: sentences on what cannot be seen from outside.
+    """The whole report. Each output form is made only from this.
+
+    Attributes:
+        table: The table, as plain JSON.
+        at: The time of the report in epoch seconds.
+        spent: The cost of the report.
+        estimates: Figures of the sample, by name.
+        findings: The results of all rules.
+        pictures: The data of the page's pictures as plain JSON, by name (pages/).
+        sources: For each source that it was read, or why not.
+        not_assessed: Sentences on what cannot be seen from outside.
+        show_keys: How keys are written.
+        options: The settings of the report.
     """
 
     table: Mapping[str, Any]

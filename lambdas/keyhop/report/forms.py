@@ -1,8 +1,8 @@
-"""What the text of a key is like: a type tag, a date, a number at its end. Pure.
+"""The form of a key's text: a type tag, a date, a number at its end. Pure.
 
-Only such forms are kept of a key, never the key. A tag is a word before a delimiter, as ORDER in
-ORDER#17, with two digits at most: more are a value. Whether it is a type, and no name that happens
-to stand there, is seen from many keys.
+Only such forms of a key are kept, never the key. A tag is a word before a delimiter, as ORDER in
+ORDER#17, with two digits at most, as more digits are a value. Many keys together show whether it is
+a type, or just a name at this place.
 """
 
 import re
@@ -29,59 +29,64 @@ _DATES = tuple(
         rf"{_YEAR}[年년] ?{_MONTH}[月월](?: ?{_DAY}[日일])?",
     )
 )
-"""Year first, weeks and quarters, day first, month first, in Chinese, Japanese or Korean."""
+"""Year first, weeks and quarters, day first, month first, and Chinese, Japanese or Korean."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"(?:^|[^\dA-Za-z.]|^[A-Za-z]+|[#|:/~$=_-][A-Za-z]+)(\d{1,18})$")
 _NUMBER_FIRST = re.compile(r"(\d{1,18})[#|:/~$=_-]\D*$")
 _NUMBERED = re.compile(r"(?:[^\W\d_]{1,16}[ ._-]?)?(\d+)")
 
 KEPT_DIGITS = 6
-"""Of a number in a key: enough for how dense numbers are, too few for a telephone's."""
+"""The digits of a number that are kept: enough for its density, too few for a telephone number."""
 
 
 def tag_of(text: str) -> str:
-    """The word before the first delimiter; "" for none."""
-    found = _TAG.match(text)
-    return (found[1] or found[2] or "") if found else ""
+    """Return the word before the first delimiter; "" if there is none."""
+    match = _TAG.match(text)
+    return (match[1] or match[2] or "") if match else ""
 
 
 def prefix_of(text: str) -> str:
     """Return the tag together with its delimiter, such as `ORDER#`.
 
-    It is "" if there is no tag, and if another delimiter follows: ORDER_LINE_17 is no order.
+    The result is "" without a tag, and if another delimiter follows: ORDER_LINE_17 is not an order.
     """
-    found = _TAG.match(text)
-    return found[0] if found and re.search(pattern_of(found[0]), text) else ""
+    match = _TAG.match(text)
+    return match[0] if match and re.search(pattern_of(match[0]), text) else ""
 
 
 def pattern_of(prefix: str) -> str:
-    """Return a regular expression for the keys whose prefix (see `prefix_of`) this is."""
+    """Return a regular expression for the keys that have a prefix (see `prefix_of`)."""
     delimiters = "#|:/~$=_" if prefix.endswith("_") else "#|:/~$="
     literal = re.sub(r"[.|$]", r"\\\g<0>", prefix)
     return f"^{literal}[^{delimiters}]*$"
 
 
 def rest_of(text: str) -> str:
-    """What follows the tag, or all of it."""
-    found = _TAG.match(text)
-    return text[found.end() :] if found else text
+    """Return the text after the tag, or the whole text without one."""
+    match = _TAG.match(text)
+    return text[match.end() :] if match else text
 
 
 def dates_of(value: TypedValue) -> list[dict[str, int]]:
-    """What date a key is, if it is nothing else after its tag: year, and month, day, week or
-    quarter, as far as they are told. None where it is no date; several where month and day might
-    be either.
+    """Return the dates that a key can be, if it has nothing else after its tag.
+
+    Each has the year, and the month, day, week or quarter if the key contains them. There are
+    several where month and day are ambiguous, and none if the key is not a date.
     """
     if "B" in value:
         return []
     text = text_of(value)
     if "N" in value and len(text) not in (6, 8, 10):
         return []
-    found = [pattern.fullmatch(rest_of(text)) for pattern in _DATES]
+    matches = [pattern.fullmatch(rest_of(text)) for pattern in _DATES]
     return [
-        {name: int(digits) for name, digits in one.groupdict().items() if name != "mark" and digits}
-        for one in found
-        if one
+        {
+            name: int(digits)
+            for name, digits in match.groupdict().items()
+            if name != "mark" and digits
+        }
+        for match in matches
+        if match
     ]
 
 
@@ -111,14 +116,14 @@ class KeyForm:
         if "N" in value:
             is_whole = content.isdecimal() and len(content) <= 18
             return cls("", dated, rounded(content) if is_whole else None)
-        found = None
+        match = None
         if not dated and not _UUID.fullmatch(rest_of(content)):
-            found = _NUMBER.search(content) or _NUMBER_FIRST.match(content)
-        number = rounded(found[1]) if found else None
+            match = _NUMBER.search(content) or _NUMBER_FIRST.match(content)
+        number = rounded(match[1]) if match else None
         return cls(tag_of(content), dated, number, prefix_of(content))
 
     def to_json(self) -> dict[str, Any]:
-        """What there is of it."""
+        """Return the fields that have a value, as plain JSON."""
         state: dict[str, Any] = {"tag": self.tag} if self.tag else {}
         if self.dated:
             state["dated"] = True
@@ -134,18 +139,19 @@ class KeyForm:
 
 
 def rounded(digits: str) -> float:
-    """To KEPT_DIGITS."""
+    """Round a number to KEPT_DIGITS."""
     return float(f"{int(digits):.{KEPT_DIGITS - 1}e}")
 
 
 def width_of(value: TypedValue) -> int:
-    """Digits of a sort key that is a number as text, after its tag or a word, as v12; below 0 if it
-    is padded with zeros, 0 if it is none.
+    """Return the digits of a sort key that is a number as text, also after a tag or a word (v12).
+
+    The result is negative if it is padded with zeros, and 0 if the key is not such a number.
     """
     if "S" not in value:
         return 0
-    found = _NUMBERED.fullmatch(rest_of(value["S"]))
-    if not found:
+    match = _NUMBERED.fullmatch(rest_of(value["S"]))
+    if not match:
         return 0
-    digits = found[1]
+    digits = match[1]
     return -len(digits) if int(digits[0]) == 0 and len(digits) > 1 else len(digits)

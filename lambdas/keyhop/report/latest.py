@@ -1,6 +1,6 @@
-"""The latest report on each table of a deployment, beside its runs: what a dashboard shows.
+"""The latest report on each table of a deployment, for a dashboard.
 
-A run's own files go with the run; these stay until the next report on the table is made.
+A run's files are deleted with the run. These remain until the next report on the table.
 """
 
 from collections.abc import Mapping
@@ -12,39 +12,45 @@ from keyhop.storage.s3 import Bucket
 from keyhop.storage.store import Store
 
 REPORT, PAGE = "report.json", "report.html"
-"""As the command writes them."""
+"""The names of the files that the command writes too."""
 WIDGETS = {"light": "widget-light.html", "dark": "widget-dark.html"}
-"""As CloudWatch may show it, by the theme of its console."""
+"""The files that CloudWatch shows, by the theme of its console."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """Of one table."""
+    """The latest report on one table."""
 
     store: Store
 
     def report(self) -> bytes | None:
-        """None if there is none yet."""
+        """Return the report as JSON; None if there is none yet."""
         return self.store.read(REPORT)
 
     def widget(self, theme: str) -> str | None:
-        """In light, if the theme is not known."""
+        """Return the page of a theme, which is light by default."""
         content = self.store.read(WIDGETS.get(theme, WIDGETS["light"]))
         return None if content is None else content.decode()
 
     def keep(self, files: Mapping[str, str]) -> None:
-        """In the place of those before."""
+        """Replace the files of the previous report."""
         for name, content in files.items():
             self.store.replace(name, content.encode())
 
 
 def latest_in(s3: Any, bucket: str, table: str) -> Latest:
-    """table: a name or an ARN, as the deployment lists it."""
+    """Return the latest report on a table.
+
+    Args:
+        s3: A client of S3.
+        bucket: The bucket of the deployment.
+        table: A name or an ARN, as the deployment lists it.
+    """
     return Latest(Bucket(s3, bucket, f"reports/{folder_of(table)}/"))
 
 
 def folder_of(table: str) -> str:
-    """A table of another account or region has them in its folder's name."""
+    """Return a table's folder, with account and region if the table is of another one."""
     if not TABLE_ARN.fullmatch(table):
         return table
     _, _, _, region, account, _ = table.split(":")

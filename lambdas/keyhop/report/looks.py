@@ -1,6 +1,6 @@
-"""The looks of a report at all its sources but the data itself: each gives facts, or why not.
+"""The reads of all sources of a report but the sample: each returns facts, or why not.
 
-The command takes them beside each other in one process, ReportKeys in states of their own.
+The command reads the sources concurrently in one process, ReportKeys in separate states.
 """
 
 import time
@@ -24,23 +24,35 @@ from keyhop.report.sources.traffic import Record
 T = TypeVar("T")
 
 SHARE_FOR_PLACES = 0.15
-"""Of what a report may read; the sample gets the rest."""
+"""The part of a report's read units for hash places; the sample gets the rest."""
 
 
 def total(spent: Sequence[Spent]) -> Spent:
-    """What several looks cost together; the longest of them, as they are beside each other."""
+    """Return the total cost of several reads.
+
+    The time is that of the longest, as they run concurrently.
+    """
     return Spent(
-        sum(one.rru for one in spent),
-        sum(one.requests for one in spent),
-        sum(one.dollars for one in spent),
-        max((one.seconds for one in spent), default=0.0),
+        sum(part.rru for part in spent),
+        sum(part.requests for part in spent),
+        sum(part.dollars for part in spent),
+        max((part.seconds for part in spent), default=0.0),
     )
 
 
 @dataclass(slots=True)
 class Looks:
-    """Of one table. at: when, epoch seconds. ours: what Keyhop itself has done to the table within
-    the time that the metrics cover.
+    """The reads of one table's sources.
+
+    Attributes:
+        connection: The connection to DynamoDB.
+        asked: The input of the report.
+        at: The time of the report in epoch seconds.
+        ours: What Keyhop did to the table within the time that the metrics cover.
+        facts: The facts of the control plane.
+        table: The table.
+        shower: The writer of keys.
+        spent: The cost of each read.
     """
 
     connection: Connection
@@ -53,21 +65,25 @@ class Looks:
     spent: list[Spent] = field(default_factory=list)
 
     def begin(self) -> TableFacts:
-        """The control plane, without which there is no report; raises CannotStart and its kin."""
+        """Read the control plane, which every report needs.
+
+        Raises:
+            CannotStart: The table cannot be described.
+        """
         self.facts, spent, self.table = control_plane.look(self.connection, self.asked.table)
         self.shower = Shower(self.table.identity, self.asked.show_keys)
         self.spent.append(spent)
         return self.facts
 
     def metrics(self) -> MetricFacts | Absent:
-        """CloudWatch, over --since."""
+        """Read CloudWatch over the time of --since."""
         client = client_beside("cloudwatch", self.connection.endpoint)
         return self._taken(
             metrics.look(client, self.facts, self.at, self.asked.since_seconds, self.ours)
         )
 
     def insights(self) -> InsightFacts | Absent:
-        """Contributor Insights, where it is on and asked for."""
+        """Read Contributor Insights, if it is on and the input includes it."""
         if not self.asked.insights:
             remedy = "" if self.facts.insights is None else "--insights"
             return Absent("Contributor Insights was not asked", remedy)
@@ -80,16 +96,17 @@ class Looks:
         )
 
     def places(self) -> Places | None:
-        """What finds the hash places of keys, for a part of what may be read; None if no data may.
+        """Return a finder of the hash places of keys; None if no data may be read.
 
-        What it has read is part of `Places.usage`, and not of `spent`.
+        It may use a part of the report's read units. They are in `Places.usage`, and not in
+        `spent`.
         """
         if self.asked.control_plane_only:
             return None
         units = self.asked.read_units
-        most = UNITS if units is None else min(UNITS, SHARE_FOR_PLACES * units)
+        maximum = UNITS if units is None else min(UNITS, SHARE_FOR_PLACES * units)
         return Places(
-            self.connection, self.table, units=most, max_read_rate=self.asked.max_read_rate
+            self.connection, self.table, units=maximum, max_read_rate=self.asked.max_read_rate
         )
 
     def stream(
@@ -97,7 +114,7 @@ class Looks:
         listeners: Sequence[Callable[[Record], None]] = (),
         place: Callable[[Key], float | None] | None = None,
     ) -> StreamFacts | Absent:
-        """What the stream has of the last minutes, as many as are asked for."""
+        """Read the last records of the stream, as many minutes as the input says."""
         if self.asked.stream is None:
             return Absent("the stream was not read", "--stream 15m" if self.facts.stream else "")
         return self._taken(

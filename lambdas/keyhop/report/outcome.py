@@ -1,4 +1,4 @@
-"""What an execution of ReportKeys says in its output, and what it counts. Pure."""
+"""The output of an execution of ReportKeys, and the counts in it. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,44 +7,52 @@ from keyhop.report.findings import SEVERITIES, Finding, Report, Severity, worst_
 from keyhop.report.pages.baseline import FINE, FOUND, BaselineUnreadable, differences
 
 MOST_TOLD = 20
-"""Findings in an execution's output, the worst first; the report has all."""
+"""The maximum number of findings in an execution's output; the report has all."""
 
 
 def by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
-    """How many of each severity were found, zeros too."""
-    found = [one.severity for one in findings if one.status == "found"]
-    return {severity: found.count(severity) for severity in SEVERITIES}
+    """Return how many findings of each severity were found, zeros included."""
+    severities = [finding.severity for finding in findings if finding.status == "found"]
+    return {severity: severities.count(severity) for severity in SEVERITIES}
 
 
 def new_high(report: Report, before: Mapping[str, Any] | None) -> list[Finding]:
-    """What is found of severity high that the report before had not found so; all, if there was
-    none that can be compared with. before: as JSON.
+    """Return the findings of severity high that the previous report did not have.
+
+    Args:
+        report: The report.
+        before: The previous report as JSON. If it is missing or cannot be compared, the result has
+            every such finding.
     """
-    high = [one for one in report.findings if (one.status, one.severity) == ("found", "high")]
+    high = [
+        finding
+        for finding in report.findings
+        if (finding.status, finding.severity) == ("found", "high")
+    ]
     if before is None:
         return high
     try:
         changed = differences(before, report)
-    except BaselineUnreadable:  # of another version: its alarms were other ones
+    except BaselineUnreadable:  # another version has other alarms
         return high
-    return [one for one in (*changed.new, *changed.worse) if one.severity == "high"]
+    return [finding for finding in (*changed.new, *changed.worse) if finding.severity == "high"]
 
 
 def outcome(report: Report, new: Iterable[Finding]) -> dict[str, Any]:
-    """The findings first."""
-    found = worst_first([one for one in report.findings if one.status == "found"])
+    """Return the output of an execution, with the findings first."""
+    problems = worst_first([finding for finding in report.findings if finding.status == "found"])
     return {
         "findings": by_severity(report.findings),
-        "new_high": [called(one) for one in new],
-        "unknown": sum(one.status == "unknown" for one in report.findings),
+        "new_high": [called(finding) for finding in new],
+        "unknown": sum(finding.status == "unknown" for finding in report.findings),
         "found": [
             {
-                "rule": one.id,
-                "target": one.target,
-                "severity": one.severity,
-                "summary": one.summary,
+                "rule": finding.id,
+                "target": finding.target,
+                "severity": finding.severity,
+                "summary": finding.summary,
             }
-            for one in found[:MOST_TOLD]
+            for finding in problems[:MOST_TOLD]
         ],
         "read_units": report.spent.rru,
         "dollars": report.spent.dollars,
@@ -53,12 +61,19 @@ def outcome(report: Report, new: Iterable[Finding]) -> dict[str, Any]:
 
 
 def called(finding: Finding) -> str:
-    """A6, or A9 of byCity."""
+    """Name a finding, such as `A6` or `A9 of byCity`."""
     return f"{finding.id} of {finding.target}" if finding.target else finding.id
 
 
 def why_failed(report: Report, fail_on: Severity | None, status: int, page: str) -> str:
-    """The sentence of an execution that was to fail so; empty if it was not. status: status_of."""
+    """Return why an execution has failed, in a sentence; "" if it has not.
+
+    Args:
+        report: The report.
+        fail_on: The severity at which it fails.
+        status: The result of `status_of`.
+        page: The address of the report's page.
+    """
     if status == FINE:
         return ""
     if status != FOUND:

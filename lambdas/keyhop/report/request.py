@@ -12,10 +12,10 @@ from keyhop.report.findings import SEVERITIES
 from keyhop.report.shown import SHOW_KEYS
 
 THROTTLED = "throttled"
-"""Accepts that a table is read of which a key range was throttled within the last hour."""
+"""Accepts reading a table with a key range that was throttled within the last hour."""
 
 DEFAULT_UNITS = 3_000.0
-"""A quarter of a hundredth of a dollar; what it brings is in docs/report-statistics.md."""
+"""The default read units of a sample; see docs/report-statistics.md for its accuracy."""
 
 LONGEST_STREAM_SECONDS = 3_600.0
 MOST_CANDIDATES = 10
@@ -28,7 +28,8 @@ _DURATION = re.compile(r"[1-9][0-9]{0,5}[smhdw]")
 _TEXTS = Must(
     Check(
         lambda value: (
-            isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+            isinstance(value, list)
+            and all(isinstance(element, str) and element for element in value)
         ),
         {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": MOST_CANDIDATES},
     ),
@@ -135,7 +136,7 @@ class ReportInput(RunInput):
             > MOST_CANDIDATES,
         }
         broken = [sentence for sentence, is_broken in rules.items() if is_broken]
-        return broken + [wrong for one in self.candidates if (wrong := why_wrong(one))]
+        return broken + [wrong for candidate in self.candidates if (wrong := why_wrong(candidate))]
 
     def _request(self, given: Mapping[str, Any]) -> Request:
         """RunInput._request: the request of the sample, with this input in its options."""

@@ -1,6 +1,6 @@
-"""What a request to DynamoDB is like, without its values: names of attributes, counts, units. Pure.
+"""The form of a request to DynamoDB without values: attribute names, counts, units. Pure.
 
-This module is imported into users' applications (sampler.py): it needs nothing but Python.
+This module is imported into users' applications (sampler.py), so it needs only Python.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from keyhop.report.expression import names_in
 
 MOST_NAMES = 20
-"""Of attributes, of one shape."""
+"""The maximum number of attribute names of one shape."""
 
 _ONE_ITEM = ("GetItem", "UpdateItem", "DeleteItem", "PutItem")
 _STATEMENT = re.compile(
@@ -23,7 +23,12 @@ _parsed = lru_cache(256)(names_in)
 
 
 class Shape(NamedTuple):
-    """Requests are counted by it. conditions, filters: names of attributes, sorted."""
+    """The form by which requests are counted.
+
+    Attributes:
+        conditions: The names of the attributes of the key condition, sorted.
+        filters: The names of the attributes of the filter, sorted.
+    """
 
     table: str
     operation: str
@@ -33,7 +38,13 @@ class Shape(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One request, as far as it is about one table. alone: of a transaction's item."""
+    """The part of one request that is about one table.
+
+    Attributes:
+        shape: The form of the request.
+        consistent: Whether it is a consistent read.
+        alone: Whether it is a transaction of one item.
+    """
 
     shape: Shape
     consistent: bool
@@ -41,7 +52,15 @@ class Asked(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """Of a response. metered: whether it told the units."""
+    """The figures of a response.
+
+    Attributes:
+        returned: The number of items returned.
+        scanned: The number of items read.
+        units: The capacity units.
+        metered: Whether the response contained the units.
+        unprocessed: The number of requests that were not processed.
+    """
 
     returned: int
     scanned: int
@@ -50,13 +69,20 @@ class Answered(NamedTuple):
     unprocessed: int
 
 
-def table_name(given: str) -> str:
-    """The service takes an ARN where it takes a name."""
-    return given.rpartition(":table/")[2].partition("/")[0] if given.startswith("arn:") else given
+def table_name(name_or_arn: str) -> str:
+    """Return the name of a table, also from an ARN, which the service accepts too."""
+    return (
+        name_or_arn.rpartition(":table/")[2].partition("/")[0]
+        if name_or_arn.startswith("arn:")
+        else name_or_arn
+    )
 
 
 def asked(operation: str, params: Mapping[str, Any]) -> list[Asked]:
-    """For each table of a request; none for what is not about items. Values are typed."""
+    """Return an entry for each table of a request.
+
+    The result is empty for a request that is not about items. Values are typed.
+    """
     if operation in ("Query", "Scan") or operation in _ONE_ITEM:
         shape = Shape(
             table_name(params["TableName"]),
@@ -85,24 +111,24 @@ def asked(operation: str, params: Mapping[str, Any]) -> list[Asked]:
         named = dict.fromkeys(table_name(part["TableName"]) for part in parts)
         return [Asked(Shape(table, operation), False, len(parts) == 1) for table in named]
     if operation == "ExecuteStatement":
-        found = _STATEMENT.search(params["Statement"])
-        shape = Shape(found[1] if found else "", operation, (found[2] or "") if found else "")
+        match = _STATEMENT.search(params["Statement"])
+        shape = Shape(match[1] if match else "", operation, (match[2] or "") if match else "")
         return [Asked(shape, bool(params.get("ConsistentRead")), False)]
     return []
 
 
 def answered(shape: Shape, response: Mapping[str, Any]) -> Answered:
-    """What a response says of one of its request's shapes."""
+    """Return the figures of a response for one shape of its request."""
     count = response.get("Count")
     if count is None:
         items = response.get("Responses", ())
-        mine = items.get(shape.table, ()) if isinstance(items, Mapping) else items
-        count = len(mine) or len(response.get("Items", ())) or int("Item" in response)
+        of_table = items.get(shape.table, ()) if isinstance(items, Mapping) else items
+        count = len(of_table) or len(response.get("Items", ())) or int("Item" in response)
     units, metered = 0.0, False
     capacity = response.get("ConsumedCapacity")
-    for one in [capacity] if isinstance(capacity, Mapping) else capacity or ():
-        if table_name(one.get("TableName", shape.table)) == shape.table:
-            units, metered = units + one.get("CapacityUnits", 0.0), True
+    for consumed in [capacity] if isinstance(capacity, Mapping) else capacity or ():
+        if table_name(consumed.get("TableName", shape.table)) == shape.table:
+            units, metered = units + consumed.get("CapacityUnits", 0.0), True
     rest = (response.get("UnprocessedItems") or {}).get(shape.table, ())
     keys = (response.get("UnprocessedKeys") or {}).get(shape.table, {}).get("Keys", ())
     scanned = response.get("ScannedCount", count)
@@ -110,25 +136,28 @@ def answered(shape: Shape, response: Mapping[str, Any]) -> Answered:
 
 
 def written(operation: str, params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Table, and the key or the item, of all that is written."""
+    """Return each write of a request as the table, and the key or the item."""
     if "TableName" in params:
-        return [_one(params["TableName"], params)]
+        return [_target(params["TableName"], params)]
     if operation == "BatchWriteItem":
         return [
-            _one(table, next(iter(request.values())))
+            _target(table, next(iter(request.values())))
             for table, requests in params["RequestItems"].items()
             for request in requests
         ]
-    parts = [one for item in params["TransactItems"] for one in item.items()]
-    return [_one(part["TableName"], part) for kind, part in parts if kind != "ConditionCheck"]
+    parts = [part for item in params["TransactItems"] for part in item.items()]
+    return [_target(part["TableName"], part) for kind, part in parts if kind != "ConditionCheck"]
 
 
-def _one(table: str, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _target(table: str, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return table_name(table), params["Key"] if "Key" in params else params["Item"]
 
 
 def key_of(names: Iterable[str], item: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Values of a key, equal ones as equals; None if the item has not all of them."""
+    """Return the values of a key; None if the item lacks one.
+
+    Equal numbers are returned as equal values.
+    """
     values = []
     for name in names:
         if name not in item:
@@ -140,14 +169,14 @@ def key_of(names: Iterable[str], item: Mapping[str, Any]) -> tuple[Any, ...] | N
     return tuple(values)
 
 
-def _names(given: Iterable[str] | None) -> tuple[str, ...]:
-    return tuple(sorted(given)[:MOST_NAMES]) if given else ()
+def _names(names: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(sorted(names)[:MOST_NAMES]) if names else ()
 
 
 def _resolved(params: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
-    """Names of an expression; one that is #name is looked up."""
+    """Return the names in an expression, where #name is replaced."""
     expression = params.get(parameter)
     if not isinstance(expression, str):
         return ()
-    known = params.get("ExpressionAttributeNames") or {}
-    return _names({known.get(name, name) for name in _parsed(expression)})
+    aliases = params.get("ExpressionAttributeNames") or {}
+    return _names({aliases.get(name, name) for name in _parsed(expression)})

@@ -1,10 +1,10 @@
-"""The request sampler, for a user's application: which requests it makes of DynamoDB, by shape.
+"""The request sampler, for a user's application: it counts requests to DynamoDB by shape.
 
     sampler = keyhop.report.sampler.attach(session, "requests.jsonl")
 
-Written are operation, table, index and names of attributes, with how often and with what count and
-capacity; no value of an item, a key or a condition. Of each hundred requests five are looked at.
-A line of the file has the sums of a minute; `keyhop report --requests` reads it.
+It writes the operation, table, index and names of attributes, with the number of calls, items and
+units. It writes no value of an item, a key or a condition. It samples five of a hundred requests.
+Each line of the file has the sums of a minute; `keyhop report --requests` reads it.
 
 It imports nothing but Python, and never raises into the application.
 """
@@ -25,15 +25,15 @@ VERSION = 1
 SHARE = 0.05
 MOST_BYTES = 16 << 20
 EVERY = 60.0
-"""Seconds between two lines."""
+"""The seconds between two lines."""
 SOON = 1.0
-"""Seconds after a write in which a read by an index may miss it."""
+"""The seconds after a write in which a read by an index may miss it."""
 MOST_SHAPES = 500
 MOST_WRITES = 20_000
-"""Remembered, of a second or two."""
+"""The maximum number of writes that are remembered, for a second or two."""
 MOST_FAILURES = 100
 MOST_LOOKED_AT = 25
-"""Items of one page by an index."""
+"""The maximum number of items that are examined on one page of an index."""
 
 FULL = f'{{"keyhop":"requests","version":{VERSION},"full":true}}\n'
 NAMES = ("table", "operation", "index", "conditions", "filters")
@@ -62,11 +62,23 @@ def attach(
     every: float = EVERY,
     keys: Mapping[str, tuple[str, ...]] | None = None,
 ) -> "Sampler":
-    """Begins to sample the requests of a boto3 session's clients made from now on, or of a client.
+    """Start sampling the requests of a client, or of clients that a session creates from now on.
 
-    path: of the file, to which lines are added until it has `most_bytes`; or what gets each line.
-    share: of the requests that are looked at. keys: names of the key attributes, by table; those of
-    tables of which an item is read or updated by its key are seen. Raises TypeError, ValueError.
+    Args:
+        target: A boto3 session, client or resource.
+        path: The file to append lines to; or a function that receives each line.
+        share: The share of the requests that are sampled.
+        most_bytes: The maximum size of the file.
+        every: The seconds between two lines.
+        keys: The names of the key attributes, by table. They are learnt for tables of which an item
+            is read or updated by its key.
+
+    Returns:
+        The sampler.
+
+    Raises:
+        TypeError: The target has no events.
+        ValueError: The share is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share is {share}; it must be above 0, and at most 1.")
@@ -80,7 +92,13 @@ def attach(
 
 
 class Sampler:
-    """What has been seen since the last line. now, wall: seconds; chance: in [0, 1)."""
+    """Counts requests, and writes the sums since the last line.
+
+    Args:
+        now: A monotonic clock, in seconds.
+        wall: The time in epoch seconds.
+        chance: Random numbers in [0, 1).
+    """
 
     def __init__(
         self,
@@ -104,7 +122,7 @@ class Sampler:
         self.forget()
 
     def forget(self) -> None:
-        """Begins anew, also in a forked process: what was seen before it is its parent's."""
+        """Start again without earlier requests, which in a forked process are the parent's."""
         self._lock, self._writing = Lock(), Lock()
         self._counts: dict[Shape, list[float]] = {}
         self._followed: dict[tuple[str, str], list[int]] = {}
@@ -115,15 +133,20 @@ class Sampler:
         self._began = self._wall()
 
     def listen(self, events: Any) -> None:
-        """Registers with a botocore event emitter: after others with parameters, which are typed
-        then, and before others with responses, which are still.
+        """Register with a botocore event emitter.
+
+        It runs after other handlers of parameters, when these are typed, and before other handlers
+        of responses, while these are still typed.
         """
         self._events = events
         events.register_last("before-parameter-build.dynamodb", self._asked)
         events.register_first("after-call.dynamodb", self._answered)
 
     def detach(self) -> None:
-        """Stops, also for clients that a session has made meanwhile; what was seen is written."""
+        """Stop sampling, and write the last line.
+
+        This includes clients that a session has created since `attach`.
+        """
         self._is_on = False
         if self._events is not None:
             self._events.unregister("before-parameter-build.dynamodb", self._asked)
@@ -143,13 +166,13 @@ class Sampler:
                     self._learn(params["TableName"], params["Key"])
                 self._note(operation, params)
             if self._chance() < self._share:
-                found = asked(operation, params)
-                if found:
-                    context[self._mark] = found
+                requests = asked(operation, params)
+                if requests:
+                    context[self._mark] = requests
                     if "Key" in params:
                         self._learn(params["TableName"], params["Key"])
-                    elif "IndexName" in params and found[0].shape.table not in self._watched:
-                        self._watched[found[0].shape.table] = self._now()
+                    elif "IndexName" in params and requests[0].shape.table not in self._watched:
+                        self._watched[requests[0].shape.table] = self._now()
         except Exception as error:
             self._failed(error)
 
@@ -157,27 +180,29 @@ class Sampler:
         try:
             if self._mark not in context or not self._is_on or "Error" in parsed:
                 return
-            for one in context.pop(self._mark):
-                self._count(one, parsed)
+            for request in context.pop(self._mark):
+                self._count(request, parsed)
             if self._now() - self._flushed >= self._every:
                 self.flush()
         except Exception as error:
             self._failed(error)
 
-    def _count(self, one: Asked, response: Mapping[str, Any]) -> None:
-        shape, said = one.shape, answered(one.shape, response)
+    def _count(self, request: Asked, response: Mapping[str, Any]) -> None:
+        shape, figures = request.shape, answered(request.shape, response)
         adds = (
             1,
-            said.returned,
-            said.scanned,
-            said.units,
-            said.metered,
-            one.consistent,
-            one.alone,
-            said.unprocessed,
+            figures.returned,
+            figures.scanned,
+            figures.units,
+            figures.metered,
+            request.consistent,
+            request.alone,
+            figures.unprocessed,
         )
-        found = (
-            self._is_followed(shape, response) if shape.index_name and not one.consistent else None
+        is_followed = (
+            self._is_followed(shape, response)
+            if shape.index_name and not request.consistent
+            else None
         )
         with self._lock:
             if shape not in self._counts and len(self._counts) >= MOST_SHAPES:
@@ -185,9 +210,9 @@ class Sampler:
             counts = self._counts.setdefault(shape, [0] * len(COUNTS))
             for at, add in enumerate(adds):
                 counts[at] += add
-            if found is not None:
+            if is_followed is not None:
                 followed = self._followed.setdefault((shape.table, shape.index_name), [0, 0])
-                followed[0] += found
+                followed[0] += is_followed
                 followed[1] += 1
 
     # Reads that follow a write
@@ -197,8 +222,10 @@ class Sampler:
             self._keys[table_name(table)] = tuple(sorted(key))
 
     def _note(self, operation: str, params: Mapping[str, Any]) -> None:
-        """All writes, and not a share of them: a read may follow any. Of tables of which an index
-        is read; nothing is to be known of others.
+        """Remember writes, of which a later read may miss any.
+
+        All writes are remembered, not a share of them, but only of tables of which an index is
+        read.
         """
         now = self._now()
         if now - self._turned > SOON:
@@ -209,8 +236,9 @@ class Sampler:
                     self._recent[digest] = now
 
     def _digest(self, table: str, item: Mapping[str, Any]) -> int | None:
-        """Of an item's key, salted by a number that no other process has; None if that is not known
-        or not there.
+        """Return a hash of an item's key; None if the names of the key or its values are missing.
+
+        It is salted by a number that no other process has.
         """
         names = self._keys.get(table)
         if names is None:
@@ -222,21 +250,21 @@ class Sampler:
             return None if key is None else hash((self._salt, table, *key))
 
     def _is_followed(self, shape: Shape, response: Mapping[str, Any]) -> bool | None:
-        """Whether an item on a page was written just before; None if that cannot be said."""
+        """Return whether an item on a page was written just before; None if not known."""
         now = self._now()
         if now - self._watched.get(shape.table, now) < SOON:
             return None
         items = response.get("Items", ())[:MOST_LOOKED_AT]
         digests = [self._digest(shape.table, item) for item in items]
         recent, before = self._recent, self._before_that
-        known = [one for one in digests if one is not None]
-        times = [recent.get(one, before.get(one)) for one in known]
-        return any(at is not None and now - at <= SOON for at in times) if known else None
+        hashes = [digest for digest in digests if digest is not None]
+        times = [recent.get(digest, before.get(digest)) for digest in hashes]
+        return any(at is not None and now - at <= SOON for at in times) if hashes else None
 
     # The file
 
     def flush(self) -> None:
-        """Writes a line of what has been seen since the last, if anything was."""
+        """Write a line with the requests since the last line, if there were any."""
         try:
             with self._writing:
                 line = self._line()
@@ -254,7 +282,7 @@ class Sampler:
             ended = self._began
         if not counts:
             return ""
-        said = {
+        line = {
             "keyhop": "requests",
             "version": VERSION,
             "began": round(began, 3),
@@ -266,11 +294,13 @@ class Sampler:
             ],
             "followed": [[*target, *numbers] for target, numbers in followed.items()],
         }
-        return json.dumps(said, separators=(",", ":")) + "\n"
+        return json.dumps(line, separators=(",", ":")) + "\n"
 
     def _failed(self, error: Exception) -> None:
-        """A mistake here must not become the application's; after many it is over. Of the error
-        its kind alone is logged: its words may have a value in them.
+        """Log an error of the sampler, and stop after many.
+
+        An error here must not become the application's. Only its type is logged, as its message may
+        contain a value.
         """
         self._failures += 1
         if self._failures == 1:
@@ -284,13 +314,13 @@ _WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "T
 
 
 class _File:
-    """Lines are added by one write each, so that several processes may share it."""
+    """A file to which each line is appended by one write, so that processes may share it."""
 
     def __init__(self, path: str | os.PathLike[str], most_bytes: int) -> None:
         self.path, self.most_bytes = path, most_bytes
 
     def write(self, line: str) -> bool:
-        """False when the file has become full: it says so itself."""
+        """Append a line; return False once the file is full, after a last line about it."""
         opened = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             room = self.most_bytes - os.fstat(opened).st_size - len(FULL)
@@ -303,15 +333,15 @@ class _File:
 
 
 def _events(target: Any) -> Any:
-    """The event emitter of a session, a client, a resource or a table."""
+    """Return the event emitter of a session, a client, a resource or a table."""
     if hasattr(target, "get_component"):
         return target.get_component("event_emitter")
     for way in (("events",), ("meta", "events"), ("meta", "client", "meta", "events")):
-        found = target
+        emitter = target
         for name in way:
-            found = getattr(found, name, None)
-        if hasattr(found, "register_last"):
-            return found
+            emitter = getattr(emitter, name, None)
+        if hasattr(emitter, "register_last"):
+            return emitter
     raise TypeError(
         f"{type(target).__name__} has no events: attach to a boto3 session, client or resource."
     )

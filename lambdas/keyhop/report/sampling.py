@@ -1,4 +1,4 @@
-"""A sample in this process: the task `report`, worked at once."""
+"""Run a sample in this process: the task `report`, executed at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event
@@ -30,11 +30,20 @@ def sample(
     usage: Usage | None = None,
     idle: Callable[[], None] = lambda: None,
 ) -> SampleFacts:
-    """What a sample of a table says of it.
+    """Return the facts from a sample of a table.
 
-    request: of report/request.py. journal: where a run that is stopped can be gone on with; None
-    for one that leaves nothing. candidates: see `look_again`. usage: gets what is read. Raises what
-    a job can raise, and Stopped.
+    Args:
+        request: The request of report/request.py.
+        candidates: See `look_again`.
+        ours_of: Returns the attributes that identify items of Keyhop in a table.
+        journal: The journal from which a stopped run can resume; None to leave nothing behind.
+        stop: Set to stop the sample.
+        usage: Receives the use of capacity.
+        idle: Called while threads work.
+
+    Raises:
+        Stopped: `stop` was set.
+        KeyhopError: Any error of a job.
     """
 
     def task(connection: Connection, options: Any) -> ReportTask:

@@ -1,8 +1,8 @@
-"""The largest collections of a finished sample, looked at again: how long each is, and where.
+"""The second read of a finished sample's largest collections, for their lengths and places.
 
-A run's files hold digests alone. So a key that an index has told is found again where it was met:
-in that very segment of the index. Keys that the stream or Contributor Insights have told are handed
-in, by whoever holds them in memory.
+The files of a run hold only digests. So a key from an index is found again in the segment of the
+index that contained it. Keys from the stream or Contributor Insights are arguments, from a caller
+that has them in memory.
 """
 
 import random
@@ -39,7 +39,7 @@ The second look may need permissions that the sample did not: it may run under a
 """
 
 FEWEST_UNITS = 2.0
-"""That are left for a look at one more collection."""
+"""The remaining units below which no further collection is read."""
 
 
 def look_again(
@@ -51,11 +51,22 @@ def look_again(
     stop: Event | None = None,
     usage: Usage | None = None,
 ) -> SampleFacts:
-    """The facts of a finished run of the task `report`, with its largest collections measured.
+    """Return the facts of a finished run of the task `report`, with measured largest collections.
 
-    candidates: partition keys of the table that may be large, by who says so, as "stream". Reads
-    what the run has left of its units. usage: gets that. Raises what reading can raise, and
-    Stopped.
+    It reads what remains of the run's units.
+
+    Args:
+        connection: The connection to DynamoDB.
+        journal: The journal of the run.
+        candidates: Partition keys that may be large, by their source, such as "stream".
+        max_read_rate: The maximum read units a second.
+        stop: Set to stop reading.
+        usage: Receives the use of capacity.
+
+    Raises:
+        BrokenPromise: The sample is not finished, or the table is another one.
+        Stopped: `stop` was set.
+        KeyhopError: Any error of reading.
     """
     plan, manifest = journal.plan(), journal.manifest()
     if plan is None or manifest is None:
@@ -85,21 +96,26 @@ def _looked_again(
 ) -> SampleFacts:
     look = _Look(Asker(reader, plan.options["means"]), examination(plan), plan, _mean(facts))
     draws = _draws(journal, plan, manifest["parts"])
-    found = {one.key: one for one in facts.top}
+    collections = {collection.key: collection for collection in facts.top}
     biased = list(facts.biased)
-    most = int(plan.options["report"]["confirm"])
+    maximum = int(plan.options["report"]["confirm"])
     for by, keys in candidates.items():
         biased.append(by)
-        for key in keys[:most]:
+        for key in keys[:maximum]:
             name = look.shown(key)
-            if name not in found or found[name].by == SEGMENT:
-                found[name] = look.measured(found.get(name) or _unknown(name, by), key)
-    for one in by_size(found.values())[:most]:
-        if one.by.startswith(OF_INDEX):
-            found[one.key] = look.measured(one, look.find(one.key, draws))
+            if name not in collections or collections[name].by == SEGMENT:
+                collections[name] = look.measured(collections.get(name) or _unknown(name, by), key)
+    for collection in by_size(collections.values())[:maximum]:
+        if collection.by.startswith(OF_INDEX):
+            collections[collection.key] = look.measured(
+                collection, look.find(collection.key, draws)
+            )
     return replace(
         facts,
-        top=tuple(within_bytes(one, population(plan)) for one in by_size(found.values())),
+        top=tuple(
+            within_bytes(collection, population(plan))
+            for collection in by_size(collections.values())
+        ),
         biased=tuple(dict.fromkeys(biased)),
         rru=facts.rru + reader.usage.read_units,
         items_read=facts.items_read + reader.usage.items,
@@ -107,7 +123,14 @@ def _looked_again(
 
 
 class _Look:
-    """mean: bytes of the table's items."""
+    """Reads the largest collections of a sample.
+
+    Args:
+        asker: The sender of requests.
+        looked: The examination of the run.
+        plan: The plan of the run.
+        mean: The mean bytes of the table's items.
+    """
 
     def __init__(self, asker: Asker, looked: Examination, plan: RunPlan, mean: float) -> None:
         self._asker = asker
@@ -117,7 +140,7 @@ class _Look:
         self.shown = looked.looking.shower.shown
 
     def find(self, shown: str, draws: Sequence[DrawRow]) -> Key | None:
-        """The key that is shown so, where an index has told of it; None if it is gone by now."""
+        """Return the key with a digest that an index contained; None if it no longer exists."""
         row = next((row for row in draws if shown in row.keys), None)
         if row is None or self._is_spent:
             return None
@@ -129,35 +152,35 @@ class _Look:
         keys = map(space.partition_of, items)
         return next((key for key in keys if self.shown(key) == shown), None)
 
-    def measured(self, one: Collection, key: Key | None) -> Collection:
-        """With its length and its place, as far as there are units for them."""
+    def measured(self, collection: Collection, key: Key | None) -> Collection:
+        """Return a collection with its length and its place, if the units suffice."""
         if key is None or self._is_spent:
-            return one
+            return collection
         space, ours = self._looked.space, self._looked.ours
         try:
-            if space.sort is not None and one.items.level < 1.0:
-                found = self._asker.run(probe(space, key, self._mean, ours, BUDGET, self._chance))
-                items = better(one.items, found.length)
-                size = items.scaled(found.mean_bytes) if found.mean_bytes else one.bytes
-                one = replace(one, items=items, bytes=size)
-            if one.place is None:
-                one = replace(one, place=self._asker.run(place(space, key, BITS)))
+            if space.sort is not None and collection.items.level < 1.0:
+                probed = self._asker.run(probe(space, key, self._mean, ours, BUDGET, self._chance))
+                items = better(collection.items, probed.length)
+                size = items.scaled(probed.mean_bytes) if probed.mean_bytes else collection.bytes
+                collection = replace(collection, items=items, bytes=size)
+            if collection.place is None:
+                collection = replace(collection, place=self._asker.run(place(space, key, BITS)))
         except ENOUGH:
-            return one
-        return one
+            return collection
+        return collection
 
     @property
     def _is_spent(self) -> bool:
         return self._asker.reader.budget.left < FEWEST_UNITS
 
 
-def better(one: Estimate, other: Estimate) -> Estimate:
-    """The one with the narrower interval, as a part of its value."""
+def better(first: Estimate, second: Estimate) -> Estimate:
+    """Return the estimate with the narrower interval, relative to its value."""
 
     def width(estimate: Estimate) -> float:
         return (estimate.high - estimate.low) / max(1.0, estimate.value)
 
-    return other if width(other) < width(one) else one
+    return second if width(second) < width(first) else first
 
 
 def _mean(facts: SampleFacts) -> float:

@@ -1,8 +1,8 @@
-"""How a report writes keys: as digests, unless it is told otherwise. Pure.
+"""The form in which a report writes keys: as digests by default. Pure.
 
-A digest is keyed by the table's identity: the same key has the same digest in each report of the
-table, so that reports can be compared, and another one in another table. Who knows the identity and
-guesses a key can see that it is there; that is what digests of short keys cannot hide.
+A digest is keyed by the table's identity. So a key has the same digest in each report of the table,
+which makes reports comparable, and another digest in another table. A reader who knows the identity
+and guesses a key can see whether it exists. Digests of short keys cannot hide that.
 """
 
 import hashlib
@@ -17,21 +17,26 @@ ShowKeys = Literal["digest", "prefix", "full"]
 SHOW_KEYS: tuple[ShowKeys, ...] = ("digest", "prefix", "full")
 
 DIGEST_BYTES = 6
-"""2 ** 48: of a million keys hardly two are shown alike."""
+"""There are 2 ** 48 digests, so of a million keys hardly two share one."""
 
 PREFIX = 4
-"""Characters of a key without a type tag that a prefix shows."""
+"""The characters of a key without a type tag that a prefix shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shower:
-    """Writes the keys of one table, and of its indexes. identity: see Table.identity."""
+    """Writes the keys of one table, and of its indexes.
+
+    Attributes:
+        identity: See Table.identity.
+        how: The form of the keys.
+    """
 
     identity: str
     how: ShowKeys = "digest"
 
     def digest(self, key: Key) -> str:
-        """Of the key's values, in the order of their names; equal numbers are equal."""
+        """Return a digest of the values in the order of their names; equal numbers are equal."""
         secret = hashlib.sha256(self.identity.encode()).digest()
         digest = hashlib.blake2b(digest_size=DIGEST_BYTES, key=secret)
         for name in sorted(key):
@@ -39,7 +44,7 @@ class Shower:
         return digest.hexdigest()
 
     def shown(self, key: Key) -> Shown:
-        """A key as the report may show it."""
+        """Return a key in the form that the report may show."""
         if self.how == "digest":
             return self.digest(key)
         if self.how == "full":

@@ -1,7 +1,7 @@
-"""A report by a state machine: what ExamineTable does for each state of ReportKeys.
+"""A report by a state machine: the work of ExamineTable in each state of ReportKeys.
 
-A step leaves what it has seen in the files of the report's run, and hands on names only; so each
-may be taken twice. The sample is a run of its own, of the job SampleKeys.
+A step keeps its results in the files of the report's run, and passes on only names; so each step
+may be repeated. The sample is a separate run, of the job SampleKeys.
 """
 
 import json
@@ -52,20 +52,27 @@ STEPS: tuple[Step, ...] = ("plan", "insights", "stream", "denied", "probe", "adv
 State = dict[str, Any]
 
 OF_THE_REPORT = {"scheduled", "failOn", "strict", "baseline"}
-"""Fields of the input that the job SampleKeys is not given."""
+"""The fields of the input that the job SampleKeys does not receive."""
 
 HEARD = "facts/heard.json"
-"""Of each candidate key what the stream has said of it, if it has."""
+"""The file with the stream's figures for each candidate key, if it has any."""
 ADVICE = "advice.json"
-"""The report between the steps that make it and that write it down."""
+"""The file with the report, from the step that makes it to the step that writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Of one execution. asked: its input. given: the same as it was. table: as requests name it.
-    journal: of the report's run, named like the execution. journal_of: of the sample's, by its
-    name. tell: gets findings by severity, and how many are new of severity high. clock: epoch
-    seconds.
+    """The steps of one execution.
+
+    Attributes:
+        asked: The input of the execution.
+        given: The input as plain JSON.
+        table: The table as requests name it.
+        journal: The journal of the report's run, which has the name of the execution.
+        journal_of: Returns the journal of a sample's run, by its name.
+        latest: The latest report on the table.
+        tell: Receives the findings by severity, and the number of new ones of severity high.
+        clock: Returns the time in epoch seconds.
     """
 
     asked: ReportInput
@@ -80,7 +87,11 @@ class Steps:
     clock: Callable[[], float]
 
     def take(self, step: Step, state: State) -> State:
-        """The next state. Raises what looking at the table, or sampling it, can raise."""
+        """Return the next state.
+
+        Raises:
+            KeyhopError: Any error of reading or sampling the table.
+        """
         return {
             "plan": lambda state: self.plan(),
             "insights": self.insights,
@@ -92,7 +103,10 @@ class Steps:
         }[step](state)
 
     def plan(self) -> State:
-        """The table's settings and its metrics, which so have nothing of the sample in them."""
+        """Read the table's settings and its metrics.
+
+        This is before the sample, so the metrics do not include its reads.
+        """
         if self.journal.plan() is not None:
             raise RunConflict(
                 f"There is a run named {self.execution.name!r} already: start with another name."
@@ -112,28 +126,30 @@ class Steps:
             units = self.asked.read_units or 0.0
             why_not = Absent("the data was not read", "without controlPlaneOnly", units)
         if why_not is None:
-            sample = {name: one for name, one in self.given.items() if name not in OF_THE_REPORT}
+            sample = {
+                name: value for name, value in self.given.items() if name not in OF_THE_REPORT
+            }
             return {**state, "sample": sample}
         self._keep("sample", why_not, looks)
         return state
 
     def insights(self, state: State) -> State:
-        """Contributor Insights, if they were asked for."""
+        """Read Contributor Insights, if the input includes it."""
         looks = self._looks(state)
         self._keep("insights", looks.insights(), looks)
         return {}
 
     def stream(self, state: State) -> State:
-        """What the stream still has, if it was asked for; of candidate keys, how it would be."""
+        """Read the stream, if the input includes it, and replay it for candidate keys."""
         looks = self._looks(state)
-        heard = [Listener(one) for one in self._candidates()]
-        listeners = [listening(heard, moment_of, write_units)] if heard else []
+        candidates = [Listener(listener) for listener in self._candidates()]
+        listeners = [listening(candidates, moment_of, write_units)] if candidates else []
         self._keep("stream", looks.stream(listeners), looks)
-        self.journal.keep(HEARD, [_heard(one) for one in heard])
+        self.journal.keep(HEARD, [_heard(listener) for listener in candidates])
         return {}
 
     def denied(self, state: State) -> State:
-        """Keep why there is no sample: SampleKeys failed as one of its functions may not read.
+        """Keep the reason for the missing sample: a function of SampleKeys lacks a permission.
 
         Args:
             state: The state after Plan, with the failed execution of SampleKeys in `sampling`.
@@ -148,8 +164,10 @@ class Steps:
         return {"run": None}
 
     def probe(self, state: State) -> State:
-        """The largest collections of the sample once more; by Insights and the stream they are
-        known as digests only, as no key of theirs is kept in a file.
+        """Measure the largest collections of the sample.
+
+        Collections from Insights and the stream are not measured: no file holds their keys, only
+        digests.
         """
         if (run := state["sampled"]["run"]) is None:
             return state
@@ -167,7 +185,7 @@ class Steps:
         return state
 
     def advise(self, state: State) -> State:
-        """Judge what has been seen: without any request to the table."""
+        """Judge the facts, without any request to the table."""
         candidates = self._candidates()
         read = [None if one is None else seen(Streamed, one) for one in self.journal.load(HEARD)]
         heard = [one if isinstance(one, Streamed) else None for one in read]
@@ -178,7 +196,7 @@ class Steps:
         return state
 
     def render(self, state: State) -> State:
-        """Write the report down, count its findings, put it in the place of the latest."""
+        """Write the report, count its findings, and replace the latest report."""
         report = seen(Report, self.journal.load(ADVICE))
         assert isinstance(report, Report)
         files = {
@@ -191,7 +209,7 @@ class Steps:
             self.journal.store.replace(name, content.encode())
         before = _read(self.latest.report())
         if before is None or before["at"] < report.at:
-            # Told before it is kept: an attempt that ends in between tells it twice, and not never.
+            # Before it is kept: an interrupted step reports this twice rather than never.
             self.tell(by_severity(report.findings), len(new_high(report, before)))
             self.latest.keep(files)
         baseline = None if self.asked.baseline is None else self._baseline(self.asked.baseline)
@@ -216,7 +234,7 @@ class Steps:
         return before
 
     def _estimate(self, table: TableFacts) -> State:
-        """What it would cost at most."""
+        """Return the maximum cost of the report."""
         prices = self.connection.prices
         units = self.asked.read_units
         if self.asked.control_plane_only:
@@ -230,13 +248,17 @@ class Steps:
         }
 
     def _looks(self, state: State | None = None) -> Looks:
-        """state: of a step after Plan, which goes on with what that has seen."""
-        asked = replace(self.asked, table=self.table)
+        """Return the reads of the table's sources.
+
+        Args:
+            state: The state of a step after Plan, which continues with Plan's facts.
+        """
+        settings = replace(self.asked, table=self.table)
         if state is None:
-            return Looks(self.connection, asked, self.clock())
-        looks = Looks(self.connection, asked, state["at"])
+            return Looks(self.connection, settings, self.clock())
+        looks = Looks(self.connection, settings, state["at"])
         looks.facts = self._table()
-        looks.shower = Shower(state["identity"], asked.show_keys)
+        looks.shower = Shower(state["identity"], settings.show_keys)
         return looks
 
     def _facts(self, state: State) -> Facts:
@@ -260,15 +282,15 @@ class Steps:
         return tuple(map(candidate, self.asked.candidates))
 
     def _spent(self, state: State) -> Spent:
-        """Of all sources, and of the run that has read the sample."""
+        """Return the cost of all sources, and of the run of the sample."""
         files = [self.journal.load(_name(source)) for source in SOURCES]
-        told = [Spent(**file["spent"]) for file in files if file is not None]
+        costs = [Spent(**file["spent"]) for file in files if file is not None]
         if (run := state["sampled"]["run"]) is not None:
             manifest = self.journal_of(run).manifest() or {}
             units = manifest["read_units"]
             dollars = self.connection.prices.dollars(units)
-            told.append(Spent(units, manifest["requests"], dollars, 0.0))
-        return replace(total(told), seconds=self.clock() - state["at"])
+            costs.append(Spent(units, manifest["requests"], dollars, 0.0))
+        return replace(total(costs), seconds=self.clock() - state["at"])
 
     def _table(self) -> TableFacts:
         table = self._kept("table", TableFacts)
@@ -279,7 +301,7 @@ class Steps:
         return seen(shape, self.journal.load(_name(source)))
 
     def _keep(self, source: str, facts: Any, looks: Looks) -> None:
-        """With what has been spent since something was kept."""
+        """Keep facts with the cost of reading them."""
         spent = asdict(total(looks.spent))
         looks.spent.clear()
         self.journal.keep(_name(source), {**told(facts), "spent": spent})
@@ -294,5 +316,5 @@ def _name(source: str) -> str:
 
 
 def _read(content: bytes | None) -> Mapping[str, Any] | None:
-    """A report as JSON."""
+    """Return a report as JSON; None if there is none."""
     return None if content is None else dict(json.loads(content))

@@ -1,4 +1,4 @@
-"""The task `report`: a sample of a live table's data, and what it says of the table's keys."""
+"""The task `report`: a sample of a live table's data, and its figures for the table's keys."""
 
 import math
 import random
@@ -40,22 +40,22 @@ from keyhop.scan.sampling import Survey
 from keyhop.scan.statistics import Interval, rough_keys
 
 LOOK_UNITS, LEAST_LOOK_UNITS, LOOK_SHARE = 20.0, 5.0, 0.1
-"""For the order of magnitude of the number of keys: of little that may be read, a share. With too
-few of them the smallest segments are not looked at, and a large table is taken for a small one.
+"""Read units for the order of magnitude of the number of keys: a share of a small maximum.
+With fewer units the smallest segments are not read, and a large table looks like a small one.
 """
 
 THREADS = 16
 SEGMENTS_PER_WORKER = 400
-"""Of a fleet: a few seconds of work."""
+"""The segments of one worker of a fleet: a few seconds of work."""
 
 MOST_UNITS_PER_KEY = 12.0
-"""Of a look at all keys, in pages of one item: a hop, and for a long collection its windows."""
+"""The maximum cost of a key in pages of one item: a hop, and the windows of a long collection."""
 
 MOST_NOTED = 1_000
-"""Segments of whose items something is noted, if all are read: more tell hardly more."""
+"""The maximum number of segments with observations of items; more would add little."""
 
 SAMPLE = "sample"
-"""What a manifest says of the data."""
+"""The field of a manifest with the facts of the data."""
 
 
 OursOf = Callable[[Table], Sequence[Key]]
@@ -63,19 +63,25 @@ OursOf = Callable[[Table], Sequence[Key]]
 
 
 def _look_units(units: float | None) -> float:
-    """units: that may be read in all."""
+    """Return the read units of the first look.
+
+    Args:
+        units: The maximum read units of the sample; None for no limit.
+    """
     if units is None:
         return LOOK_UNITS
     return min(LOOK_UNITS, max(LEAST_LOOK_UNITS, LOOK_SHARE * units))
 
 
 class ReportTask(Task):
-    """options: `units` that may be read, None for all that there is; `show_keys`; `ttl`, if the
-    attribute is known, else it is asked for; `seed` of the draws, chosen if there is none. Of a run
-    that was begun also `drawing` and what the table was like then.
+    """The sample of a table.
+
+    The options are `units` (the maximum read units, None for no limit), `show_keys`, `ttl` (the
+    attribute; read from the table if missing) and `seed` of the draws (random if missing). The
+    options of a run that has begun also have `drawing` and the table's state at that time.
     """
 
-    visits = True  # the first look is another one, and one process suffices on a laptop
+    visits = True  # the first look differs, and one process suffices on a laptop
 
     def __init__(
         self,
@@ -84,7 +90,14 @@ class ReportTask(Task):
         ours_of: OursOf = lambda table: (),
         segments_per_worker: int = SEGMENTS_PER_WORKER,
     ) -> None:
-        """ours_of: from a table to what tells items of Keyhop's own in it."""
+        """Create the task.
+
+        Args:
+            connection: The connection to DynamoDB.
+            options: The options of the task.
+            ours_of: Returns the attributes that identify items of Keyhop in a table.
+            segments_per_worker: The number of segments of one worker.
+        """
         super().__init__()
         self._connection = connection
         self._options = options
@@ -92,7 +105,7 @@ class ReportTask(Task):
         self._segments_per_worker = segments_per_worker
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan: which segments are read is decided by `look`."""
+        """Task.plan: `look` decides which segments are read."""
         source = table.source()
         indexes = _global_indexes(table)
         ttl = self._options.get("ttl", ...)
@@ -101,7 +114,7 @@ class ReportTask(Task):
             "ttl": self._ttl_of(table) if ttl is ... else ttl,
             "now": time.time(),
             "seed": self._options.get("seed") or uuid.uuid4().hex,
-            "ours": [to_json(one) for one in self._ours_of(table)],
+            "ours": [to_json(attributes) for attributes in self._ours_of(table)],
             "indexes": indexes,
             "items": source.item_count,
             "means": _means(table),
@@ -110,28 +123,30 @@ class ReportTask(Task):
         return TaskPlan(source, method, "a sample", options)  # type: ignore[arg-type]
 
     def look(self, reader: PageReader, plan: TaskPlan) -> TaskPlan:
-        """Task.look: random segments, for the number of keys; then what to read is drawn."""
+        """Task.look: estimate the number of keys by random segments, then draw."""
         options = plan.options
         chance = random.Random(options["seed"])
         ledger = Ledger.for_table(plan.source.mean_item_bytes)
         units = options["units"]
         looks = Survey(reader, ledger, _look_units(units), chance).look_around()
         keys = rough_keys(looks, plan.source.item_count)
-        left = None if units is None else max(0.0, units - reader.usage.read_units)
+        remaining = None if units is None else max(0.0, units - reader.usage.read_units)
         of_indexes = {
-            name: (told["names"][: told["partition"]], told["items"] or plan.source.item_count)
-            for name, told in options["indexes"].items()
-            if not {*told["names"][: told["partition"]]} & {*plan.source.space.names}
+            name: (index["names"][: index["partition"]], index["items"] or plan.source.item_count)
+            for name, index in options["indexes"].items()
+            if not {*index["names"][: index["partition"]]} & {*plan.source.space.names}
         }
         page = UNITS_PER_BLOCK * ledger.size.blocks(1)
-        drawing = draw(keys, left, of_indexes, chance, page)
+        drawing = draw(keys, remaining, of_indexes, chance, page)
         workers = max(1, drawing.size // self._segments_per_worker)
         layout = Layout(drawing.size, THREADS, workers, workers)
         size = plan.source.item_count * (plan.source.mean_item_bytes or math.inf)
-        through = reads_through(drawing, left, size / BLOCK_BYTES * UNITS_PER_BLOCK)
-        told = {**options, "drawing": drawing.to_json(), "through": through}
-        ahead = Interval(2.0 * keys, keys, MOST_UNITS_PER_KEY * keys).scaled(page)
-        return replace(plan, options=told, layout=layout, units=ahead if units is None else None)
+        through = reads_through(drawing, remaining, size / BLOCK_BYTES * UNITS_PER_BLOCK)
+        drawn_options = {**options, "drawing": drawing.to_json(), "through": through}
+        expected = Interval(2.0 * keys, keys, MOST_UNITS_PER_KEY * keys).scaled(page)
+        return replace(
+            plan, options=drawn_options, layout=layout, units=expected if units is None else None
+        )
 
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
@@ -148,30 +163,30 @@ class ReportTask(Task):
         return SamplePages(Asker(reader, plan.options["means"]), drawing, examine)
 
     def finish(self, ended: Ended) -> Summary | None:
-        """Task.finish: the rows make facts."""
+        """Task.finish: turn the rows into facts."""
         plan, usage = ended.plan, ended.totals.usage
         rows = rows_of(ended.journal, plan, ended.totals.parts)
         facts = counted(gather(rows, population(plan), usage.read_units, usage.items), rows)
         return {**ended.summary, SAMPLE: sample_json(facts)}
 
     def _ttl_of(self, table: Table) -> str | None:
-        """None too if it is not told."""
+        """Return the attribute of time to live; None if it is off or cannot be read."""
         try:
             answer = ask_of_table(self._connection, table.name, "describe_time_to_live")
         except KeyhopError:
             return None
-        told = answer.get("TimeToLiveDescription", {})
-        is_on = told.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
-        return str(told["AttributeName"]) if is_on else None
+        description = answer.get("TimeToLiveDescription", {})
+        is_on = description.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+        return str(description["AttributeName"]) if is_on else None
 
 
 def rows_of(journal: Journal, plan: RunPlan, parts: Iterable[Part]) -> list[Row]:
-    """What these parts of a run hold."""
+    """Return the rows in these parts of a run."""
     return [from_key(key) for part in parts for _, key in journal.keys(plan, part)]
 
 
 def examination(plan: RunPlan) -> Examination:
-    """How a run looks at segments."""
+    """Return the settings by which a run reads segments."""
     options = plan.options
     looking = Looking(
         Shower(plan.identity, options.get("show_keys", "digest")),
@@ -179,8 +194,8 @@ def examination(plan: RunPlan) -> Examination:
         plan.space.sort.name if plan.space.sort else None,
         options["ttl"],
         {
-            name: (tuple(told["names"]), told["partition"])
-            for name, told in options["indexes"].items()
+            name: (tuple(index["names"]), index["partition"])
+            for name, index in options["indexes"].items()
         },
         tuple(map(candidate, _candidates(plan))),
     )
@@ -209,7 +224,7 @@ def population(plan: RunPlan) -> Population:
         items=options["items"],
         has_sort=plan.space.sort is not None,
         ttl=options["ttl"],
-        indexes={name: told["items"] for name, told in options["indexes"].items()},
+        indexes={name: index["items"] for name, index in options["indexes"].items()},
         candidates=_candidates(plan),
         bytes=size,
         has_sentinels=bool(options["ours"]),
@@ -218,32 +233,41 @@ def population(plan: RunPlan) -> Population:
 
 
 def _candidates(plan: RunPlan) -> tuple[str, ...]:
-    """Templates of the candidate keys that were asked for."""
+    """Return the templates of the candidate keys."""
     return tuple(plan.options.get("report", {}).get("candidates", ()))
 
 
 def _global_indexes(table: Table) -> dict[str, dict[str, Any]]:
-    """Of each that can be read and is the user's: names of its key attributes, the partition's
-    first, how many of those there are, and its items.
+    """Return the GSIs of the user that can be read.
+
+    Each has the names of its key attributes, the partition's first, their number in the partition
+    key, and its items.
     """
-    found = {}
+    indexes = {}
     for entry in table.description.get("GlobalSecondaryIndexes", ()):
         if entry["IndexName"] == KEY_INDEX or entry.get("IndexStatus", "ACTIVE") != "ACTIVE":
             continue
         if entry.get("Backfilling"):
             continue
         space = keyspace_of(table.description, entry)
-        sort = [one["AttributeName"] for one in entry["KeySchema"] if one["KeyType"] == "RANGE"]
-        found[entry["IndexName"]] = {
+        sort = [
+            element["AttributeName"]
+            for element in entry["KeySchema"]
+            if element["KeyType"] == "RANGE"
+        ]
+        indexes[entry["IndexName"]] = {
             "names": [*space.names, *sort],
             "partition": len(space.names),
             "items": int(entry.get("ItemCount", 0)),
         }
-    return found
+    return indexes
 
 
 def _means(table: Table) -> Mapping[str, float]:
-    """Bytes of an item on average, by index and "" for the table; what is not told is left out."""
+    """Return the mean bytes of an item by index, and by "" for the table.
+
+    Those without figures are left out.
+    """
     entries = [("", table.description, "TableSizeBytes")]
     entries += [
         (entry["IndexName"], entry, "IndexSizeBytes")

@@ -1,6 +1,6 @@
-"""What a source has seen as JSON, from one state of ReportKeys to a later one; and back. Pure.
+"""The facts of a source as JSON, from one state of ReportKeys to a later one. Pure.
 
-A file of a run between two functions, and no public form: that is the report's own (pages/).
+The JSON is in a file of a run between two functions. The public form is in the report (pages/).
 """
 
 import math
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 def told(facts: object) -> dict[str, Any]:
-    """Of a source, or of its absence."""
+    """Return a source's facts, or its absence, as plain JSON."""
     kind = "absent" if isinstance(facts, Absent) else "seen"
     return {kind: _converter().unstructure(facts)}
 
 
-def seen(shape: type[T], given: Mapping[str, Any] | None) -> T | Absent:
-    """What `told` has made; None: the source has told nothing."""
-    if given is None:
+def seen(shape: type[T], content: Mapping[str, Any] | None) -> T | Absent:
+    """Reverse this module's other function; None means that the source was not read."""
+    if content is None:
         return Absent("It was not looked at.")
-    if "absent" in given:
-        return _converter().structure(given["absent"], Absent)
-    return _converter().structure(given["seen"], shape)
+    if "absent" in content:
+        return _converter().structure(content["absent"], Absent)
+    return _converter().structure(content["seen"], shape)
 
 
 def _is_keyed_by_tuples(type_: Any) -> bool:
@@ -48,20 +48,20 @@ def _converter() -> "Converter":
     converter.register_unstructure_hook_factory(
         _is_keyed_by_tuples,
         lambda type_: (
-            lambda given: [
+            lambda mapping: [
                 [list(key), converter.unstructure(value, get_args(type_)[1])]
-                for key, value in given.items()
+                for key, value in mapping.items()
             ]
         ),
     )
     converter.register_structure_hook_factory(
         _is_keyed_by_tuples,
         lambda type_: (
-            lambda given, _: {
+            lambda pairs, _: {
                 converter.structure(key, get_args(type_)[0]): converter.structure(
                     value, get_args(type_)[1]
                 )
-                for key, value in given
+                for key, value in pairs
             }
         ),
     )

@@ -1,7 +1,7 @@
-"""An LSI or a GSI. Pure.
+"""The choice between an LSI and a GSI. Pure.
 
-An LSI only if consistent reads on it are seen and no collection comes near 10 GB in three years;
-else a GSI, which bounds no collection and lets the service split it.
+An LSI suits only if consistent reads of it are made and no collection comes near 10 GB in three
+years. Otherwise a GSI is better: it limits no collection and lets the service split it.
 """
 
 from keyhop.report.advice.money import MONTH_SECONDS, money, of_table, writing
@@ -13,61 +13,67 @@ COLLECTION_BYTES = 10 * 2**30
 
 
 def local(facts: Facts) -> tuple[IndexFacts, ...]:
-    """The LSIs."""
-    return tuple(one for one in facts.table.indexes if one.kind == "LSI")
+    """Return the LSIs."""
+    return tuple(index for index in facts.table.indexes if index.kind == "LSI")
 
 
 def with_local(facts: Facts) -> float:
-    """By how much a collection grows by its LSIs: 1 + their bytes / the table's."""
-    held = sum(one.bytes for one in local(facts))
-    return 1 + held / facts.table.bytes if facts.table.bytes else 1.0
+    """Return the factor by which LSIs enlarge a collection: 1 + their bytes / the table's."""
+    local_bytes = sum(index.bytes for index in local(facts))
+    return 1 + local_bytes / facts.table.bytes if facts.table.bytes else 1.0
 
 
 def read_consistently(facts: Facts, index: str) -> bool | None:
-    """Whether consistent reads of it are seen; None without a request sampler."""
+    """Return whether consistent reads of an index are made.
+
+    None without a request sampler.
+    """
     if not isinstance(facts.requests, RequestFacts):
         return None
     return any(shape.index == index and shape.consistent for shape in facts.requests.shapes)
 
 
 def most_bytes(facts: Facts, years: float = 0.0) -> float | None:
-    """What no collection exceeds now, or after so many years at the growth that the stream shows.
-    LSIs counted. None: not known.
+    """Return the maximum size of a collection, LSIs included, or None if it is not known.
+
+    Args:
+        facts: The facts of the report.
+        years: The years of growth to add, at the rate that the stream shows; 0 for the size today.
     """
-    most = float(facts.table.bytes) * with_local(facts) if facts.table.bytes else None
+    highest = float(facts.table.bytes) * with_local(facts) if facts.table.bytes else None
     sample = facts.sample
     largest = largest_bytes(facts)
     if isinstance(sample, SampleFacts) and largest is not None and sample.all_items:
-        most = min(largest[2], most) if most else largest[2]
+        highest = min(largest[2], highest) if highest else largest[2]
     if not years:
-        return most
-    if most is None or not isinstance(facts.stream, StreamFacts):
+        return highest
+    if highest is None or not isinstance(facts.stream, StreamFacts):
         return None
     daily = max(facts.stream.growth.values(), default=0.0)
-    return most + daily * 365 * years * (facts.table.mean_item_bytes or 0.0) * with_local(facts)
+    return highest + daily * 365 * years * (facts.table.mean_item_bytes or 0.0) * with_local(facts)
 
 
 def largest_bytes(facts: Facts) -> tuple[float, float, float] | None:
-    """Value, low and high of the largest collection that is known, LSIs counted."""
+    """Return value, low and high of the largest known collection, LSIs included."""
     sample = facts.sample
     if not isinstance(sample, SampleFacts):
         return None
-    sizes = [one.bytes for one in sample.top if one.bytes is not None]
+    sizes = [collection.bytes for collection in sample.top if collection.bytes is not None]
     if not sizes:
         return None
-    largest = max(sizes, key=lambda one: one.value).scaled(with_local(facts))
+    largest = max(sizes, key=lambda size: size.value).scaled(with_local(facts))
     return largest.value, largest.low, largest.high
 
 
 def stays_small(facts: Facts) -> bool:
-    """Whether no collection reaches the limit of a table with LSIs in three years."""
-    most = most_bytes(facts, YEARS)
-    return most is not None and most < COLLECTION_BYTES
+    """Return whether no collection reaches the limit of LSIs in three years."""
+    highest = most_bytes(facts, YEARS)
+    return highest is not None and highest < COLLECTION_BYTES
 
 
 def instead_of_local(facts: Facts) -> Advice:
-    """How to be without LSIs."""
-    names = ", ".join(one.name for one in local(facts))
+    """Advise how to replace the LSIs."""
+    names = ", ".join(index.name for index in local(facts))
     table = facts.table.name
     steps = (
         f"Make a GSI of the same keys for each of {names}, and read that one.",
@@ -81,10 +87,10 @@ def instead_of_local(facts: Facts) -> Advice:
 
 
 def _building(facts: Facts) -> float | None:
-    """Dollars of filling GSIs in place of the LSIs, once."""
+    """Return the dollars of filling GSIs once in place of the LSIs."""
     units = sum(
-        one.items * max(1.0, -(-(one.bytes / one.items) // 1024))
-        for one in local(facts)
-        if one.items
+        index.items * max(1.0, -(-(index.bytes / index.items) // 1024))
+        for index in local(facts)
+        if index.items
     )
     return writing(facts, units, MONTH_SECONDS)

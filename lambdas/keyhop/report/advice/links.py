@@ -1,4 +1,4 @@
-"""Where a finding's steps lead, and the commands for that. Pure."""
+"""The commands that carry out a finding's steps. Pure."""
 
 import json
 
@@ -8,12 +8,13 @@ from keyhop.report.findings import Advice
 from keyhop.report.forms import pattern_of
 
 REKEY_EXISTS = False
-"""Whether there is a `keyhop rekey`; without it the steps say in words what is to be done."""
+"""Whether there is a `keyhop rekey`; without it the steps are given in words."""
 
 
 def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str) -> Advice:
-    """Of what only another key mends: a table with that key, to which the data goes. It costs as
-    much a month; once, all is read and written.
+    """Advise a table with another key, to which the data is copied.
+
+    The new table costs as much a month. The copy reads and writes all data once.
     """
     table, today = facts.table, of_table(facts)
     cost = money(facts, today, today, rewriting(facts, table.bytes, table.items))
@@ -28,12 +29,12 @@ def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str) -> Advice
 
 
 def naming(table: str, attribute: str, tag: Tag) -> str:
-    """Return the command that writes the kind into the items of one tag.
+    """Return the command that writes the kind into the items of one tag, or "" without a prefix.
 
-    The table must have no sort key, so that each item is a collection of its own. The command
-    changes no item that has the attribute already. The condition on keys includes the delimiter,
-    and excludes keys with another one after it: ORDER alone is also the beginning of ORDERLINE#17,
-    and ORDER_ that of ORDER_LINE_17. Without such a prefix there is no condition, and no command.
+    The table must have no sort key, so that each item is a separate collection. The command changes
+    no item that has the attribute already. The condition on keys includes the delimiter, and
+    excludes keys with another one after it: ORDER alone is also the beginning of ORDERLINE#17, and
+    ORDER_ that of ORDER_LINE_17.
     """
     if not tag.prefix:
         return ""

@@ -1,8 +1,8 @@
 """What a finding costs today, and would cost: dollars a month, with the date of the prices. Pure.
 
-On demand by the units that CloudWatch has counted, stretched to a month; provisioned by what is
-provisioned, used or not. Tables of another class than Standard have other prices, which are not
-known here: of them nothing is said.
+On demand, the units that CloudWatch has counted are stretched to a month. Provisioned units cost
+the same whether they are used or not. Tables of another class than Standard have other prices,
+which are missing here, so they get no costs.
 """
 
 from keyhop.dynamodb.units import (
@@ -19,31 +19,31 @@ from keyhop.report.findings import Money
 
 MONTH_SECONDS = HOURS_OF_A_MONTH * 3600
 GB = 1_000_000_000
-"""Of prices; a limit's GB is 2**30 (rules/limits.py)."""
+"""The GB in prices; the GB in limits is 2**30 (rules/limits.py)."""
 
 WORTH_DOLLARS = 1.0
-"""A month: less is not called wasted money."""
+"""The dollars a month above which money counts as wasted."""
 
 
 def prices_of(facts: Facts) -> Prices | None:
-    """None: not known."""
+    """Return the prices of a table, or None if they are not known."""
     if facts.table.table_class not in ("", "STANDARD"):
         return None
     return facts.prices or Prices.of(facts.table.region)
 
 
 def monthly(units: float, seconds: float) -> float:
-    """Units of a month, at the rate of so many in `seconds`."""
+    """Return the units of a month, at the rate of `units` in `seconds`."""
     return units * MONTH_SECONDS / seconds if seconds > 0 else 0.0
 
 
 def reading(facts: Facts, units: float, seconds: float) -> float | None:
-    """Dollars a month of so many read units in `seconds`. None: not known."""
+    """Return the dollars a month of read units in `seconds`, or None if not known."""
     return _dollars(facts, monthly(units, seconds), 0.0)
 
 
 def writing(facts: Facts, units: float, seconds: float) -> float | None:
-    """Dollars a month of so many write units in `seconds`. None: not known."""
+    """Return the dollars a month of write units in `seconds`, or None if not known."""
     return _dollars(facts, 0.0, monthly(units, seconds))
 
 
@@ -53,18 +53,21 @@ def _dollars(facts: Facts, reads: float, writes: float) -> float | None:
         return None
     if facts.table.on_demand:
         return prices.dollars(reads, writes)
-    # What is not used need not be provisioned: a unit a second, all the month.
+    # Unused units need not be provisioned: a unit a second, during the whole month.
     hours = MONTH_SECONDS / HOURS_OF_A_MONTH
     return (reads * DOLLARS_PER_READ_UNIT_HOUR + writes * DOLLARS_PER_WRITE_UNIT_HOUR) / hours
 
 
 def storing(facts: Facts, byte_count: float) -> float | None:
-    """Dollars a month."""
+    """Return the dollars a month of storing bytes, or None if prices are not known."""
     return None if prices_of(facts) is None else byte_count / GB * DOLLARS_PER_GB_MONTH
 
 
 def of_index(facts: Facts, name: str) -> float | None:
-    """Dollars a month of an index: storage, and its writes as far as metrics know them."""
+    """Return the dollars a month of an index.
+
+    They include storage, and the writes that metrics count.
+    """
     index = facts.table.index(name)
     if index is None:
         return None
@@ -76,43 +79,47 @@ def of_index(facts: Facts, name: str) -> float | None:
 
 
 def of_table(facts: Facts) -> float | None:
-    """Dollars a month of table and indexes: storage and units. None without metrics.
+    """Return the dollars a month of a table and its indexes, or None without metrics.
 
-    Provisioned, what is provisioned counts; indexes on demand are charged as the table is.
+    They include storage and units. In provisioned mode the provisioned units count. Indexes on
+    demand are charged as the table is.
     """
     table, metrics = facts.table, facts.metrics
-    held = storing(facts, table.bytes + sum(one.bytes for one in table.indexes))
+    storage = storing(facts, table.bytes + sum(index.bytes for index in table.indexes))
     if table.throughput is not None:
-        pairs = [table.throughput, *(one.throughput for one in table.indexes if one.throughput)]
+        pairs = [
+            table.throughput,
+            *(index.throughput for index in table.indexes if index.throughput),
+        ]
         hourly = sum(
             reads * DOLLARS_PER_READ_UNIT_HOUR + writes * DOLLARS_PER_WRITE_UNIT_HOUR
             for reads, writes in pairs
         )
-        return sum_of(held, hourly * HOURS_OF_A_MONTH)
+        return sum_of(storage, hourly * HOURS_OF_A_MONTH)
     if not isinstance(metrics, MetricFacts):
         return None
     read = sum(units for (kind, _), units in metrics.consumed.items() if kind == "read")
     written = sum(units for (kind, _), units in metrics.consumed.items() if kind == "write")
     return sum_of(
-        held, reading(facts, read, metrics.seconds), writing(facts, written, metrics.seconds)
+        storage, reading(facts, read, metrics.seconds), writing(facts, written, metrics.seconds)
     )
 
 
 def sum_of(*parts: float | None) -> float | None:
-    """None if any is not known."""
-    known = [one for one in parts if one is not None]
-    return sum(known) if len(known) == len(parts) else None
+    """Return the sum, or None if a part is not known."""
+    amounts = [part for part in parts if part is not None]
+    return sum(amounts) if len(amounts) == len(parts) else None
 
 
 def wasted(facts: Facts, saved: float | None) -> bool:
-    """Whether so many dollars a month are worth a sentence of their own."""
+    """Return whether a saving in dollars a month is worth a sentence."""
     return saved is not None and saved >= WORTH_DOLLARS
 
 
 def money(
     facts: Facts, today: float | None, advised: float | None, one_off: float | None = 0.0
 ) -> Money | None:
-    """None if nothing of it is known."""
+    """Return costs for the report, or None if none is known."""
     prices = prices_of(facts)
     if prices is None or (today is None and advised is None and not one_off):
         return None
@@ -121,12 +128,15 @@ def money(
 
 
 def _cents(dollars: float | None) -> float | None:
-    """To four digits, so that nothing of a small table reads as free."""
+    """Round to four digits, so that no cost of a small table reads as free."""
     return None if dollars is None else float(f"{dollars:.4g}")
 
 
 def rewriting(facts: Facts, byte_count: float, items: float) -> float | None:
-    """Dollars, once: reading so much by Scan, and writing each item (a write unit per KB)."""
+    """Return the dollars of reading a table once by Scan and writing each item.
+
+    A write takes one write unit per KB.
+    """
     if not items:
         return None
     each = max(1.0, -(-(byte_count / items) // 1024))

@@ -29,5 +29,5 @@ PATTERNS: Final = {
 
 
 def link(pattern: str) -> str:
-    """docs/key-patterns.md#p1 of P1."""
+    """Return the link to a pattern's description, such as `docs/key-patterns.md#p1` for P1."""
     return f"{PAGE}#{pattern.lower()}"

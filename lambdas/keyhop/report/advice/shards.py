@@ -1,7 +1,7 @@
-"""How many shards a hot key wants, and the command. Pure.
+"""The number of shards that a hot key needs, and the command for it. Pure.
 
-One partition takes 1,000 write units a second [AWS documentation, "Designing partition keys"]; a
-write is a unit for each KB of its item, in a transaction two. So N = ceil(peak / 1,000).
+One partition takes 1,000 write units a second [AWS documentation, "Designing partition keys"]. A
+write takes one unit for each KB of its item, in a transaction two. So N = ceil(peak / 1,000).
 """
 
 import math
@@ -20,18 +20,24 @@ from keyhop.wording import counted
 
 WRITE_UNITS = 1000.0
 READ_UNITS = 3000.0
-"""A second, of one partition."""
+"""The units a second that one partition serves."""
 
 HEADROOM = 0.5
-"""Of a shard's capacity that is kept free."""
+"""The part of a shard's capacity that is kept free."""
 
 INSIGHT_WRITES = 3
-"""What Contributor Insights counts for a write unit, where a read unit is one."""
+"""What Contributor Insights counts for a write unit; it counts 1 for a read unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """least: just enough for the peak. roomy: with HEADROOM kept free. peak: write units/s."""
+    """Numbers of shards for a load.
+
+    Attributes:
+        peak: The write units a second.
+        least: The number that is just enough for the peak.
+        roomy: The number with HEADROOM kept free.
+    """
 
     peak: float
     least: int
@@ -39,7 +45,12 @@ class Shards:
 
 
 def shards_for(peak: float, transactional: bool = False) -> Shards:
-    """peak: write units a second, as of plain writes; in transactions each costs two."""
+    """Return the numbers of shards for a peak.
+
+    Args:
+        peak: The write units a second, as of plain writes.
+        transactional: Whether the writes are in transactions, where each costs twice as much.
+    """
     units = peak * (2 if transactional else 1)
     return Shards(units, _at(units, WRITE_UNITS), _at(units, WRITE_UNITS * (1 - HEADROOM)))
 
@@ -49,43 +60,53 @@ def _at(units: float, each: float) -> int:
 
 
 def write_units(writes: float, item_bytes: float) -> float:
-    """Of so many writes a second of items of this size."""
+    """Return the write units of `writes` items of a size."""
     return writes * max(1, math.ceil(item_bytes / 1024))
 
 
 def transactional(facts: Facts) -> bool:
-    """Whether most writes go through transactions, as far as metrics tell."""
+    """Return whether metrics show that most writes are in transactions."""
     if not isinstance(facts.metrics, MetricFacts):
         return False
     calls = facts.metrics.calls
-    plain = sum(calls.get(one, 0.0) for one in ("PutItem", "UpdateItem", "DeleteItem"))
+    plain = sum(calls.get(operation, 0.0) for operation in ("PutItem", "UpdateItem", "DeleteItem"))
     return calls.get("TransactWriteItems", 0.0) > plain + calls.get("BatchWriteItem", 0.0)
 
 
 def hottest(stream: StreamFacts) -> KeyTraffic | None:
-    """The key with the largest second."""
-    return max(stream.traffic, key=lambda one: one.peak, default=None)
+    """Return the key with the busiest second."""
+    return max(stream.traffic, key=lambda traffic: traffic.peak, default=None)
 
 
 def peak_of(facts: Facts, key: Shown | None = None) -> float | None:
-    """Write units a second that the hottest key (or this one) wants: the largest second that was
-    seen, and the attempts that were throttled, where they are known. None: not known.
+    """Return the write units a second that a key needs; None if not known.
+
+    It is the busiest second of the key, plus the attempts that were throttled, if they were
+    counted.
+
+    Args:
+        facts: The facts of the report.
+        key: The key; None for the hottest one.
     """
-    seen: list[float] = []
+    peaks: list[float] = []
     if isinstance(facts.stream, StreamFacts):
-        seen += [one.peak for one in facts.stream.traffic if key in (None, one.key)]
+        peaks += [traffic.peak for traffic in facts.stream.traffic if key in (None, traffic.key)]
     throttled = 0.0
     if isinstance(facts.insights, InsightFacts):
         keys = facts.insights.accessed.get(TABLE, ())
-        seen += [one.units / INSIGHT_WRITES / 60 for one in keys if key in (None, one.key)]
+        peaks += [
+            traffic.units / INSIGHT_WRITES / 60 for traffic in keys if key in (None, traffic.key)
+        ]
         # A throttled write took nothing, so it is in no key's units.
         refused = facts.insights.throttled.get(TABLE, ())
-        throttled = max((one.units / 60 for one in refused if key in (None, one.key)), default=0.0)
-    return max(seen) + throttled if seen else None
+        throttled = max(
+            (traffic.units / 60 for traffic in refused if key in (None, traffic.key)), default=0.0
+        )
+    return max(peaks) + throttled if peaks else None
 
 
 def steps(shards: Shards) -> tuple[str, ...]:
-    """What to do, in sentences."""
+    """Return the steps of spreading a key over shards, in sentences."""
     return (
         f"Spread the key over {counted(shards.least, 'shard')} at least; "
         f"{shards.roomy} keep half of each free ({shards.peak:,.0f} write units a second, "
@@ -96,6 +117,6 @@ def steps(shards: Shards) -> tuple[str, ...]:
 
 
 def command(table: str, shards: Shards) -> str:
-    """To paste once the table is used by ShardedTable, with the logical key for KEY."""
+    """Return the command to run once ShardedTable uses the table, with the key for KEY."""
     adding = max(1, shards.roomy - 1)
     return f"keyhop shards add {table} KEY --count {adding} --metadata {table}-shards"

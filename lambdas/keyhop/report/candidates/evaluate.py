@@ -1,4 +1,4 @@
-"""What becomes of a table under another key: all that is known of a candidate, together. Pure."""
+"""What the table would be like under another key. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -29,14 +29,20 @@ READS = frozenset({*EXACT, "Query", "Scan", "ExecuteStatement"})
 def evaluated(
     candidates: Sequence[Candidate], streamed: Sequence[Streamed | None], facts: Facts
 ) -> tuple[CandidateFacts, ...]:
-    """Of those of which the sample says something; facts: all others. streamed: in their order."""
+    """Return the evaluation of each candidate that the sample has read.
+
+    Args:
+        candidates: The candidate keys.
+        streamed: What the stream shows of each candidate, in the same order.
+        facts: All other facts.
+    """
     if not isinstance(facts.sample, SampleFacts):
         return ()
-    samples = {one.template: one for one in facts.sample.candidates}
+    samples = {sample.template: sample for sample in facts.sample.candidates}
     return tuple(
-        _evaluated(one, samples[one.text], heard, facts)
-        for one, heard in zip(candidates, streamed, strict=True)
-        if one.text in samples
+        _evaluated(candidate, samples[candidate.text], stream, facts)
+        for candidate, stream in zip(candidates, streamed, strict=True)
+        if candidate.text in samples
     )
 
 
@@ -70,7 +76,7 @@ def _evaluated(
 
 
 def reads_by_kind(candidate: Candidate, shapes: Iterable[RequestShape]) -> dict[str, float]:
-    """Shares of the calls that read; none if there are no such calls."""
+    """Return shares of the read calls by kind, empty without such calls."""
     counts = dict.fromkeys(KINDS, 0)
     for shape in shapes:
         if shape.operation in READS:
@@ -80,25 +86,27 @@ def reads_by_kind(candidate: Candidate, shapes: Iterable[RequestShape]) -> dict[
 
 
 def kind_of(candidate: Candidate, shape: RequestShape) -> ReadKind:
-    """By names alone: a request that says all attributes of the key needs one key. Without the
-    one that a shard is made of, it needs all shards; with a range of a time, several buckets.
+    """Return how many keys a request needs, judged by the names of its attributes.
+
+    A request with all attributes of the key needs one key. Without the attribute of a shard it
+    needs all shards; with a range of a time it needs several buckets.
     """
-    known = {*shape.conditions, *shape.filters}
-    kinds = {_kind(one, known, shape.operation) for one in candidate.partition.fields}
+    names = {*shape.conditions, *shape.filters}
+    kinds = {_kind(field, names, shape.operation) for field in candidate.partition.fields}
     return max(kinds, key=KINDS.index, default="scatter")
 
 
-def _kind(field: Field, known: set[str], operation: str) -> ReadKind:
-    if field.attribute not in known and field.path not in known:
+def _kind(field: Field, names: set[str], operation: str) -> ReadKind:
+    if field.attribute not in names and field.path not in names:
         return "several" if field.kind == "shard" else "scatter"
     return "several" if field.kind == "date" and operation not in EXACT else "single"
 
 
 def _migration_units(sample: CandidateSample, facts: Facts) -> float:
-    """Estimate the write units of putting each item once, into a table with the same indexes.
+    """Estimate the write units of putting each item once into a table with the same indexes.
 
-    Large items can be missing in a sample, so an item needs at least the units of the mean item
-    that DescribeTable knows.
+    Large items can be missing in a sample, so an item needs at least the units of the mean item in
+    DescribeTable.
     """
     table = facts.table
     of_an_item = max(sample.write_units, (table.mean_item_bytes or 0) / WRITE_UNIT_BYTES)
@@ -110,7 +118,10 @@ def _migration_units(sample: CandidateSample, facts: Facts) -> float:
 
 
 def _migration(write_units: float, facts: Facts) -> float:
-    """Dollars on demand, with one scan of the table; functions and storage are left out."""
+    """Return the dollars of a migration on demand, with one scan of the table.
+
+    Functions and storage are not included.
+    """
     prices = money.prices_of(facts)
     reads = facts.table.bytes / BLOCK_BYTES * UNITS_PER_BLOCK
     return prices.dollars(reads, write_units) if prices else 0.0
@@ -119,14 +130,15 @@ def _migration(write_units: float, facts: Facts) -> float:
 def _monthly(
     candidate: Candidate, reads: dict[str, float], facts: Facts
 ) -> tuple[float | None, float | None]:
-    """Dollars of the units of a month, today and with the candidate. The latter is not known where
-    reads are not, or where one would need all keys.
+    """Return the dollars of a month's units, today and with the candidate.
+
+    The latter is None where reads are not known, or where a read would need all keys.
     """
     metrics = facts.metrics
     if not isinstance(metrics, MetricFacts):
         return None, None
     used = {
-        kind: sum(units for (one, _), units in metrics.consumed.items() if one == kind)
+        kind: sum(units for (used_kind, _), units in metrics.consumed.items() if used_kind == kind)
         for kind in ("read", "write")
     }
     reading = money.reading(facts, used["read"], metrics.seconds)
@@ -134,5 +146,5 @@ def _monthly(
     today = money.sum_of(reading, writing)
     if today is None or reading is None or writing is None or not reads or reads["scatter"]:
         return today, None
-    shards = math.prod(one.shards for one in candidate.partition.fields)
+    shards = math.prod(field.shards for field in candidate.partition.fields)
     return today, writing + reading * (reads["single"] + reads["several"] * max(2, shards))

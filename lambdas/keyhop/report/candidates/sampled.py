@@ -1,11 +1,12 @@
-"""What a sample says of one candidate key: who could have it, and how even it would be. Pure.
+"""What a sample shows of one candidate key: the items that can have it, and its evenness. Pure.
 
-What is drawn are collections, each with a chance of `fraction`; an item that was read stands for
-`weight` items of its collection. The chance that two items of the table share a key, the sum of
-all p squared, has two parts. Items of different collections: by the pairs of collections that were
-drawn (a U-statistic). Items of one collection: known if it was read whole. Of one that was read in
-windows it lies between "no two share a key" and "all are as those of its windows": neighbours are
-more alike than others, so the pairs of a window say the most that it can be.
+Collections are drawn, each with a chance of `fraction`; an item that was read counts for `weight`
+items of its collection. The chance that two items of the table share a key, the sum of all p
+squared, has two parts. The part of items in different collections is estimated from the pairs of
+drawn collections (a U-statistic). The part of items in one collection is exact if all of it was
+read. If only windows of it were read, the part lies between "no two share a key" and "all are as
+similar as those in its windows": neighbours are more similar than others, so the pairs of a window
+give the upper end.
 """
 
 import math
@@ -29,7 +30,15 @@ WRITE_UNIT_BYTES = 1024
 
 @dataclass(slots=True)
 class _Collection:
-    """keys: of those that can have one, to weight. pairs: the same, in items read."""
+    """The items of a collection that were read.
+
+    Attributes:
+        whole: Whether all of its items were read.
+        items: The number of items that were read.
+        weight: The number of items for which they count.
+        keys: The weight of each candidate key.
+        counts: The number of items that were read with each candidate key.
+    """
 
     whole: bool = True
     items: int = 0
@@ -42,24 +51,32 @@ class _Collection:
         return sum(self.keys.values())
 
     def most_seen(self) -> float:
-        """Items that were seen with one key."""
+        """Return the number of items that were read with the most frequent key."""
         return max(self.keys.values() if self.whole else self.counts.values(), default=0.0)
 
     def same(self) -> tuple[float, float, float]:
-        """Ordered pairs of its items with one key, each with itself too: value, least, most."""
-        most = sum(weight**2 for weight in self.keys.values())
+        """Return the ordered pairs of its items with one key: value, low and high.
+
+        Each item also forms a pair with itself.
+        """
+        maximum = sum(weight**2 for weight in self.keys.values())
         if self.whole:
-            return most, most, most
+            return maximum, maximum, maximum
         read, covered = sum(self.counts.values()), self.covered
         if read < 2:
-            return covered, covered, most
-        alike = sum(count * (count - 1) for count in self.counts.values()) / (read * (read - 1))
-        return min(most, max(covered, covered**2 * alike)), covered, most
+            return covered, covered, maximum
+        similarity = sum(count * (count - 1) for count in self.counts.values()) / (
+            read * (read - 1)
+        )
+        return min(maximum, max(covered, covered**2 * similarity)), covered, maximum
 
 
 @dataclass(slots=True)
 class Tally:
-    """Of one candidate. Keys are taken as digests; neither they nor values are kept after it."""
+    """The tally of one candidate key.
+
+    Keys are given as digests. The tally is dropped with them and with the values.
+    """
 
     template: str
     collections: dict[Hashable, _Collection] = field(default_factory=dict)
@@ -79,32 +96,32 @@ class Tally:
 
         Args:
             key: A digest of the candidate key that the item would have; None if it cannot have it.
-            weight: For how many items it stands.
-            collection: The collection of which it is.
+            weight: The number of items for which it counts.
+            collection: The collection that contains it.
             size: Its bytes.
             whole: Whether all items of its collection were read.
         """
-        one = self.collections.setdefault(collection, _Collection())
-        one.items += 1
-        one.weight += weight
-        one.whole = one.whole and whole and weight == 1.0
+        entry = self.collections.setdefault(collection, _Collection())
+        entry.items += 1
+        entry.weight += weight
+        entry.whole = entry.whole and whole and weight == 1.0
         self.items.append(Item(collection, weight, float(key is not None)))
         if key is not None:
-            one.keys[key] = one.keys.get(key, 0.0) + weight
-            one.counts[key] += 1
+            entry.keys[key] = entry.keys.get(key, 0.0) + weight
+            entry.counts[key] += 1
             self.units += weight * max(1, math.ceil(size / WRITE_UNIT_BYTES))
             self.covered += weight
 
     def facts(
         self, fraction: float = 1.0, items: float = 0.0, unrepresented: float = 0.0
     ) -> CandidateSample | None:
-        """Return what the items say of the candidate; None if nothing was read.
+        """Return what the items show of the candidate; None if nothing was read.
 
         Args:
-            fraction: The part of the collections that were drawn; 1 for all.
+            fraction: The part of the collections that was drawn; 1 for all.
             items: The number of items of the table; 0 if it is not known.
-            unrepresented: The share of them for which none of those that were read stands, at most.
-                All of these might have one key, or none.
+            unrepresented: The maximum share of the items that no item of the sample represents. All
+                of these might have one key, or none.
         """
         coverage = weighted_share(self.items, METHOD)
         if coverage is None:
@@ -131,114 +148,125 @@ class Tally:
         )
 
     def _keys(self) -> Iterable[str]:
-        return (key for one in self.collections.values() for key in one.keys)
+        return (key for collection in self.collections.values() for key in collection.keys)
 
     def _largest(self, fraction: float, distinct: int) -> Estimate:
-        """Of keys seen in several collections by these; of one seen in one, as if it had no more.
+        """Return the share of the largest key.
 
-        The low end allows for the choice of the largest among `distinct`; the high one for keys
-        that nobody has seen.
+        A key in several collections is estimated from these. A key in one collection is taken to be
+        in no other. The low end allows for the choice of the largest among `distinct` keys, the
+        high end for keys that the sample does not contain.
         """
         by_key: defaultdict[str, list[float]] = defaultdict(list)
-        for one in self.collections.values():
-            for key, weight in one.keys.items():
+        for collection in self.collections.values():
+            for key, weight in collection.keys.items():
                 by_key[key].append(weight)
-        whole, n = self.covered, len(self.items)
-        if not whole:
+        total, n = self.covered, len(self.items)
+        if not total:
             return Estimate(0.0, 0.0, 1.0, n, METHOD)
-        draws = effective(one.covered for one in self.collections.values() if one.keys)
-        spread = {key: sum(ones) / whole for key, ones in by_key.items() if len(ones) > 1}
-        alone = max((fraction * max(ones) / whole for ones in by_key.values()), default=0.0)
+        draws = effective(
+            collection.covered for collection in self.collections.values() if collection.keys
+        )
+        spread = {key: sum(weights) / total for key, weights in by_key.items() if len(weights) > 1}
+        alone = max((fraction * max(weights) / total for weights in by_key.values()), default=0.0)
         widest = max(spread.values(), default=0.0)
         value = max(alone, widest)
         if fraction >= 1 and self._all_whole:
             return Estimate.exactly(value, n, "all items")
-        seen = max(one.most_seen() for one in self.collections.values())
-        low = fraction * seen / whole / 2  # so far may the number of items be wrong
+        most_read = max(collection.most_seen() for collection in self.collections.values())
+        low = fraction * most_read / total / 2  # the number of items may be wrong by this factor
         if widest >= alone:
             count = widest * draws
             low = beta_quantile(TAIL / max(1, distinct), count, max(1e-9, draws - count + 1))
-        most = max((sum(ones) / whole for ones in by_key.values()), default=0.0)
-        _, high = proportion_limits(most * draws, draws)
+        highest = max((sum(weights) / total for weights in by_key.values()), default=0.0)
+        _, high = proportion_limits(highest * draws, draws)
         return Estimate(value, min(low, value), max(high, value), n, METHOD)
 
     @property
     def _all_whole(self) -> bool:
-        return all(one.whole for one in self.collections.values())
+        return all(collection.whole for collection in self.collections.values())
 
     def _effective(self, fraction: float, items: float) -> Estimate:
-        """1 / sum of p squared. The interval: a jackknife over collections, at least as wide as
-        Poisson's for the pairs of collections that share a key.
+        """Return the effective number of keys, 1 / sum of p squared.
+
+        The interval is that of a jackknife over collections, and at least as wide as Poisson's for
+        the pairs of collections that share a key.
         """
-        drawn = [one for one in self.collections.values() if one.keys]
-        whole, n = self.covered, len(self.items)
-        least = 1.0 / items if items > 0 else 0.0
-        if not whole:
+        collections = [collection for collection in self.collections.values() if collection.keys]
+        covered, n = self.covered, len(self.items)
+        minimum = 1.0 / items if items > 0 else 0.0
+        if not covered:
             return Estimate(0.0, 0.0, math.inf, n, METHOD)
-        totals = self._totals(drawn)
+        totals = self._totals(collections)
         between = sum(total**2 for total in totals.values())
-        between -= sum(weight**2 for one in drawn for weight in one.keys.values())
-        within = [one.same() for one in drawn]
+        between -= sum(
+            weight**2 for collection in collections for weight in collection.keys.values()
+        )
+        within = [collection.same() for collection in collections]
         inside = [sum(each[at] for each in within) for at in range(3)]
-        value, low, high = ((max(0.0, between) + fraction * each) / whole**2 for each in inside)
+        value, low, high = ((max(0.0, between) + fraction * each) / covered**2 for each in inside)
         if fraction >= 1 and self._all_whole:
             return Estimate.exactly(1 / value, n, "all items")
         rest = []
-        for one, same in zip(drawn, within, strict=True):
-            left = whole - one.covered
-            shared = sum(w * (totals[key] - w) for key, w in one.keys.items())
-            if left > 0:
-                rest.append((between - 2 * shared + fraction * (inside[0] - same[0])) / left**2)
+        for collection, same in zip(collections, within, strict=True):
+            remaining = covered - collection.covered
+            shared = sum(w * (totals[key] - w) for key, w in collection.keys.items())
+            if remaining > 0:
+                rest.append(
+                    (between - 2 * shared + fraction * (inside[0] - same[0])) / remaining**2
+                )
         error = t_quantile(len(rest) - 1) * _jackknife(rest)
-        draws = effective(one.covered for one in drawn)
+        draws = effective(collection.covered for collection in collections)
         pairs = draws * (draws - 1) / 2
-        met = max(0.0, between) / whole**2 * pairs
+        expected_pairs = max(0.0, between) / covered**2 * pairs
         low -= error
-        few, many = _poisson(met)
+        few, many = _poisson(expected_pairs)
         if pairs > 0:
             low = min(low, few / pairs)
-            high = max(high + error, many / pairs + fraction * inside[2] / whole**2)
+            high = max(high + error, many / pairs + fraction * inside[2] / covered**2)
         else:
             high = 1.0
-        low, value, high = (min(1.0, max(each, least, 1e-18)) for each in (low, value, high))
+        low, value, high = (min(1.0, max(each, minimum, 1e-18)) for each in (low, value, high))
         top = math.inf if low <= 1e-18 else 1 / low
         return Estimate(1 / value, 1 / high, top, n, METHOD)
 
-    def _totals(self, drawn: Iterable[_Collection]) -> Mapping[str, float]:
+    def _totals(self, collections: Iterable[_Collection]) -> Mapping[str, float]:
         totals: defaultdict[str, float] = defaultdict(float)
-        for one in drawn:
-            for key, weight in one.keys.items():
+        for collection in collections:
+            for key, weight in collection.keys.items():
                 totals[key] += weight
         return totals
 
 
 def _with_others(effective_keys: Estimate, unrepresented: float) -> Estimate:
-    """Return the effective number of keys of all items, if so many of them were not represented.
+    """Return the effective number of keys of all items, including those not represented.
 
-    They may all have the largest key, or each a key of its own.
+    The others may all have the largest key, or each a different key.
     """
     represented = 1 - unrepresented
-    least = represented / math.sqrt(effective_keys.low) if effective_keys.low > 0 else math.inf
+    largest_share = (
+        represented / math.sqrt(effective_keys.low) if effective_keys.low > 0 else math.inf
+    )
     return replace(
         effective_keys,
-        low=1 / (least + unrepresented) ** 2,
+        low=1 / (largest_share + unrepresented) ** 2,
         high=effective_keys.high / represented**2 if represented > 0 else math.inf,
     )
 
 
 def _jackknife(rest: list[float]) -> float:
-    """The standard error, of the values without one at a time."""
+    """Return the standard error from the values that each leave one collection out."""
     n = len(rest)
     if n < 2:
         return math.inf
     mean = sum(rest) / n
-    return math.sqrt((n - 1) / n * sum((one - mean) ** 2 for one in rest))
+    return math.sqrt((n - 1) / n * sum((value - mean) ** 2 for value in rest))
 
 
-def _poisson(met: float) -> tuple[float, float]:
-    """95 % limits of the mean of which `met` were seen, by Byar's approximation."""
-    if met <= 0:
+def _poisson(count: float) -> tuple[float, float]:
+    """Return 95 % limits of a mean from a count, by Byar's approximation."""
+    if count <= 0:
         return 0.0, 3.689
-    low = met * (1 - 1 / (9 * met) - 1.96 / (3 * math.sqrt(met))) ** 3
-    more = met + 1
+    low = count * (1 - 1 / (9 * count) - 1.96 / (3 * math.sqrt(count))) ** 3
+    more = count + 1
     return max(0.0, low), more * (1 - 1 / (9 * more) + 1.96 / (3 * math.sqrt(more))) ** 3

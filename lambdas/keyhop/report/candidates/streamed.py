@@ -1,7 +1,7 @@
-"""What a stream says of one candidate key: its heat, replayed, and its order in time. Pure.
+"""What a stream shows of one candidate key: its heat, replayed, and its order in time. Pure.
 
-A record's image is turned into the key that it would have; of that a number is kept, by second. A
-stream tells seconds, so those of one second are taken as one burst.
+From each record's image the key that the item would have is made. A hash of it is kept with the
+second of the record. Records of one second count as one burst, as a stream has no finer times.
 """
 
 import random
@@ -15,14 +15,19 @@ from keyhop.report.statistics.order import kendall
 from keyhop.report.statistics.replay import Replay, Write, replay
 
 MOST_PLACES = 400_000
-"""Of keys and seconds, of all candidates together."""
+"""The maximum number of pairs of key and second, for all candidates together."""
 ORDERED = 500
-"""Inserts whose order is looked at."""
+"""The number of inserts whose order is examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """heat: None if no record has had an image from which the key can be made."""
+    """The heat and the order of one candidate key in a stream.
+
+    Attributes:
+        heat: The replay; None if no record had an image from which the key can be made.
+        monotonicity: The correlation of keys with time; None if not known.
+    """
 
     heat: Replay | None
     monotonicity: Estimate | None
@@ -30,7 +35,14 @@ class Streamed:
 
 @dataclass(slots=True)
 class Listener:
-    """Of one candidate. places: how many it may keep. writes: (second, key) to count and units."""
+    """Collects what a stream shows of one candidate key.
+
+    Attributes:
+        candidate: The candidate key.
+        places: The maximum number of entries in `writes`.
+        writes: Count and write units by second and hash of the key.
+        inserts: A sample of the inserts: second and key.
+    """
 
     candidate: Candidate
     places: int = MOST_PLACES
@@ -40,9 +52,9 @@ class Listener:
     chance: random.Random = field(default_factory=lambda: random.Random(0))
 
     def take(self, record: Mapping[str, Any], at: float, units: float) -> None:
-        """One record, its second, and the write units that it cost."""
-        told = record["dynamodb"]
-        item = told.get("NewImage") or told.get("OldImage") or told.get("Keys", {})
+        """Add one record, with its second and the write units that it cost."""
+        change = record["dynamodb"]
+        item = change.get("NewImage") or change.get("OldImage") or change.get("Keys", {})
         key = self.candidate.of(item)
         if key is None:
             return
@@ -56,7 +68,7 @@ class Listener:
             self._sample(at, key)
 
     def _sample(self, at: float, key: str) -> None:
-        """A reservoir: each insert has the same chance."""
+        """Add an insert to a reservoir, where each insert has the same chance."""
         self.seen += 1
         if len(self.inserts) < ORDERED:
             self.inserts.append((at, key))
@@ -64,7 +76,7 @@ class Listener:
             self.inserts[place] = at, key
 
     def facts(self) -> Streamed:
-        """What was heard; the keys are forgotten."""
+        """Return what the stream shows, and forget the keys."""
         writes = [
             Write(at, key, units / count)
             for (at, key), (count, units) in self.writes.items()
@@ -72,9 +84,9 @@ class Listener:
         ]
         ranks = {key: rank for rank, key in enumerate(sorted({key for _, key in self.inserts}))}
         times = [at for at, _ in self.inserts]
-        told = Streamed(replay(writes), kendall(times, [ranks[key] for _, key in self.inserts]))
+        streamed = Streamed(replay(writes), kendall(times, [ranks[key] for _, key in self.inserts]))
         self.writes, self.inserts = {}, []
-        return told
+        return streamed
 
 
 def listening(
@@ -82,12 +94,12 @@ def listening(
     moment_of: Callable[[Mapping[str, Any]], float],
     units_of: Callable[[Mapping[str, Any]], float],
 ) -> Callable[[Mapping[str, Any]], None]:
-    """What a stream's reader calls with each record."""
+    """Return the function that a stream's reader calls with each record."""
 
     def listen(record: Mapping[str, Any]) -> None:
         at, units = moment_of(record), units_of(record)
         if units:
-            for one in listeners:
-                one.take(record, at, units)
+            for listener in listeners:
+                listener.take(record, at, units)
 
     return listen

@@ -1,4 +1,4 @@
-"""Candidate keys as they are written: `PK=DEVICE#{deviceId}#{ts:day}#{hash(id)%4}`. Pure.
+"""The notation of candidate keys: `PK=DEVICE#{deviceId}#{ts:day}#{hash(id)%4}`. Pure.
 
     candidate = "PK=" template [ " SK=" template ]
     template  = { literal | "{" path [ ":" word ] { "|" filter } [ "?" default ] "}" }
@@ -6,7 +6,7 @@
     filter    = upper | lower | first:n | pad:n | shard:n | date:format
 
 "{{" and "}}" are braces; `{hash(id)%4}` is `{id|shard:4}`, `{ts:day}` is `{ts|date:%Y-%m-%d}`. An
-item that lacks an attribute, or has one that is no part of a text, cannot have the key.
+item cannot have the key if it lacks an attribute, or if a value cannot be part of a text.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ MOST_TEXT = 1_000
 MOST_SHARDS = 1_000
 MOST_KEY_BYTES = 2048
 LEAST_MILLISECONDS = 1e11
-"""A number of seconds so large is in the year 5138."""
+"""Seconds of the year 5138; a larger number is in milliseconds."""
 
 DATES = {
     "year": "%Y",
@@ -35,7 +35,7 @@ DATES = {
 TYPES = ("S", "N", "B")
 CASES: Mapping[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower}
 NUMBERED = {"first": 100, "pad": 100, "shard": MOST_SHARDS}
-"""Filters with a number, and the largest."""
+"""Filters with a number, and its maximum."""
 
 OF_VALUES = ("date", "shard")
 """Filters that take a typed value; the others take text."""
@@ -54,8 +54,14 @@ _FORMAT = re.compile(r"(?:%[YmdHMS]|[-_:T./])+")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One {...}. kind: whether it is the attribute's whole value, a time bucket of it, or a shard,
-    of `shards`. steps: from a typed value to text, or to None.
+    """One {...} of a template.
+
+    Attributes:
+        path: The attribute, or a dotted path into a map.
+        kind: Whether it is the attribute's whole value, a time bucket of it, or a shard.
+        steps: The functions from a typed value to text, or to None.
+        default: The text of items that lack the attribute.
+        shards: The number of shards.
     """
 
     path: str
@@ -66,7 +72,7 @@ class Field:
 
     @property
     def attribute(self) -> str:
-        """The name of the item's attribute, as requests name it."""
+        """Return the name of the item's attribute, as requests contain it."""
         return self.path.partition(".")[0]
 
     def of(self, item: Item) -> str | None:
@@ -86,33 +92,43 @@ class Template:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(one for one in self.parts if isinstance(one, Field))
+        return tuple(part for part in self.parts if isinstance(part, Field))
 
     def of(self, item: Item) -> str | None:
-        """The key that an item would have; None if it cannot have one."""
-        texts = [one if isinstance(one, str) else one.of(item) for one in self.parts]
-        whole = "".join(one for one in texts if one is not None)
-        fits = None not in texts and 0 < len(whole.encode(errors="replace")) <= MOST_KEY_BYTES
-        return whole if fits else None
+        """Return the key that an item would have; None if it cannot have one."""
+        texts = [part if isinstance(part, str) else part.of(item) for part in self.parts]
+        key = "".join(text for text in texts if text is not None)
+        fits = None not in texts and 0 < len(key.encode(errors="replace")) <= MOST_KEY_BYTES
+        return key if fits else None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """text: as it was given."""
+    """A candidate key.
+
+    Attributes:
+        text: The key as the user wrote it.
+        partition: The template of the partition key.
+        sort: The template of the sort key, if there is one.
+    """
 
     text: str
     partition: Template
     sort: Template | None = None
 
     def of(self, item: Item) -> str | None:
-        """The partition key that an item would have; None if it cannot have this key."""
+        """Return the partition key that an item would have; None if it cannot have the key."""
         if self.sort is not None and self.sort.of(item) is None:
             return None
         return self.partition.of(item)
 
 
 def candidate(text: str) -> Candidate:
-    """Raises CannotStart, with one sentence."""
+    """Parse a candidate key.
+
+    Raises:
+        CannotStart: It is not valid. The message is one sentence.
+    """
     if len(text) > MOST_TEXT:
         raise CannotStart(f"A candidate key has {MOST_TEXT:,} characters at most.")
     form = _FORM.fullmatch(text)
@@ -125,7 +141,7 @@ def candidate(text: str) -> Candidate:
 
 
 def why_wrong(text: str) -> str:
-    """What is wrong with a candidate, without a full stop; "" if nothing is."""
+    """Return the mistake in a candidate, without a full stop, or ""."""
     try:
         candidate(text)
     except CannotStart as error:
@@ -137,56 +153,56 @@ def _wrong(text: str, what: str) -> CannotStart:
     return CannotStart(f"The candidate {text!r} {what}.")
 
 
-def _template(whole: str, text: str) -> Template:
+def _template(template: str, text: str) -> Template:
     parts: list[str | Field] = []
     at = 0
     for piece in _PIECE.finditer(text):
         parts.append(text[at : piece.start()])
         at = piece.end()
         if piece["field"] is not None:
-            parts.append(_field(whole, piece["field"].strip()))
+            parts.append(_field(template, piece["field"].strip()))
         elif piece[0] in ("{{", "}}"):
             parts.append(piece[0][0])
         else:
-            other = "}" if piece[0] == "{" else "{"
-            raise _wrong(whole, f"has a {piece[0]} without its {other}")
+            missing = "}" if piece[0] == "{" else "{"
+            raise _wrong(template, f"has a {piece[0]} without its {missing}")
     parts.append(text[at:])
     return Template(tuple(part for part in parts if part != ""))
 
 
-def _field(whole: str, text: str) -> Field:
+def _field(template: str, text: str) -> Field:
     if hashed := _HASH.fullmatch(text):
         text = f"{hashed['path']}|shard:{hashed['n']}"
     elif "(" in text:
-        raise _wrong(whole, f"has {{{text}}}; a hash is written {{hash(id)%4}}")
+        raise _wrong(template, f"has {{{text}}}; a hash is written {{hash(id)%4}}")
     form = _FIELD.fullmatch(text)
     if form is None or not form["path"].strip():
-        raise _wrong(whole, "has {} without the name of an attribute")
+        raise _wrong(template, "has {} without the name of an attribute")
     path = form["path"].strip()
     if any(step != step.strip() for step in path.split(".")):
-        raise _wrong(whole, f"has a space beside the '.' of {path!r}; write it without")
+        raise _wrong(template, f"has a space beside the '.' of {path!r}; write it without")
     steps: list[Callable[[Any], Any]] = []
-    filters = [one.strip() for one in form["filters"].split("|")[1:]]
+    filters = [filter_text.strip() for filter_text in form["filters"].split("|")[1:]]
     word = (form["word"] or "").strip()
     if word in TYPES:
         steps.append(lambda value: value if word in value else None)
     elif word in DATES or word in CASES:
         filters.insert(0, f"date:{DATES[word]}" if word in DATES else word)
     elif form["word"] is not None:
-        raise _wrong(whole, f"has {word!r} after a colon; there are {_list(_WORDS)}")
+        raise _wrong(template, f"has {word!r} after a colon; there are {_list(_WORDS)}")
     kind: Kind = "whole"
     shards = 1
     if filters[:1] == [] or filters[0].partition(":")[0] not in OF_VALUES:
         steps.append(_text)
-    for at, one in enumerate(filters):
-        name, _, given = one.partition(":")
+    for at, filter_text in enumerate(filters):
+        name, _, argument = filter_text.partition(":")
         if at and name in OF_VALUES:
-            raise _wrong(whole, f"has {name} after another filter; it must be the first")
-        steps.append(_step(whole, name, given))
+            raise _wrong(template, f"has {name} after another filter; it must be the first")
+        steps.append(_step(template, name, argument))
         if name == "date":
             kind = "date"
         elif name == "shard":
-            kind, shards = "shard", int(given)
+            kind, shards = "shard", int(argument)
     default = form["default"]
     default = None if default is None else default.strip()
     return Field(path, kind, tuple(steps), default, shards)
@@ -196,27 +212,31 @@ def _list(words: Iterable[str]) -> str:
     return ", ".join(words)
 
 
-def _step(whole: str, name: str, given: str) -> Callable[[Any], Any]:
-    if name in CASES and not given:
+def _step(template: str, name: str, argument: str) -> Callable[[Any], Any]:
+    if name in CASES and not argument:
         return CASES[name]
     if name == "date":
-        if not _FORMAT.fullmatch(given):
-            raise _wrong(whole, f"has the date format {given!r}; as %Y-%m-%d it may be")
-        return lambda value: _date(value, given)
+        if not _FORMAT.fullmatch(argument):
+            raise _wrong(template, f"has the date format {argument!r}; as %Y-%m-%d it may be")
+        return lambda value: _date(value, argument)
     if name in NUMBERED:
-        if not given.isdecimal() or not 1 <= int(given) <= NUMBERED[name]:
-            raise _wrong(whole, f"has {name}:{given}; its number must be 1 to {NUMBERED[name]:,}")
-        number = int(given)
+        if not argument.isdecimal() or not 1 <= int(argument) <= NUMBERED[name]:
+            raise _wrong(
+                template, f"has {name}:{argument}; its number must be 1 to {NUMBERED[name]:,}"
+            )
+        number = int(argument)
         if name == "shard":
             return lambda value: _shard(value, number)
         if name == "first":
             return lambda text: text[:number]
         return lambda text: text.zfill(number)
-    raise _wrong(whole, f"has the filter {name!r}; there are {_list((*CASES, *NUMBERED, 'date'))}")
+    raise _wrong(
+        template, f"has the filter {name!r}; there are {_list((*CASES, *NUMBERED, 'date'))}"
+    )
 
 
 def _found(item: Item, path: str) -> TypedValue | None:
-    """An attribute; or, of a dotted path, what a map has under its names."""
+    """Return an attribute, or the value under the names of a dotted path in a map."""
     if path in item:
         return item[path]
     name, dot, rest = path.partition(".")
@@ -236,13 +256,13 @@ def _shard(value: TypedValue, shards: int) -> str | None:
 
 
 def _date(value: TypedValue, format_: str) -> str | None:
-    """Of seconds or milliseconds since 1970, or of a text as ISO 8601 has it; in UTC."""
+    """Format seconds or milliseconds since 1970, or a text in ISO 8601, in UTC."""
     moment = moment_of(value)
     return None if moment is None else moment.strftime(format_)
 
 
 def moment_of(value: TypedValue) -> datetime | None:
-    """The time that a value stands for; None if for none."""
+    """Return the time that a value represents; None if it represents none."""
     text = str(value.get("S", value.get("N", "")))
     try:
         if "N" in value or (text.isdecimal() and len(text) > len("20261122")):

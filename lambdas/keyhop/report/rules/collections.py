@@ -128,8 +128,7 @@ def unbounded(facts: Facts) -> Iterable[Said]:
     """Apply A15: a collection without a bound.
 
     It follows from the largest collections of the sample, from the share of items in larger ones,
-    or
-    from growth a day.
+    or from growth a day.
     """
     table, sample = facts.table, facts.sample
     if table.sort is None:

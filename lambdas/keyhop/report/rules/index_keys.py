@@ -120,7 +120,7 @@ def _rebuilding(facts: Facts, index: IndexFacts) -> float | None:
 
 
 def might_be_sparse(facts: Facts) -> Iterable[Said]:
-    """Apply I1: a skewed index of most items could be sparse.
+    """Apply I1: a skewed index that nearly every item is in could be sparse.
 
     Its queries need the items of one status, but all items are paid for.
     """

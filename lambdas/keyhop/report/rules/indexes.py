@@ -39,7 +39,7 @@ def index_per_pattern(facts: Facts) -> Iterable[Said]:
     alike = [pair for pair in _pairs(indexes) if _one_would_do(*pair)]
     if len(indexes) >= MOST_INDEXES or alike:
         reasons = [f"{len(indexes)} GSIs"] if len(indexes) >= MOST_INDEXES else []
-        reasons += [f"{left.name} and {right.name} have the same keys" for left, right in alike]
+        reasons += [f"{first.name} and {second.name} have the same keys" for first, second in alike]
         summary = f"{'; '.join(reasons)}."
         yield found("low", summary[0].upper() + summary[1:], count, advice=_OVERLOAD)
     else:
@@ -60,22 +60,21 @@ _OVERLOAD = Advice(
 
 
 def _pairs(indexes: list[IndexFacts]) -> Iterator[tuple[IndexFacts, IndexFacts]]:
-    for at, left in enumerate(indexes):
-        yield from ((left, right) for right in indexes[at + 1 :])
+    for at, first in enumerate(indexes):
+        yield from ((first, second) for second in indexes[at + 1 :])
 
 
-def _one_would_do(left: IndexFacts, right: IndexFacts) -> bool:
+def _one_would_do(first: IndexFacts, second: IndexFacts) -> bool:
     """Return whether one index can replace the other.
 
     They have the same partition key. Their sort keys are the same, or one has none and holds as
-    many
-    items as the other.
+    many items as the other.
     """
-    if left.partition != right.partition:
+    if first.partition != second.partition:
         return False
-    if left.sort == right.sort:
+    if first.sort == second.sort:
         return True
-    return None in (left.sort, right.sort) and left.items == right.items > 0
+    return None in (first.sort, second.sort) and first.items == second.items > 0
 
 
 def _unread(facts: Facts, index: IndexFacts) -> Said:

@@ -110,8 +110,8 @@ def time_to_live(facts: Facts) -> Iterable[Said]:
     if wrong:
         summary = "; ".join(f"{interval(share)} {what}" for what, share, _ in wrong)
         steps = (*(step for _, _, step in wrong), _FILTER)
-        kept = storing(facts, table.bytes * min(1.0, sum(share.value for _, share, _ in wrong)))
-        advice = Advice(("P4",), steps, "", money(facts, kept, 0.0))
+        storage = storing(facts, table.bytes * min(1.0, sum(share.value for _, share, _ in wrong)))
+        advice = Advice(("P4",), steps, "", money(facts, storage, 0.0))
         return [found("low", f"Of the values of {table.ttl}, {summary}.", *signals, advice=advice)]
     if all(share.against(TTL_SHARE) == "below" for _, share, _ in kinds):
         summary = f"{table.ttl} is a number of seconds, and expired items go."

@@ -115,8 +115,8 @@ def sequential_ids(facts: Facts) -> Iterable[Said]:
         summary = "Whether the numbers in keys are in sequence is open."
         return [_unknown(sample, summary, UNITS_OF_KEYS, *signals)]
     severity, reason = _how_natural(facts.table, sample, not_in_order)
-    taken = percent(min(1.0, density.value))
-    summary = f"Keys end in numbers that take {taken} of their span{reason}."
+    filled = percent(min(1.0, density.value))
+    summary = f"Keys end in numbers that take {filled} of their span{reason}."
     return [found(severity, summary, *signals, advice=_IDS)]
 
 

@@ -56,11 +56,15 @@ def kinds_of(table: TableFacts, shapes: Mapping[str, Estimate]) -> list[float] |
     return [low for _, low in kinds] or None
 
 
-def _alike(left: frozenset[str], right: frozenset[str]) -> bool:
+def _alike(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether two shapes are of one kind.
 
     Items of one kind differ by optional attributes, so most attributes of either are in both.
     """
-    if not left or not right:
-        return not left and not right
-    return len(left & right) > SAME_ENTITY * len(left | right) or left <= right or right <= left
+    if not first or not second:
+        return not first and not second
+    return (
+        len(first & second) > SAME_ENTITY * len(first | second)
+        or first <= second
+        or second <= first
+    )

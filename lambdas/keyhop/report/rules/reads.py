@@ -124,7 +124,7 @@ def _is_export(facts: Facts, metrics: MetricFacts, calls: float) -> bool:
 
 
 def filters(facts: Facts) -> Iterable[Said]:
-    """Apply A5: a filter drops what was read.
+    """Apply A5: a filter drops many of the items that were read.
 
     Only a filter makes Count less than ScannedCount; the end of a page does not.
     """
@@ -161,8 +161,8 @@ def _kept(shape: RequestShape) -> Estimate:
 
 def _kept_evidence(shape: RequestShape, requests: RequestFacts) -> Evidence:
     what = f"Count / ScannedCount of {_named(shape)}"
-    kept = _kept(shape)
-    return evidence("requests", what, kept, KEPT, window=requests.seconds, where=shape.index)
+    share_kept = _kept(shape)
+    return evidence("requests", what, share_kept, KEPT, window=requests.seconds, where=shape.index)
 
 
 def _named(shape: RequestShape) -> str:

@@ -29,7 +29,7 @@ FEW_UNITS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a rule reports about one target: a Finding without the rule's name."""
+    """A rule's report about one target: a Finding without the rule's name."""
 
     status: Status
     severity: Severity
@@ -92,15 +92,15 @@ class Rule:
             Finding(
                 self.id,
                 self.title,
-                said.status,
-                said.severity,
-                said.target,
-                said.summary,
-                said.evidence,
-                said.advice,
-                said.price,
+                report.status,
+                report.severity,
+                report.target,
+                report.summary,
+                report.evidence,
+                report.advice,
+                report.price,
             )
-            for said in self.says(facts)
+            for report in self.says(facts)
         ]
 
 

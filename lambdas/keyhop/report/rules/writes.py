@@ -20,8 +20,7 @@ def one_counter(facts: Facts) -> Iterable[Said]:
     """Apply A8: one counter item.
 
     A status that changes is not a counter. The stream shows the difference, Contributor Insights
-    does
-    not.
+    does not.
     """
     stream, insights = facts.stream, facts.insights
     counter = stream.counter if isinstance(stream, StreamFacts) else None
@@ -78,8 +77,8 @@ def split_cannot_help(facts: Facts) -> Iterable[Said]:
     if isinstance(stream, Absent):
         return [missing(stream, "stream")]
     for key in sorted(stream.traffic, key=lambda traffic: -traffic.newest):
-        if said := _at_the_end(facts, stream, key):
-            return [said]
+        if report := _at_the_end(facts, stream, key):
+            return [report]
     if stream.inserts < RECORDS:
         return [unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"))]
     newest = max((traffic.newest for traffic in stream.traffic), default=0)

@@ -1,7 +1,7 @@
-"""What a sample asks of a table, as values: whoever decides what to read next sends nothing. Pure.
+"""The requests of a sample as values: the code that chooses the next read sends nothing. Pure.
 
-What is read for one purpose is a generator of `Ask`s that gets an `Answer` for each: `Asks[T]`, and
-returns a T. It is run by `reading.Asker`, and in tests by whatever answers.
+A read for one purpose is a generator of `Ask`s, which receives an `Answer` for each and returns a
+T: `Asks[T]`. `reading.Asker` runs it, and in tests any other source of answers.
 """
 
 from collections.abc import Generator, Sequence
@@ -15,9 +15,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A Scan or a Query of at most `limit` items; None for as many as a block should hold.
+    """A Scan or a Query of at most `limit` items.
 
-    parameters: as the API takes them, without the table. may_be_refused: then that is an answer.
+    Attributes:
+        operation: scan or query.
+        limit: The maximum number of items; None for as many as a block should hold.
+        parameters: The parameters of the API, without the table.
+        may_be_refused: Whether a refusal is an answer instead of an error.
     """
 
     operation: str
@@ -35,13 +39,13 @@ class Ask:
         limit: int | None = None,
         may_be_refused: bool = False,
     ) -> "Ask":
-        """A page of a segment, after `start`."""
-        told: dict[str, Any] = {} if index is None else {"IndexName": index}
+        """Return the request for a page of a segment, after `start`."""
+        parameters: dict[str, Any] = {} if index is None else {"IndexName": index}
         if segments > 1:
-            told |= {"Segment": segment, "TotalSegments": segments}
+            parameters |= {"Segment": segment, "TotalSegments": segments}
         if start is not None:
-            told["ExclusiveStartKey"] = start
-        return cls("scan", limit, told, may_be_refused)
+            parameters["ExclusiveStartKey"] = start
+        return cls("scan", limit, parameters, may_be_refused)
 
     @classmethod
     def query(
@@ -53,8 +57,9 @@ class Ask:
         limit: int | None = None,
         beyond: bool = False,
     ) -> "Ask":
-        """Items of a collection, in the order of its sort key or against it; from `at` on, or with
-        `beyond` after it.
+        """Return the request for items of a collection, in the order of its sort key or against it.
+
+        They begin at `at`, or after it with `beyond`.
         """
         names = {f"#{number}": name for number, name in enumerate(key)}
         values = {f":{number}": value for number, value in enumerate(key.values())}
@@ -63,20 +68,26 @@ class Ask:
             names["#s"], values[":s"] = sort, at
             operator = (">" if forward else "<") + ("" if beyond else "=")
             conditions.append(f"#s {operator} :s")
-        told: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "KeyConditionExpression": " AND ".join(conditions),
             "ExpressionAttributeNames": names,
             "ExpressionAttributeValues": values,
         }
         if not forward:
-            told["ScanIndexForward"] = False
-        return cls("query", limit, told)
+            parameters["ScanIndexForward"] = False
+        return cls("query", limit, parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """next: the LastEvaluatedKey; None if there is nothing more. refused: the service would not
-    have the request, as with a start key of another segment; then there is nothing else.
+    """The answer to an Ask.
+
+    Attributes:
+        items: The items of the page.
+        next: The LastEvaluatedKey; None if there are no more items.
+        units: The read units.
+        refused: Whether the service refused the request, as with a start key of another segment;
+            then there is nothing else.
     """
 
     items: Sequence[Item]

@@ -1,7 +1,7 @@
-"""Where everything was read, shares and quantiles are counts and no estimates. Pure.
+"""Shares and quantiles as counts, without an interval, where everything was read. Pure.
 
-Shares of partition keys are counts if all keys are known, shares of items only if all items were
-read and noted. What was written while the table was read is not in them.
+Shares of partition keys are counts if every key has been found, shares of items only if every item
+was read and observed. They do not include writes during the read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,8 +18,10 @@ K = TypeVar("K")
 
 
 def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
-    """Return the facts without the intervals of those figures that were counted."""
-    collections = (one for row in rows if isinstance(row, SegmentRow) for one in row.collections)
+    """Return the facts without the intervals of the figures that were counted."""
+    collections = (
+        collection for row in rows if isinstance(row, SegmentRow) for collection in row.collections
+    )
     if facts.all_keys:
         facts = replace(
             facts,
@@ -30,7 +32,8 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
             density=_exact(facts.density),
         )
     if not facts.all_items or not all(
-        one.whole and len(one.observations) == one.items for one in collections
+        collection.whole and len(collection.observations) == collection.items
+        for collection in collections
     ):
         return facts
     ttl = facts.ttl
@@ -40,7 +43,7 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
         item_bytes=_all(facts.item_bytes),
         large=_exact(facts.large),
         coverage=_all(facts.coverage),
-        tags=tuple(replace(one, share=_known(one.share)) for one in facts.tags),
+        tags=tuple(replace(tag, share=_known(tag.share)) for tag in facts.tags),
         shapes=_all(facts.shapes),
         item_mean=_exact(facts.item_mean),
         unrepresented=_exact(facts.unrepresented),
@@ -54,7 +57,7 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
             _known(ttl.milliseconds),
             _known(ttl.missing),
         ),
-        indexes={name: _index(one) for name, one in facts.indexes.items()},
+        indexes={name: _index(sampled) for name, sampled in facts.indexes.items()},
     )
 
 
@@ -67,8 +70,8 @@ def _exact(estimate: Estimate | None) -> Estimate | None:
 
 
 def _all(estimates: Mapping[K, Estimate]) -> dict[K, Estimate]:
-    return {name: _known(one) for name, one in estimates.items()}
+    return {name: _known(estimate) for name, estimate in estimates.items()}
 
 
-def _index(seen: IndexSample) -> IndexSample:
-    return replace(seen, top_share=_exact(seen.top_share), sparse=_exact(seen.sparse))
+def _index(sampled: IndexSample) -> IndexSample:
+    return replace(sampled, top_share=_exact(sampled.top_share), sparse=_exact(sampled.sparse))

@@ -1,8 +1,8 @@
-"""Constraint items, as unique#email#x@example.org, and whether what they stand for is there. Pure.
+"""Constraint items, such as unique#email#x@example.org, and whether their primary exists. Pure.
 
 Such an item names its primary's key in one of its attributes: by a value with a type tag, or in an
-attribute that is called as one that refers. A primary that nobody finds may have been deleted
-without its constraint, which then blocks the value for ever.
+attribute whose name means a reference. If the primary does not exist, it may have been deleted
+without its constraint, which then blocks the value forever.
 """
 
 import re
@@ -18,12 +18,19 @@ _TYPE = re.compile(r"_*(entity[_-]?)?(type|kind)_*", re.IGNORECASE)
 _REFERS = re.compile(r"(owner|primary|parent|ref|target|entity|belongs)([_-]?\w*)?", re.IGNORECASE)
 
 MOST_LOOKED_FOR = 3
-"""Values of one item, half a unit each."""
+"""The maximum number of primaries to look up for one item, at half a unit each."""
 
 
 def is_constraint(key: Key, items: Sequence[Item] = (), sort: str = "") -> bool:
-    """Whether a collection is a constraint: its key's type tag says so, or its first item does,
-    in its sort key or in an attribute that names the type. sort: the name of the sort key.
+    """Return whether a collection is a constraint.
+
+    The type tag of its key shows it, or its first item does: in its sort key, or in an attribute
+    that names the type.
+
+    Args:
+        key: The partition key.
+        items: Its first items.
+        sort: The name of the sort key.
     """
     if any("S" in value and tag_of(value["S"]).lower() in TAGS for value in key.values()):
         return True
@@ -36,8 +43,9 @@ def is_constraint(key: Key, items: Sequence[Item] = (), sort: str = "") -> bool:
 
 
 def is_orphan(space: KeySpace, key: Key, items: Sequence[Item]) -> Asks[bool | None]:
-    """Whether none of the primaries that a constraint's items name is there; None if they name
-    none.
+    """Return whether none of the primaries that a constraint names exists.
+
+    None if the constraint names no primary.
     """
     (partition,) = space.partition
     named = list(

@@ -1,7 +1,7 @@
-"""Which segments a sample reads: what is drawn, and what each kind may cost. Pure.
+"""The segments that a sample reads: the draw, and the maximum cost of each kind. Pure.
 
-The segments of the run that samples are the drawn ones: first those of the table whose collections
-are probed, then those that are only counted, then those of indexes.
+The segments of the sampling run are the drawn ones: first those of the table whose collections are
+probed, then those that are only counted, then those of indexes.
 """
 
 import math
@@ -17,30 +17,37 @@ from keyhop.scan.statistics import KEYS_PER_SAMPLE
 Kind = Literal["probe", "count", "draw"]
 
 SHARES: Mapping[Kind, float] = {"probe": 0.45, "count": 0.15, "draw": 0.35}
-"""Of the read units. Lengths are dearest: 3,000 units bring some 500. What is left over is for a
-second look at the largest collections (report/second_look.py)."""
+"""The shares of the read units. Lengths cost most: 3,000 units give about 500 of them. The rest is
+for a second look at the largest collections (report/second_look.py)."""
 
 SHARES_WITHOUT_INDEX: Mapping[Kind, float] = {"probe": 0.7, "count": 0.25, "draw": 0.0}
 
 LEAST_UNITS: Mapping[Kind, float] = {"probe": 1.5, "count": 1.5, "draw": 0.5}
-"""Of a segment: so no more are drawn than could be paid."""
+"""The minimum cost of a segment, which limits the draw to what the units can pay."""
 
 USUAL_UNITS: Mapping[Kind, float] = {"probe": 36.0, "count": 4.0, "draw": 1.0}
-"""What a segment may well cost, until some were read: those that end first are the cheapest."""
+"""The assumed cost of a segment until some were read: those that end first are the cheapest."""
 
 FEWEST_SEGMENTS = 20
-"""That should be paid: of a table of large items, segments of fewer keys."""
+"""The units must pay for so many; in a table of large items segments have fewer keys."""
 
 ENTRIES_PER_DRAW = 20
-"""Entries that a drawn segment of an index should hold: a block of them, if they are 200 bytes."""
+"""The entries of a drawn segment of an index: a block of them, if they have 200 bytes."""
 
 MOST_DRAWN = 4_000
-"""Of a kind."""
+"""The maximum number of drawn segments of a kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexDraws:
-    """Segments drawn of an index that was divided into `segments`. names: of its partition key."""
+    """Segments drawn from an index.
+
+    Attributes:
+        index: The name of the index.
+        names: The attributes of its partition key.
+        segments: The number of segments of the index.
+        drawn: The drawn segments.
+    """
 
     index: str
     names: tuple[str, ...]
@@ -50,8 +57,14 @@ class IndexDraws:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """segments: into which the table is divided. probed, counted: which of them are read so.
-    shares: of what may be read, None for no limit. all: each segment of the table is read.
+    """The segments that a sample reads.
+
+    Attributes:
+        segments: The number of segments of the table.
+        probed: The segments whose collections are probed.
+        counted: The segments that are only counted.
+        indexes: The segments of indexes.
+        shares: The shares of the read units; None without a limit, when every segment is read.
     """
 
     segments: int
@@ -62,37 +75,40 @@ class Drawing:
 
     @property
     def size(self) -> int:
-        """Segments of the run."""
-        return len(self.probed) + len(self.counted) + sum(len(one.drawn) for one in self.indexes)
+        """Return the number of segments of the run."""
+        return (
+            len(self.probed) + len(self.counted) + sum(len(index.drawn) for index in self.indexes)
+        )
 
     def kind(self, number: int) -> Kind:
-        """Of a segment of the run."""
+        """Return the kind of a segment of the run."""
         if number < len(self.probed):
             return "probe"
         return "count" if number < len(self.probed) + len(self.counted) else "draw"
 
     def of_table(self, number: int) -> int:
-        """The table's segment that a segment of the run stands for."""
+        """Return the table's segment for a segment of the run."""
         first = len(self.probed)
         return self.probed[number] if number < first else self.counted[number - first]
 
     def of_index(self, number: int) -> tuple[IndexDraws, int]:
-        """The same of an index's."""
-        left = number - len(self.probed) - len(self.counted)
-        for one in self.indexes:
-            if left < len(one.drawn):
-                return one, one.drawn[left]
-            left -= len(one.drawn)
+        """Return the index and its segment for a segment of the run."""
+        offset = number - len(self.probed) - len(self.counted)
+        for index in self.indexes:
+            if offset < len(index.drawn):
+                return index, index.drawn[offset]
+            offset -= len(index.drawn)
         raise IndexError(number)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the drawing as plain JSON."""
         return {
             "segments": self.segments,
             "probed": list(self.probed),
             "counted": list(self.counted),
             "indexes": [
-                [one.index, list(one.names), one.segments, list(one.drawn)] for one in self.indexes
+                [index.index, list(index.names), index.segments, list(index.drawn)]
+                for index in self.indexes
             ],
             "shares": None if self.shares is None else dict(self.shares),
         }
@@ -104,8 +120,8 @@ class Drawing:
             tuple(state["probed"]),
             tuple(state["counted"]),
             tuple(
-                IndexDraws(index, tuple(names), segments, tuple(drawn))
-                for index, names, segments, drawn in state["indexes"]
+                IndexDraws(index, tuple(names), segments, tuple(numbers))
+                for index, names, segments, numbers in state["indexes"]
             ),
             state["shares"],
         )
@@ -118,9 +134,14 @@ def draw(
     chance: random.Random,
     page_units: float = UNITS_PER_BLOCK,
 ) -> Drawing:
-    """keys: how many the table has, roughly. units: that may be read; None for everything that
-    there is. indexes: of each to draw from, the names of its partition key, and its items.
-    page_units: what a page of one item costs.
+    """Draw the segments to read.
+
+    Args:
+        keys: The approximate number of keys of the table.
+        units: The maximum read units; None for no limit.
+        indexes: The names of the partition key and the number of items of each index to draw from.
+        chance: The random numbers.
+        page_units: The cost of a page of one item.
     """
     shares = SHARES if indexes else SHARES_WITHOUT_INDEX
     each = float(KEYS_PER_SAMPLE)
@@ -136,16 +157,20 @@ def draw(
     probed = _most("probe", units * shares["probe"])
     counted = _most("count", units * shares["count"])
     chosen = chance.sample(range(segments), min(segments, probed + counted))
-    if len(chosen) == segments:  # few enough to look at all of them alike
+    if len(chosen) == segments:  # few enough to probe every segment
         return Drawing(segments, tuple(chosen), (), of_indexes, _all_probed(shares))
     return Drawing(segments, tuple(chosen[:probed]), tuple(chosen[probed:]), of_indexes, shares)
 
 
 def reads_through(drawing: Drawing, units: float | None, all_units: float) -> bool:
-    """Whether every item may be read, instead of what shows each collection.
+    """Return whether the sample reads every item, so that shares are counts.
 
-    units: that may be read; all_units: what all items take. Then shares are counts. Of twice as
-    much at most: the size that is told is up to six hours old.
+    It does if it can pay for twice as many items, as the reported size is up to six hours old.
+
+    Args:
+        drawing: The drawn segments.
+        units: The maximum read units.
+        all_units: The cost of reading every item.
     """
     if units is None or drawing.shares is None or len(drawing.probed) < drawing.segments:
         return False
@@ -160,8 +185,8 @@ def units_to_read_through(
     """Return the read units with which `reads_through` lets a sample read every item.
 
     Args:
-        segments: Into how many segments the table is divided. All of them must be probed.
-        all_units: What reading all items costs.
+        segments: The number of segments of the table. Each of them must be probed.
+        all_units: The cost of reading every item.
         shares: The shares of a drawing; None for those of a table with indexes.
     """
     probe = _all_probed(SHARES)["probe"] if shares is None else shares["probe"]

@@ -1,4 +1,4 @@
-"""What is read for one drawn segment, to its row. Pure: asks, and gets answers (asks.py)."""
+"""The requests for one drawn segment, and its row. Pure: it uses asks and answers (asks.py)."""
 
 import random
 import statistics
@@ -18,21 +18,28 @@ from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow
 from keyhop.report.sample.walk import is_ours, walk
 
 PROBE_UNITS = 4.0
-"""For one length of many: its own error matters less than how lengths differ."""
+"""The read units of one length of many: its error matters less than how lengths differ."""
 
 THROUGH_UNITS = 6.0
-"""For a collection whose sort keys are no numbers: most are shorter than the 48 KB that this reads.
-"""
+"""The read units of a collection with sort keys that are not numbers: they read 48 KB, and most
+collections are shorter."""
 
 DRAW_PAGES = 3
-"""Of a segment of an index, which should hold one."""
+"""The maximum number of pages of a segment of an index, which should hold one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """How the segments of one table are looked at. segments: into which it is divided. ours:
-    attributes that tell items of Keyhop's own. probe_units: for one length. seed: of places. noted:
-    share of the segments of whose items something is noted. through: whether all items are read.
+    """The settings by which the segments of one table are read.
+
+    Attributes:
+        segments: The number of segments of the table.
+        looking: The settings of observations.
+        ours: The attributes that identify items of Keyhop.
+        probe_units: The read units of one length.
+        seed: The seed of random places.
+        noted: The share of the segments whose items are observed.
+        through: Whether every item is read.
     """
 
     space: KeySpace
@@ -45,29 +52,38 @@ class Examination:
     through: bool = False
 
     def segment(self, number: int, probed: bool) -> Asks[SegmentRow]:
-        """A segment of the table. probed: whether cut collections are probed for their lengths."""
+        """Read a segment of the table.
+
+        Args:
+            number: The number of the segment.
+            probed: Whether collections with unread items are probed for their lengths.
+        """
         hop = self.space.sort is not None and not self.through
-        seen = yield from walk(self.space, number, self.segments, self.ours, hop)
+        collections = yield from walk(self.space, number, self.segments, self.ours, hop)
         rows: list[CollectionRow] = []
-        noted = probed and random.Random(f"{self.seed} {number}").random() < self.noted
-        for one in seen:
+        is_observed = probed and random.Random(f"{self.seed} {number}").random() < self.noted
+        for collection in collections:
             length = None
-            whole, weighted = not one.cut, [(item, 1.0) for item in one.items]
-            # Where nothing but an item of Keyhop's was seen, there may be no key at all.
-            if one.cut and (probed or not one.items):
+            is_whole, weighted = not collection.cut, [(item, 1.0) for item in collection.items]
+            # If only an item of Keyhop was read, the key may not exist.
+            if collection.cut and (probed or not collection.items):
                 units = self.probe_units if probed else 0.0
                 chance = random.Random(f"{self.seed} {number} {len(rows)}")
-                mean = statistics.fmean(map(size_of, one.items or [{}]))
-                found = yield from probe(
-                    self.space, one.key, mean, self.ours, units, chance, THROUGH_UNITS
+                mean = statistics.fmean(map(size_of, collection.items or [{}]))
+                probed_collection = yield from probe(
+                    self.space, collection.key, mean, self.ours, units, chance, THROUGH_UNITS
                 )
-                length, whole, weighted = found.length, found.whole, found.weighted
+                length, is_whole, weighted = (
+                    probed_collection.length,
+                    probed_collection.whole,
+                    probed_collection.weighted,
+                )
             if not weighted:
                 continue
-            row = self._row(one.key, whole, length, weighted, noted)
+            row = self._row(collection.key, is_whole, length, weighted, is_observed)
             sort = self.space.sort.name if self.space.sort else ""
-            if probed and is_constraint(one.key, one.items, sort):
-                orphan = yield from is_orphan(self.space, one.key, one.items)
+            if probed and is_constraint(collection.key, collection.items, sort):
+                orphan = yield from is_orphan(self.space, collection.key, collection.items)
                 row = replace(row, orphan=orphan)
             rows.append(row)
         return SegmentRow(number, probed, tuple(rows))
@@ -75,13 +91,13 @@ class Examination:
     def _row(
         self,
         key: Key,
-        whole: bool,
+        is_whole: bool,
         length: Estimate | None,
         weighted: Sequence[tuple[Item, float]],
-        noted: bool,
+        is_observed: bool,
     ) -> CollectionRow:
         observations: tuple[Observation, ...] = ()
-        if noted:
+        if is_observed:
             observations = tuple(
                 Observation.of(item, self.looking, weight) for item, weight in weighted
             )
@@ -89,26 +105,33 @@ class Examination:
             key=self.looking.shower.shown(key),
             form=KeyForm.of(key[min(key)]),
             items=len(weighted),
-            whole=whole,
-            length=None if whole else length,
+            whole=is_whole,
+            length=None if is_whole else length,
             observations=observations,
         )
 
     def draw(self, index: str, number: int, segments: int, names: Sequence[str]) -> Asks[DrawRow]:
-        """A segment of an index; names: of its partition key's attributes."""
+        """Read a segment of an index.
+
+        Args:
+            index: The name of the index.
+            number: The number of the segment.
+            segments: The number of segments of the index.
+            names: The attributes of its partition key.
+        """
         shown = self.looking.shower.shown
-        items, whole = yield from self._read(index, number, segments)
+        items, is_whole = yield from self._read(index, number, segments)
         keys = Counter(shown(self.space.partition_of(item)) for item in items)
         entries = Counter(shown({name: item[name] for name in names}) for item in items)
-        return DrawRow(index, number, segments, whole, dict(keys), dict(entries))
+        return DrawRow(index, number, segments, is_whole, dict(keys), dict(entries))
 
     def entries(self, index: str, number: int, segments: int) -> Asks[Sequence[Item]]:
-        """Those of an index's segment that `draw` reads."""
+        """Read the entries of an index's segment that `draw` reads."""
         items, _ = yield from self._read(index, number, segments)
         return items
 
     def _read(self, index: str, number: int, segments: int) -> Asks[tuple[list[Item], bool]]:
-        """Entries of an index's segment, and whether those are all."""
+        """Read entries of an index's segment, and return whether those are all."""
         items: list[Item] = []
         start: Key | None = None
         for _ in range(DRAW_PAGES):

@@ -1,7 +1,7 @@
-"""From the rows of a sample to what it says of the table. Pure.
+"""The way from the rows of a sample to the facts about the table. Pure.
 
-Counts of keys come from every drawn segment, lengths only from those that were probed: elsewhere
-only short collections have a length, which would make all seem short.
+Each drawn segment counts for the number of keys, but only probed ones for lengths: in the others
+only short collections have a length, so that every collection would seem short.
 """
 
 import math
@@ -40,21 +40,21 @@ from keyhop.report.statistics.shares import share_of, weighted_mean, weighted_qu
 LEVELS = (0.5, 0.9, 0.99)
 LARGE_BYTES = 350 * 1024
 EXACT = 10**KEPT_DIGITS
-"""Numbers in keys are not rounded below."""
+"""The number below which numbers in keys are not rounded."""
 MOST_WORDS = 3
-"""Before keys that are dates: as DATE in DATE#2026-11-22."""
+"""The maximum number of words before keys that are dates, as DATE in DATE#2026-11-22."""
 
 SEED = 20261122
-"""Of the bootstrap: the same rows have the same interval."""
+"""The seed of the bootstrap, so that the same rows have the same interval."""
 
 
 def gather(
     rows: Iterable[Row], population: Population, rru: float = 0.0, items_read: int = 0
 ) -> SampleFacts:
-    """Return what the rows of a sample say of the table.
+    """Return the facts that the rows of a sample give about the table.
 
     Args:
-        rows: The rows of all segments that were read.
+        rows: The rows of each segment that was read.
         population: The table from which they were drawn.
         rru: The read units that they have cost.
         items_read: The number of items that were read for them.
@@ -62,18 +62,18 @@ def gather(
     read = [*rows]
     segments = [row for row in read if isinstance(row, SegmentRow)]
     draws = [row for row in read if isinstance(row, DrawRow)]
-    collections = [one for row in segments for one in row.collections]
-    probed = [one for row in segments if row.probed for one in row.collections]
+    collections = [collection for row in segments for collection in row.collections]
+    probed = [collection for row in segments if row.probed for collection in row.collections]
     keys = distinct_keys([len(row.collections) for row in segments], population.segments)
     counted = _counted(population, keys)
-    noted = [one for one in probed if one.observations]
-    unread = _unrepresented(noted, keys, counted, lambda one: True)
+    observed_rows = [collection for collection in probed if collection.observations]
+    unread = _unrepresented(observed_rows, keys, counted, lambda observation: True)
     all_keys = len(segments) == population.segments
-    all_items = all_keys and all(one.whole for one in collections)
-    if all_items and len(noted) == len(collections):
+    all_items = all_keys and all(collection.whole for collection in collections)
+    if all_items and len(observed_rows) == len(collections):
         unread = Estimate.exactly(0.0, unread.n, "complete count")
     observed = Observed.of(probed, unread.high)
-    lengths = [length_of(one) for one in probed]
+    lengths = [length_of(collection) for collection in probed]
     shares: dict[float, Estimate] = {}
     larger = None
     if keys is not None and counted:
@@ -82,10 +82,10 @@ def gather(
     share = larger.share if larger else None
     if all_keys and not any(map(is_cut, map(length_of, collections))):
         share = Estimate.exactly(0.0, len(lengths), "complete count")
-    sizes = observed.items(lambda one: float(one.bytes))
+    sizes = observed.items(lambda observation: float(observation.bytes))
     mean_bytes, item_mean = mean_of(sizes), weighted_mean(sizes)
     most_mean = _most_mean(population, item_mean)
-    large = observed.share(lambda one: one.bytes >= LARGE_BYTES)
+    large = observed.share(lambda observation: observation.bytes >= LARGE_BYTES)
     type_name, typed = observed.type_name()
     top = largest(segments, draws, population, mean_bytes)
     if all_keys:
@@ -100,11 +100,11 @@ def gather(
         unseen=share,
         seen_largest=max((length.value for length in lengths), default=None),
         mean_items=_mean_items(keys, counted),
-        top=tuple(within_bytes(one, population) for one in top),
+        top=tuple(within_bytes(collection, population) for collection in top),
         biased=tuple(of_index(name) for name in usable(draws, population.indexes)),
         item_bytes={
-            level: _at_most(one, min(MOST_BYTES, most_mean / (1 - level)))
-            for level, one in weighted_quantiles(
+            level: _at_most(quantile, min(MOST_BYTES, most_mean / (1 - level)))
+            for level, quantile in weighted_quantiles(
                 sizes, LEVELS, unrepresented=observed.unrepresented
             ).items()
         },
@@ -124,7 +124,7 @@ def gather(
         ttl=observed.ttl() if population.ttl else None,
         indexes={
             name: index_sample(
-                name, observed, draws, _unread_entries(name, entries, observed, noted, keys)
+                name, observed, draws, _unread_entries(name, entries, observed, observed_rows, keys)
             )
             for name, entries in population.indexes.items()
         },
@@ -148,16 +148,19 @@ def _counted(population: Population, keys: Estimate | None) -> float:
 
 
 def _unrepresented(
-    noted: Sequence[CollectionRow],
+    observed_rows: Sequence[CollectionRow],
     keys: Estimate | None,
     count: float,
     counts: Callable[[Observation], bool],
 ) -> Estimate:
-    """Return the share of `count` items for which none of the observations that count stands."""
+    """Return the share of `count` items that no counting observation represents."""
     if keys is None:
         return Estimate(0.0, 0.0, 1.0, 0, "nothing was read")
-    weights = [sum(one.weight for one in row.observations if counts(one)) for row in noted]
-    lengths = map(length_of, noted)
+    weights = [
+        sum(observation.weight for observation in row.observations if counts(observation))
+        for row in observed_rows
+    ]
+    lengths = map(length_of, observed_rows)
     errors = [error_of(length) if is_measured(length) else 0.0 for length in lengths]
     return unrepresented(weights, errors, keys, count)
 
@@ -166,29 +169,31 @@ def _unread_entries(
     name: str,
     entries: int,
     observed: Observed,
-    noted: Sequence[CollectionRow],
+    observed_rows: Sequence[CollectionRow],
     keys: Estimate | None,
 ) -> float:
-    """Return the share of an index's entries for which no item of the table stands, at most."""
+    """Return the maximum share of an index's entries that no item of the sample represents."""
     if not observed.unrepresented:
         return 0.0
-    return _unrepresented(noted, keys, float(entries), lambda one: name in one.entries).high
+    return _unrepresented(
+        observed_rows, keys, float(entries), lambda observation: name in observation.entries
+    ).high
 
 
 def _most_mean(population: Population, item_mean: Estimate | None) -> float:
-    """Return the mean size of all items at the most, by DescribeTable.
+    """Return the maximum mean size of the table's items, from DescribeTable.
 
-    It is infinite where that does not tell, or is contradicted by the items that were read. By
-    Markov's inequality, a share p of the items is larger than 1/p of the mean at the most.
+    The result is infinite if the size is missing there, or if the items in the sample contradict
+    it. By Markov's inequality, at most a share p of the items is larger than 1/p of the mean.
     """
-    most = OLDER_MEAN * population.mean_bytes
-    if not most or item_mean is None or item_mean.low > most:
+    maximum = OLDER_MEAN * population.mean_bytes
+    if not maximum or item_mean is None or item_mean.low > maximum:
         return math.inf
-    return most
+    return maximum
 
 
 def _at_most(estimate: Estimate, bound: float) -> Estimate:
-    """Return an estimate whose upper end is lowered to a bound, if it lies above it."""
+    """Return an estimate whose upper end is lowered to a bound."""
     if estimate.high <= bound:
         return estimate
     return replace(estimate, high=max(estimate.value, bound))
@@ -197,22 +202,28 @@ def _at_most(estimate: Estimate, bound: float) -> Estimate:
 def _candidates(
     segments: Sequence[SegmentRow], population: Population, unrepresented: float
 ) -> tuple[CandidateSample, ...]:
-    """Return what is known of each candidate key.
+    """Return the figures of each candidate key.
 
-    The collections of the segments are the draws, but for those of which no item was noted.
+    The collections of the segments are the draws, except those without observations.
     """
     rows = [row for segment in segments for row in segment.collections]
-    noted = sum(bool(row.observations) for row in rows) / max(1, len(rows))
-    fraction = min(1.0, noted * len(segments) / max(1, population.segments))
-    found = []
+    observed_share = sum(bool(row.observations) for row in rows) / max(1, len(rows))
+    fraction = min(1.0, observed_share * len(segments) / max(1, population.segments))
+    samples = []
     for at, template in enumerate(population.candidates):
         tally = Tally(template)
         for segment in segments:
             for row in segment.collections:
-                for one in row.observations:
-                    tally.add(one.candidates[at], one.weight, row.key, one.bytes, row.whole)
-        found.append(tally.facts(fraction, float(population.items), unrepresented))
-    return tuple(one for one in found if one is not None)
+                for observation in row.observations:
+                    tally.add(
+                        observation.candidates[at],
+                        observation.weight,
+                        row.key,
+                        observation.bytes,
+                        row.whole,
+                    )
+        samples.append(tally.facts(fraction, float(population.items), unrepresented))
+    return tuple(candidate for candidate in samples if candidate is not None)
 
 
 def _mean_items(keys: Estimate | None, items: float) -> Estimate | None:
@@ -229,26 +240,31 @@ def _share(rows: Sequence[CollectionRow], holds: Callable[[KeyForm], bool]) -> E
 
 
 def _share_dated(rows: Sequence[CollectionRow]) -> Estimate | None:
-    """Of many words before dates each is a part of the key, as JFK in JFK#2026-11-22."""
+    """Return the share of keys that are dates.
+
+    If many words precede dates, each is a part of the key, as JFK in JFK#2026-11-22.
+    """
     words = {row.form.tag for row in rows if row.form.dated}
     return _share(rows, lambda form: form.dated and (not form.tag or len(words) <= MOST_WORDS))
 
 
 def _share_tagged(rows: Sequence[CollectionRow]) -> Estimate | None:
-    """A tag that few keys have is a part of the key like any other."""
-    met = Counter(row.form.tag for row in rows)
+    """Return the share of keys with a tag; a tag of few keys is an ordinary part of a key."""
+    key_counts = Counter(row.form.tag for row in rows)
     few = min(FEWEST_ALIKE, len(rows))
-    return _share(rows, lambda form: bool(form.tag) and met[form.tag] >= few)
+    return _share(rows, lambda form: bool(form.tag) and key_counts[form.tag] >= few)
 
 
 def _numbers(rows: Sequence[CollectionRow]) -> dict[str, list[int]]:
-    """By tag, the numbers that keys end in, where they tell keys apart: a number that several keys
-    share is of a shard, a day or a room. Long ones are rounded, and may be equal for that.
+    """Return the numbers at the end of keys that distinguish keys, by tag.
+
+    A number that several keys share belongs to a shard, a day or a room. Long numbers are rounded,
+    and may be equal only because of that.
     """
-    met: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    key_counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for row in rows:
         if row.form.number is not None:
-            met[row.form.tag][int(row.form.number)] += 1
+            key_counts[row.form.tag][int(row.form.number)] += 1
     return {
         tag: [
             number
@@ -256,7 +272,7 @@ def _numbers(rows: Sequence[CollectionRow]) -> dict[str, list[int]]:
             for _ in range(times)
             if times == 1 or number >= EXACT
         ]
-        for tag, counts in met.items()
+        for tag, counts in key_counts.items()
     }
 
 
@@ -265,14 +281,14 @@ def _numbered(rows: Sequence[CollectionRow]) -> Estimate | None:
 
 
 def _orphans(rows: Sequence[CollectionRow]) -> Estimate | None:
-    """Of constraints that name their primary, those whose primary is missing; None of none."""
-    known = [row.orphan for row in rows if row.orphan is not None]
-    return share_of(sum(known), len(known), "constraints in random segments")
+    """Return the share of constraints without their primary; None without constraints."""
+    outcomes = [row.orphan for row in rows if row.orphan is not None]
+    return share_of(sum(outcomes), len(outcomes), "constraints in random segments")
 
 
 def _density(rows: Sequence[CollectionRow], keys: Estimate | None) -> Estimate | None:
-    """Of the numbers that follow the commonest tag, or none."""
-    most = max(_numbers(rows).values(), key=len, default=[])
-    if keys is None or not most:
+    """Return the density of the numbers with the most frequent tag, or without a tag."""
+    numbers = max(_numbers(rows).values(), key=len, default=[])
+    if keys is None or not numbers:
         return None
-    return density(most, keys.scaled(len(most) / len(rows)))
+    return density(numbers, keys.scaled(len(numbers) / len(rows)))

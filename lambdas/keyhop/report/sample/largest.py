@@ -1,8 +1,8 @@
-"""The largest collections that a sample has met, and the largest keys of indexes. Pure.
+"""The largest collections in a sample, and the largest keys of indexes. Pure.
 
-Collections drawn uniformly seldom are the largest. The entries of an index of an unrelated key,
-from random segments of it, meet a key of the table as often as it has items; where the index has
-few keys itself, its segments are no such draws: most are empty, and one holds what counts.
+Collections drawn uniformly are seldom the largest. In random segments of an index of an unrelated
+key, a key of the table has as many entries as it has items. If the index has few keys, its segments
+are not such draws: most are empty, and one has nearly everything.
 """
 
 import math
@@ -23,25 +23,25 @@ from keyhop.report.statistics.top import top
 MOST = 10
 
 MOST_BYTES = 400 * 1024.0
-"""DynamoDB's limit of an item."""
+"""DynamoDB's limit of the size of an item."""
 OLDER_MEAN = 1.25
-"""DescribeTable's counts are up to six hours old: by so much the mean size may have changed."""
+"""The factor by which the mean size may differ from DescribeTable, up to six hours old."""
 
 OF_INDEX, SEGMENT = "GSI ", "random segment"
-"""What a collection was found by (Collection.by)."""
+"""The draws that find a collection (Collection.by)."""
 
 LEAST_MET = 0.9
-"""Of the entries that an index has by its count, the segments read whole must account for so many:
-else many are in collections of the index that are too long for a draw, and so are never met."""
+"""The minimum share of an index's entries for which completely read segments must account.
+Otherwise many are in collections of the index that are too long for a draw."""
 
 
 def of_index(index: str) -> str:
-    """What says how a collection was found."""
+    """Return the name of a draw from an index."""
     return f"{OF_INDEX}{index}"
 
 
 def length_of(row: CollectionRow) -> Estimate:
-    """Items of a collection, as far as they are known."""
+    """Return the number of items of a collection, or the number that was read."""
     if row.length is not None:
         return row.length
     if row.whole:
@@ -50,22 +50,27 @@ def length_of(row: CollectionRow) -> Estimate:
 
 
 def mean_of(items: Iterable[Item]) -> float:
-    """Of their values; 0 of none."""
+    """Return the weighted mean of the values; 0 without items."""
     weighted = [(item.weight, item.value) for item in items]
-    whole = sum(weight for weight, _ in weighted)
-    return sum(weight * value for weight, value in weighted) / whole if whole else 0.0
+    total = sum(weight for weight, _ in weighted)
+    return sum(weight * value for weight, value in weighted) / total if total else 0.0
 
 
 def usable(draws: Sequence[DrawRow], entries: Mapping[str, int]) -> dict[str, list[DrawRow]]:
-    """By index, the rows that are size-biased draws. entries: of each index, as it reports them."""
-    found = {}
+    """Return the rows that are size-biased draws, by index.
+
+    Args:
+        draws: The rows of indexes.
+        entries: The number of entries of each index, as reported.
+    """
+    rows_by_index = {}
     for index, count in entries.items():
         rows = [row for row in draws if row.index == index]
-        whole = [row for row in rows if row.whole]
-        met = sum(row.items for row in whole)
-        if met and met * rows[0].segments >= LEAST_MET * count * len(rows):
-            found[index] = whole
-    return found
+        complete = [row for row in rows if row.whole]
+        entry_count = sum(row.items for row in complete)
+        if entry_count and entry_count * rows[0].segments >= LEAST_MET * count * len(rows):
+            rows_by_index[index] = complete
+    return rows_by_index
 
 
 def largest(
@@ -74,17 +79,20 @@ def largest(
     population: Population,
     mean_bytes: float,
 ) -> tuple[Collection, ...]:
-    """The largest that were met, whoever has found them; one that several have, by the draws."""
-    found: dict[str, Collection] = {}
+    """Return the largest collections of the sample.
+
+    If a collection is in several draws, its figures are those of the draws from indexes.
+    """
+    collections: dict[str, Collection] = {}
     for row in segments:
-        for one in row.collections:
-            length = length_of(one)
-            size = _bytes(length, mean_of(_sizes(one)) or mean_bytes)
-            if one.whole and len(one.observations) == one.items:
-                total = float(sum(each.bytes for each in one.observations))
-                size = Estimate.exactly(total, one.items, "counted")
-            found[one.key] = Collection(
-                one.key,
+        for collection in row.collections:
+            length = length_of(collection)
+            size = _bytes(length, mean_of(_sizes(collection)) or mean_bytes)
+            if collection.whole and len(collection.observations) == collection.items:
+                total = float(sum(each.bytes for each in collection.observations))
+                size = Estimate.exactly(total, collection.items, "counted")
+            collections[collection.key] = Collection(
+                collection.key,
                 length,
                 size,
                 (row.number + 0.5) / population.segments,
@@ -95,102 +103,106 @@ def largest(
         count = population.indexes[index] or sum(map(len, clusters))
         for ranked in top(clusters, MOST, of_index(index)):
             items = ranked.share.scaled(float(count))
-            met = found.get(ranked.key)
-            if met is None or met.items.level < 1.0:
-                place = None if met is None else met.place
-                found[ranked.key] = Collection(
+            previous = collections.get(ranked.key)
+            if previous is None or previous.items.level < 1.0:
+                place = None if previous is None else previous.place
+                collections[ranked.key] = Collection(
                     ranked.key, items, _bytes(items, mean_bytes), place, of_index(index)
                 )
-    return by_size(found.values())
+    return by_size(collections.values())
 
 
 def within_count(
     collections: Sequence[Collection], lengths: Sequence[Estimate], item_count: float
 ) -> tuple[Collection, ...]:
-    """Return collections whose lengths are narrowed by what the others leave of the item count.
+    """Return collections with lengths that agree with the item count, less the other collections.
 
     Args:
         collections: The collections to narrow, with the lengths that are among `lengths`.
-        lengths: The lengths of all collections of the table.
-        item_count: The number of items that the table reports, up to six hours ago; 0 if it is
-            not known.
+        lengths: The lengths of each collection of the table.
+        item_count: The number of items that the table reports, up to six hours ago; 0 if it is not
+            known.
     """
     if not item_count:
         return tuple(collections)
-    return by_size(_within(one, lengths, item_count) for one in collections)
+    return by_size(_within(collection, lengths, item_count) for collection in collections)
 
 
-def _within(one: Collection, lengths: Sequence[Estimate], item_count: float) -> Collection:
-    length, others = one.items, [*lengths]
-    if length not in others:  # A draw from an index measured it.
-        return one
-    others.remove(length)
-    low = max(length.low, item_count / STALE - math.fsum(each.high for each in others))
-    high = min(length.high, item_count * STALE - math.fsum(each.low for each in others))
+def _within(collection: Collection, lengths: Sequence[Estimate], item_count: float) -> Collection:
+    length, other_lengths = collection.items, [*lengths]
+    if length not in other_lengths:  # A draw from an index measured it.
+        return collection
+    other_lengths.remove(length)
+    low = max(length.low, item_count / STALE - math.fsum(each.high for each in other_lengths))
+    high = min(length.high, item_count * STALE - math.fsum(each.low for each in other_lengths))
     if low > high:  # The count is older than the collections.
-        return one
+        return collection
     value = length.value
     if is_cut(length):
-        value = item_count - math.fsum(each.value for each in others)
+        value = item_count - math.fsum(each.value for each in other_lengths)
     items = replace(length, value=min(high, max(low, value)), low=low, high=high)
-    size = one.bytes
+    size = collection.bytes
     if size is not None and length.value:
         size = items.scaled(size.value / length.value)
-    return replace(one, items=items, bytes=size)
+    return replace(collection, items=items, bytes=size)
 
 
-def within_bytes(one: Collection, population: Population) -> Collection:
+def within_bytes(collection: Collection, population: Population) -> Collection:
     """Return a collection whose size is checked against DescribeTable, unless it was counted.
 
     The items of it that were read may all be small, or all be large.
     """
-    size, most = one.bytes, one.items.high * MOST_BYTES
+    size, maximum = collection.bytes, collection.items.high * MOST_BYTES
     if size is None or size.level == 1.0:
-        return one
-    if population.bytes and one.items.low <= STALE * population.items:
-        most = min(most, OLDER_MEAN * population.bytes)
-        if size.low > most:  # The mean size of the items that were read is refuted.
-            size = replace(one.items.scaled(population.mean_bytes), low=0.0)
-    return replace(one, bytes=replace(size, value=min(size.value, most), high=most))
+        return collection
+    if population.bytes and collection.items.low <= STALE * population.items:
+        maximum = min(maximum, OLDER_MEAN * population.bytes)
+        if size.low > maximum:  # The mean size of the items that were read is refuted.
+            size = replace(collection.items.scaled(population.mean_bytes), low=0.0)
+    return replace(collection, bytes=replace(size, value=min(size.value, maximum), high=maximum))
 
 
 def by_size(collections: Iterable[Collection]) -> tuple[Collection, ...]:
-    """The MOST largest, the largest first."""
-    return tuple(sorted(collections, key=lambda one: -one.items.value)[:MOST])
+    """Return the MOST largest collections, the largest first."""
+    return tuple(sorted(collections, key=lambda collection: -collection.items.value)[:MOST])
 
 
 def index_sample(
     name: str, observed: Observed, draws: Sequence[DrawRow], unrepresented: float
 ) -> IndexSample:
-    """Return what a sample says of an index.
+    """Return the sample's facts about an index.
 
-    The index's largest key is looked for among the table's items, which are drawn without regard
-    to it; if all of the index was read, it is known.
+    The index's largest key is estimated from the table's items, which are drawn independently of
+    it. If the whole index was read, it is exact.
 
     Args:
         name: The index's name.
-        observed: The items of the table that were noted.
+        observed: The observed items of the table.
         draws: The segments of indexes that were read.
-        unrepresented: The share of the index's entries for which none of these items stands, at
-            most.
+        unrepresented: The maximum share of the index's entries that none of these items represents.
     """
     rows = [row for row in draws if row.index == name]
     read = sum(row.items for row in rows)
-    sparse = observed.share(lambda one: name in one.entries)
+    sparse = observed.share(lambda observation: name in observation.entries)
     holders: defaultdict[str, float] = defaultdict(float)
     if rows and len(rows) == rows[0].segments and all(row.whole for row in rows) and read:
         for row in rows:
             for key, hits in row.entries.items():
                 holders[key] += hits
-        key = max(holders, key=lambda one: holders[one])
+        key = max(holders, key=lambda holder: holders[holder])
         share = Estimate.exactly(holders[key] / read, read, "complete count")
         return IndexSample(read, share, key, sparse)
-    inside = [(at, one) for at, _, one in observed.all if name in one.entries]
-    for _, one in inside:
-        holders[one.entries[name]] += one.weight
-    key = max(holders, key=lambda one: holders[one], default="")
+    inside = [
+        (at, observation) for at, _, observation in observed.all if name in observation.entries
+    ]
+    for _, observation in inside:
+        holders[observation.entries[name]] += observation.weight
+    key = max(holders, key=lambda holder: holders[holder], default="")
     top_share = weighted_share(
-        [Item(at, one.weight, float(one.entries[name] == key)) for at, one in inside]
+        [
+            Item(at, observation.weight, float(observation.entries[name] == key))
+            for at, observation in inside
+        ]
     )
     if top_share is not None:
         top_share = widened(top_share, unrepresented)
@@ -198,7 +210,9 @@ def index_sample(
 
 
 def _sizes(row: CollectionRow) -> list[Item]:
-    return [Item(0, one.weight, float(one.bytes)) for one in row.observations]
+    return [
+        Item(0, observation.weight, float(observation.bytes)) for observation in row.observations
+    ]
 
 
 def _bytes(items: Estimate, mean: float) -> Estimate | None:

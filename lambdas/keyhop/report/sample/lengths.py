@@ -1,6 +1,6 @@
-"""How long a collection is, without reading it, and where its key lies. Pure: asks (asks.py).
+"""The length of a collection without reading it, and the hash place of its key. Pure: see asks.py.
 
-What to read next, and what that says, is decided by statistics/window.py and statistics/place.py.
+statistics/window.py and statistics/place.py decide what to read next, and evaluate it.
 """
 
 import math
@@ -20,13 +20,18 @@ from keyhop.report.statistics.window import LengthProber
 from keyhop.scan.page_size import FILL
 
 MOST_PER_BLOCK = 100
-"""Items of a window: more tell little more of a length, and take longer to send."""
+"""The maximum number of items of a window: more hardly improve a length, and take longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What is known of a collection. whole: all items were read. weights: for how many items each
-    of `items` stands; none if each stands for itself alone.
+    """A collection whose length was probed.
+
+    Attributes:
+        length: The estimated length.
+        whole: Whether every item was read.
+        items: The items that were read.
+        weights: The number of items that each of `items` represents; empty if each represents one.
     """
 
     length: Estimate
@@ -41,9 +46,9 @@ class Probed:
 
     @property
     def mean_bytes(self) -> float:
-        """Of an item; 0 of none."""
-        whole = sum(weight for _, weight in self.weighted)
-        return sum(weight * size_of(item) for item, weight in self.weighted) / whole if whole else 0
+        """Return the mean size of an item; 0 without items."""
+        total = sum(weight for _, weight in self.weighted)
+        return sum(weight * size_of(item) for item, weight in self.weighted) / total if total else 0
 
 
 def probe(
@@ -55,45 +60,61 @@ def probe(
     chance: random.Random,
     through: float = 0.0,
 ) -> Asks[Probed]:
-    """The length of a collection of a table with a sort key, for about so many read units.
+    """Estimate the length of a collection of a table with a sort key.
 
-    mean: bytes of an item, roughly. ours: attributes that tell items of Keyhop's own. through: read
-    units for which it is read from its beginning, if its sort keys are no numbers: it may end.
+    Args:
+        space: The keys of the table.
+        key: The partition key.
+        mean: The approximate bytes of an item.
+        ours: The attributes that identify items of Keyhop.
+        units: The approximate read units to use.
+        chance: The random numbers.
+        through: The read units to read it from its beginning, perhaps to its end, if its sort keys
+            are not numbers.
     """
     assert space.sort is not None
     sort = space.sort
     per_block = min(MOST_PER_BLOCK, max(1, int(FILL * BLOCK_BYTES / max(1.0, mean))))
     prober = LengthProber(chance, per_block, units)
-    met: dict[SortKey, Item] = {}
+    items_by_key: dict[SortKey, Item] = {}
     while (ask := prober.next()) is not None:
         at = None if ask.start is None else _value(ask.start, sort.type)
         answer = yield Ask.query(key, sort.name, at, ask.forward, ask.limit, beyond=not ask.forward)
         keys = [sort_key(item[sort.name]) for item in answer.items]
-        met.update(zip(keys, answer.items, strict=True))
+        items_by_key.update(zip(keys, answer.items, strict=True))
         prober.take(keys, answer.units)
     length = prober.estimate()
     weights = prober.weights()
     if math.isinf(length.high) and through * BLOCK_BYTES > mean * per_block:
-        most = max(per_block, int(through / UNITS_PER_BLOCK * BLOCK_BYTES / max(1.0, mean)))
-        answer = yield Ask.query(key, limit=most)
+        limit = max(per_block, int(through / UNITS_PER_BLOCK * BLOCK_BYTES / max(1.0, mean)))
+        answer = yield Ask.query(key, limit=limit)
         read = {sort_key(item[sort.name]): item for item in answer.items}
-        met.update(read)
+        items_by_key.update(read)
         if answer.next is None:
             length = Estimate.exactly(float(len(read)), len(read), "read through")
         else:
-            length = Estimate.at_least(float(len(met)), len(met), length.method)
-        weights = [(at, 1.0) for at in met]
-    own = {at for at, item in met.items() if any(has_values(item, one) for one in ours)}
-    whole = length.level == 1.0
-    if whole:
-        length = Estimate.exactly(length.value - len(own), length.n - len(own), length.method)
-    weighted = [(met[at], weight) for at, weight in weights if at not in own]
-    return Probed(length, whole, [item for item, _ in weighted], [weight for _, weight in weighted])
+            length = Estimate.at_least(float(len(items_by_key)), len(items_by_key), length.method)
+        weights = [(at, 1.0) for at in items_by_key]
+    ours_by_key = {
+        at
+        for at, item in items_by_key.items()
+        if any(has_values(item, attributes) for attributes in ours)
+    }
+    is_whole = length.level == 1.0
+    if is_whole:
+        length = Estimate.exactly(
+            length.value - len(ours_by_key), length.n - len(ours_by_key), length.method
+        )
+    weighted = [(items_by_key[at], weight) for at, weight in weights if at not in ours_by_key]
+    return Probed(
+        length, is_whole, [item for item, _ in weighted], [weight for _, weight in weighted]
+    )
 
 
 def place(space: KeySpace, key: Key, bits: int) -> Asks[float]:
-    """Where in [0, 1) the hash of a partition key lies, to `bits` bits: half a unit for each that a
-    segment does not refuse.
+    """Return the hash place of a partition key in [0, 1), to `bits` bits.
+
+    Each segment that does not refuse the key costs half a unit.
     """
     start = key if space.sort is None else space.hop_from(key)
     finder = PlaceFinder(bits)
@@ -104,7 +125,10 @@ def place(space: KeySpace, key: Key, bits: int) -> Asks[float]:
 
 
 def sort_key(value: TypedValue) -> SortKey:
-    """As the statistics take it; of binary keys its hexadecimal digits, which sort alike."""
+    """Return a sort key as the statistics need it.
+
+    Binary keys are given by their hexadecimal digits, which have the same order.
+    """
     if "N" in value:
         number = Decimal(value["N"])
         return int(number) if number == number.to_integral_value() else number

@@ -1,7 +1,7 @@
-"""What is noted of an item that a sample has read: sizes, names and forms, and never a value. Pure.
+"""The observation of an item in a sample: sizes, names and forms, and never a value. Pure.
 
-An observation stands for `weight` items of its collection: 1 where the collection was read whole,
-and in a window of a long one 1 / P of being drawn.
+An observation represents `weight` items of its collection: 1 if the whole collection was read, and
+1 / P of being drawn in a window of a long one.
 """
 
 from collections.abc import Mapping
@@ -20,18 +20,25 @@ TYPE_NAMES = frozenset(
 """Attributes that name an item's type, in lower case without marks."""
 
 LEAST_MILLISECONDS = 1e11
-"""A number of seconds so large is in the year 5138: it is meant in milliseconds (from 1973 on)."""
+"""Seconds of the year 5138: a larger number is in milliseconds (from 1973 on)."""
 
 DAY_SECONDS = 86_400.0
 MOST_NAMES = 100
-"""Attributes of an item that are noted."""
+"""The maximum number of attribute names of an observation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """What is looked at in the items of a table. sort: the sort key's name. ttl: the attribute, if
-    there is one. indexes: of each GSI, its key attributes, partition's first, and how many of those
-    there are. now: epoch seconds. candidates: keys that the items might have.
+    """The settings of observations of a table's items.
+
+    Attributes:
+        shower: The writer of keys.
+        now: The time in epoch seconds.
+        sort: The name of the sort key.
+        ttl: The TTL attribute, if there is one.
+        indexes: The key attributes of each GSI, the partition's first, and the number in the
+            partition key.
+        candidates: Keys that the items might have.
     """
 
     shower: Shower
@@ -44,10 +51,18 @@ class Looking:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """names: of its attributes, sorted. tag, width: of its sort key (forms.py). ttl: days since it
-    has expired, below 0 for days to go; "type" or "ms" for a value that TTL does not take for a
-    time to come, None without the attribute. entries: of each GSI that it is in, the index key as
-    it may be shown. candidates: digests of the keys that it might have, None where it cannot.
+    """The observation of one item.
+
+    Attributes:
+        bytes: The size.
+        names: The names of its attributes, sorted.
+        weight: The number of items that it represents.
+        tag: The tag of its sort key (forms.py).
+        width: The width of its sort key (forms.py).
+        ttl: The days since it expired, negative before that; "type" or "ms" for a value that TTL
+            does not use as a future time; None without the attribute.
+        entries: The index key, in the form that may be shown, of each GSI that contains the item.
+        candidates: Digests of the keys that it might have; None where it cannot have one.
     """
 
     bytes: int
@@ -76,12 +91,12 @@ class Observation:
             },
             candidates=tuple(
                 None if key is None else looking.shower.digest({"candidate": {"S": key}})
-                for key in (one.of(item) for one in looking.candidates)
+                for key in (candidate.of(item) for candidate in looking.candidates)
             ),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What there is of it, under short names: there are thousands."""
+        """Return the fields with a value, under short names, as there are thousands."""
         state: dict[str, Any] = {"b": self.bytes, "a": list(self.names)}
         if self.weight != 1.0:
             state["w"] = round(self.weight, 6)
@@ -112,7 +127,7 @@ class Observation:
 
 
 def is_type_name(name: str) -> bool:
-    """Whether an attribute is called as one that names an item's type."""
+    """Return whether an attribute has a name for an item's type."""
     return name.lower().replace("_", "").replace("-", "").strip("#$@") in TYPE_NAMES
 
 

@@ -1,6 +1,6 @@
-"""All that a sample has noted of items, and shares of it. Pure.
+"""The observations of a sample, and shares of its items. Pure.
 
-Each observation counts for as many items as it stands for, and its collection is what is drawn: so
+Each observation counts for the items that it represents. The drawn units are collections, so
 intervals are those of collections.
 """
 
@@ -16,22 +16,22 @@ from keyhop.report.sample.rows import CollectionRow
 from keyhop.report.statistics.shares import Item, weighted_share, widened
 
 EXPIRED_DAYS = 7.0
-"""TTL deletes within a few days: what has expired so long ago should be gone."""
+"""TTL deletes within a few days: an item that expired earlier should no longer exist."""
 
 FEWEST_ALIKE = 3
-"""Collections that share a word before it is a tag: what fewer have may be anybody's name."""
+"""The collections that must share a word before it counts as a tag: fewer may share a name."""
 
 MOST_ATTRIBUTES, MOST_SHAPES, MOST_TAGS = 200, 50, 30
-"""Of which shares are told, the largest first."""
+"""The maximum number of shares in the facts, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The items that a sample has noted.
+    """The observations of a sample.
 
     Attributes:
         all: The observations, each with the number and the form of its collection.
-        unrepresented: The share of the table's items for which none of them stands, at most.
+        unrepresented: The maximum share of the table's items that none of them represents.
     """
 
     all: Sequence[tuple[int, KeyForm, Observation]]
@@ -39,27 +39,35 @@ class Observed:
 
     @classmethod
     def of(cls, rows: Sequence[CollectionRow], unrepresented: float = 0.0) -> "Observed":
-        """Return the observations of the rows of a sample."""
-        noted = [(at, row.form, one) for at, row in enumerate(rows) for one in row.observations]
-        return cls(noted, unrepresented)
+        """Return the observations in the rows of a sample."""
+        observations = [
+            (at, row.form, observation)
+            for at, row in enumerate(rows)
+            for observation in row.observations
+        ]
+        return cls(observations, unrepresented)
 
     def items(self, value: Callable[[Observation], float]) -> list[Item]:
-        """As the statistics take them."""
-        return [Item(at, one.weight, value(one)) for at, _, one in self.all]
+        """Return a value of each observation as the statistics need it."""
+        return [Item(at, observation.weight, value(observation)) for at, _, observation in self.all]
 
     def share(self, holds: Callable[[Observation], bool]) -> Estimate | None:
-        """Return the share of all items of the table for which something holds."""
-        return self._of_all(self.items(lambda one: float(holds(one))))
+        """Return the share of the table's items for which a condition holds."""
+        return self._of_all(self.items(lambda observation: float(holds(observation))))
 
     def among(
         self, belongs: Callable[[Observation], bool], holds: Callable[[Observation], bool]
     ) -> Estimate | None:
-        """Return the share of the items that belong to a group for which something holds.
+        """Return the share of a group's items for which a condition holds.
 
-        All items that were not seen may belong to it, so the smaller the group is in the sample,
-        the less is known of it.
+        Each unread item may belong to the group, so a group that is small in the sample has a wide
+        interval.
         """
-        group = [Item(at, one.weight, float(holds(one))) for at, _, one in self.all if belongs(one)]
+        group = [
+            Item(at, observation.weight, float(holds(observation)))
+            for at, _, observation in self.all
+            if belongs(observation)
+        ]
         share, size = weighted_share(group), self.share(belongs)
         if share is None or size is None:
             return None
@@ -71,75 +79,92 @@ class Observed:
         return None if share is None else widened(share, self.unrepresented)
 
     def coverage(self) -> dict[str, Estimate]:
-        """By attribute: the share of items that have it."""
-        met = Counter(name for _, _, one in self.all for name in one.names)
-        return _found(
-            (name, self.share(lambda one, name=name: name in one.names))  # type: ignore[misc]
-            for name, _ in met.most_common(MOST_ATTRIBUTES)
+        """Return the share of items that have an attribute, by attribute."""
+        counts = Counter(name for _, _, observation in self.all for name in observation.names)
+        return _without_missing(
+            (name, self.share(lambda observation, name=name: name in observation.names))  # type: ignore[misc]
+            for name, _ in counts.most_common(MOST_ATTRIBUTES)
         )
 
     def shapes(self) -> dict[str, Estimate]:
-        """By names of attributes: the share of items that have just these."""
-        met = Counter(one.names for _, _, one in self.all)
-        return _found(
-            (",".join(names), self.share(lambda one, names=names: one.names == names))  # type: ignore[misc]
-            for names, _ in met.most_common(MOST_SHAPES)
+        """Return the share of items with exactly these attributes, by their names."""
+        counts = Counter(observation.names for _, _, observation in self.all)
+        return _without_missing(
+            (
+                ",".join(names),
+                self.share(lambda observation, names=names: observation.names == names),
+            )  # type: ignore[misc]
+            for names, _ in counts.most_common(MOST_SHAPES)
         )
 
     def tags(self) -> tuple[Tag, ...]:
         """Return the tags of partition keys and of sort keys, the most frequent first."""
         holders: defaultdict[str, set[int]] = defaultdict(set)
         prefixes: defaultdict[str, set[str]] = defaultdict(set)
-        for at, form, one in self.all:
+        for at, form, observation in self.all:
             prefixes[form.tag].add(form.prefix)
-            for tag in {form.tag, one.tag} - {""}:
+            for tag in {form.tag, observation.tag} - {""}:
                 holders[tag].add(at)
-        found = []
-        for tag, where in holders.items():
-            if len(where) >= FEWEST_ALIKE:
+        tags = []
+        for tag, collections in holders.items():
+            if len(collections) >= FEWEST_ALIKE:
                 share = self._of_all(
                     [
-                        Item(at, one.weight, float(tag in (form.tag, one.tag)))
-                        for at, form, one in self.all
+                        Item(at, observation.weight, float(tag in (form.tag, observation.tag)))
+                        for at, form, observation in self.all
                     ]
                 )
                 if share is not None:
-                    found.append(
+                    tags.append(
                         Tag(tag, share, *(prefixes[tag] if len(prefixes[tag]) == 1 else ()))
                     )
-        return tuple(sorted(found, key=lambda one: -one.share.value)[:MOST_TAGS])
+        return tuple(sorted(tags, key=lambda tag: -tag.share.value)[:MOST_TAGS])
 
     def type_name(self) -> tuple[str, Estimate | None]:
-        """The attribute that names the type on most items, and its share; "" if there is none."""
-        met = Counter(name for _, _, one in self.all for name in one.names if is_type_name(name))
-        name = met.most_common(1)[0][0] if met else ""
-        return name, self.share(lambda one: name in one.names)
+        """Return the attribute that names the type in the largest number of items, and its share.
+
+        The name is "" without such an attribute.
+        """
+        counts = Counter(
+            name
+            for _, _, observation in self.all
+            for name in observation.names
+            if is_type_name(name)
+        )
+        name = counts.most_common(1)[0][0] if counts else ""
+        return name, self.share(lambda observation: name in observation.names)
 
     def unpadded(self) -> Estimate | None:
-        """Share of sort keys that are numbers as text, where those with their tag are of several
-        widths, none padded.
+        """Return the share of sort keys that are numbers as text without padding.
+
+        The keys with their tag have several widths, and none of these is padded.
         """
         widths: defaultdict[str, set[int]] = defaultdict(set)
-        for _, _, one in self.all:
-            if one.width:
-                widths[one.tag].add(one.width)
-        uneven = {tag for tag, seen in widths.items() if len(seen) > 1 and min(seen) > 0}
-        return self.share(lambda one: bool(one.width) and one.tag in uneven)
+        for _, _, observation in self.all:
+            if observation.width:
+                widths[observation.tag].add(observation.width)
+        uneven = {
+            tag for tag, tag_widths in widths.items() if len(tag_widths) > 1 and min(tag_widths) > 0
+        }
+        return self.share(lambda observation: bool(observation.width) and observation.tag in uneven)
 
     def ttl(self) -> TtlFacts | None:
-        """Return what the values of the TTL attribute are like; None if no item has it."""
+        """Return the shares of kinds of TTL values; None if no item has the attribute."""
 
         def share(holds: Callable[[float | str | None], bool]) -> Estimate | None:
-            return self.among(lambda one: one.ttl is not None, lambda one: holds(one.ttl))
+            return self.among(
+                lambda observation: observation.ttl is not None,
+                lambda observation: holds(observation.ttl),
+            )
 
         expired = share(lambda ttl: isinstance(ttl, float | int) and ttl > EXPIRED_DAYS)
         wrong = share(lambda ttl: ttl == "type")
         milliseconds = share(lambda ttl: ttl == "ms")
-        missing = self.share(lambda one: one.ttl is None)
+        missing = self.share(lambda observation: observation.ttl is None)
         if expired is None or wrong is None or milliseconds is None or missing is None:
             return None
         return TtlFacts(expired, wrong, milliseconds, missing)
 
 
-def _found(shares: Iterable[tuple[str, Estimate | None]]) -> dict[str, Estimate]:
+def _without_missing(shares: Iterable[tuple[str, Estimate | None]]) -> dict[str, Estimate]:
     return {name: share for name, share in shares if share is not None}

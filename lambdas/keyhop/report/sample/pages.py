@@ -1,11 +1,11 @@
-"""A sample's reads as the pages of a run: each of its segments is a drawn one, and leaves one row.
+"""The reads of a sample as the pages of a run: each segment of the run is drawn and has one row.
 
-A segment is worked in memory, an ask at a time, and hands its row over at its end: so no checkpoint
-ever holds a key. Whoever goes on in another process begins it anew.
+A segment is read in memory, an ask at a time, and its row is written at its end. So no checkpoint
+contains a key, and another process must read an interrupted segment from the beginning.
 
-What is drawn last may remain unread, if what it might cost is not left. That is judged before a
-segment is begun, by what others have cost, as if it were the dearest: to leave out those that turn
-out dear would bias the sample.
+The last drawn segments may remain unread if the remaining units may not suffice. That is decided
+before a segment begins, from the cost of others, as if it were the most expensive: leaving out
+those that turn out expensive would bias the sample.
 """
 
 import math
@@ -28,16 +28,23 @@ from keyhop.scan.skip_scan import PageResult, Position
 ASKS = "asks"
 
 LONGEST_WAIT, MOST_WAITS = 1.0, 100
-"""Seconds for which no segment ends, and how often; then one that waits remains unread: it may hold
-the very thread that others need."""
+"""The seconds of a wait in which no segment ends, and the number of waits. After that a waiting
+segment remains unread, as it may hold the thread that others need."""
 
 DEARER, FEW, MOST_AT_ONCE = 1.25, 4, 8
-"""Of segments; the latter while little is known."""
+"""The margin of a segment's cost; the segments below which costs are assumed; their divisor."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """A segment that is being worked. ask: not sent yet. units: that it has cost."""
+    """A segment in flight.
+
+    Attributes:
+        asks: Its requests.
+        ask: The next request, not sent yet.
+        units: The read units that it has cost.
+        sent: The number of requests.
+    """
 
     asks: Asks[Row]
     ask: Ask
@@ -46,7 +53,13 @@ class _Work:
 
 
 class SamplePages:
-    """What a sample reads (jobs/pages.Pages). examine: what to ask for a segment of the run."""
+    """The reads of a sample (jobs/pages.Pages).
+
+    Args:
+        asker: The sender of requests.
+        drawing: The drawn segments.
+        examine: Returns the requests for a segment of the run.
+    """
 
     def __init__(self, asker: Asker, drawing: Drawing, examine: Callable[[int], Asks[Row]]) -> None:
         self.usage = asker.reader.usage
@@ -81,7 +94,7 @@ class SamplePages:
             }
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        """Pages.step; a position counts asks, and says nothing to another process."""
+        """Pages.step: a position counts requests, and is of no use to another process."""
         work = self._open.get(segment) or self._begin(segment, over)
         if work is None:
             return PageResult((), None)
@@ -102,7 +115,10 @@ class SamplePages:
         return PageResult((), Position({ASKS: {"N": str(work.sent)}}))
 
     def _begin(self, segment: int, over: Event) -> _Work | None:
-        """None if it might cost more than its kind may; what others leave over is waited for."""
+        """Begin a segment; return None if it might cost more than the units of its kind.
+
+        It waits for the units that segments in flight may not use.
+        """
         kind = self._drawing.kind(segment)
         with self._changed:
             for _ in range(MOST_WAITS):
@@ -123,10 +139,10 @@ class SamplePages:
         return work
 
     def _is_affordable(self, kind: Kind, others: int) -> bool:
-        """One more segment of a kind, beside others that are being worked.
+        """Return whether one more segment of a kind is affordable beside those in flight.
 
-        Each is reckoned to become as dear as the dearest, and a little more: those that end first
-        are the cheapest, and what the budget cuts off would be those with most keys.
+        Each is assumed to cost a little more than the most expensive one: those that end first are
+        the cheapest, and the budget would cut off those with most keys.
         """
         running = [
             work.units for number, work in self._open.items() if self._drawing.kind(number) == kind
@@ -149,14 +165,17 @@ class SamplePages:
             self._changed.notify_all()
 
     def _mean(self, kind: Kind) -> float:
-        """Of a segment, by those that ended; while they are few, what is usual at least."""
+        """Return the mean cost of a segment that has ended.
+
+        With few of them, the result is at least the usual cost.
+        """
         read, item = self._read[kind], self._asker.item_units
-        known = self._done[kind] / read if read else 0.0
+        mean = self._done[kind] / read if read else 0.0
         usual = min(USUAL_UNITS[kind] * item / UNITS_PER_BLOCK, self._allowed(kind) / MOST_AT_ONCE)
-        return max(item, known, usual if read < FEW else 0.0)
+        return max(item, mean, usual if read < FEW else 0.0)
 
     def _allowed(self, kind: Kind) -> float:
-        """Read units for segments of a kind, what was spent on them included."""
+        """Return the read units for segments of a kind, including those already spent."""
         budget, shares = self._asker.reader.budget, self._drawing.shares
         if shares is None or budget.max_units is None:
             return math.inf

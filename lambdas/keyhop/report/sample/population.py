@@ -1,4 +1,4 @@
-"""What is known of a table from which a sample was drawn. Pure."""
+"""The table from which a sample was drawn. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ class Population:
         ttl: The TTL attribute, if there is one.
         indexes: The number of entries of each GSI; 0 if it is not known.
         candidates: The templates of keys that the items might have.
-        has_sentinels: Whether each collection has an item of Keyhop's own, which `items` counts
-            and the sample leaves out.
+        has_sentinels: Whether each collection has an item of Keyhop, which `items` counts and the
+            sample leaves out.
         all_units: The read units with which a sample reads every item; 0 if that is not known.
     """
 
@@ -33,5 +33,5 @@ class Population:
 
     @property
     def mean_bytes(self) -> float:
-        """The mean size of an item; 0 if it is not known."""
+        """Return the mean size of an item; 0 if it is not known."""
         return self.bytes / self.items if self.items else 0.0

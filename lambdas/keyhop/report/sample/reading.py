@@ -1,4 +1,4 @@
-"""Asks of a sample, sent: paid from the run's budget, and held under its rate (scan/reader.py)."""
+"""Sends the requests of a sample, within the run's budget and rate (scan/reader.py)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,8 +16,12 @@ T = TypeVar("T")
 
 
 class Asker:
-    """For any number of threads. means: bytes of an item, on average, by index, and "" for the
-    table; what is missing is found out: whole items are read, so their sizes are known.
+    """Sends requests, for any number of threads.
+
+    Args:
+        reader: The reader with the budget.
+        means: The mean bytes of an item by index, and by "" for the table. Missing ones are
+            measured, as whole items are read.
     """
 
     def __init__(self, reader: PageReader, means: Mapping[str, float]) -> None:
@@ -28,7 +32,11 @@ class Asker:
         self._lock = Lock()
 
     def send(self, ask: Ask, over: Event | None = None) -> Answer:
-        """Raises what PageReader.send raises, but for a refusal that is an answer."""
+        """Send a request.
+
+        Raises:
+            KeyhopError: Any error of PageReader.send, except a refusal that is an answer.
+        """
         index = ask.parameters.get("IndexName", "")
         size = ItemSize(self._mean(index), 1.0)
         if ask.limit is None:
@@ -44,7 +52,7 @@ class Asker:
         }
         try:
             answer, spent = self.reader.send(ask.operation, parameters, units, over)
-        except CannotStart:  # what a ValidationException is made into
+        except CannotStart:  # raised for a ValidationException
             if not ask.may_be_refused:
                 raise
             return Answer((), None, 0.0, refused=True)
@@ -56,11 +64,11 @@ class Asker:
 
     @property
     def item_units(self) -> float:
-        """Read units of a page of one item of the table."""
+        """Return the read units of a page of one item of the table."""
         return UNITS_PER_BLOCK * blocks_of(self._mean(""))
 
     def run(self, asks: Asks[T], over: Event | None = None) -> T:
-        """All that they ask, one after the other."""
+        """Send the requests one after the other, and return their result."""
         try:
             ask = next(asks)
             while True:

@@ -1,7 +1,7 @@
-"""What a sample leaves in a run's files: digests and figures that were derived, no key. Pure.
+"""The rows of a sample in a run's files: digests and derived figures, no keys. Pure.
 
-A row is of one drawn segment: of the table, with its collections, or of an index, with the table's
-keys that its entries carry.
+A row is for one drawn segment: of the table, with its collections, or of an index, with the table's
+keys in its entries.
 """
 
 import json
@@ -21,9 +21,17 @@ ROW = "row"
 
 @dataclass(frozen=True, slots=True)
 class CollectionRow:
-    """One collection. items: that were seen from its beginning on; whole: those are all. length:
-    as probed, if it is not whole. orphan: of a constraint, whether its primary is missing; None for
-    another collection, and if that could not be told.
+    """One collection.
+
+    Attributes:
+        key: The key in the form that may be shown.
+        form: The form of the key.
+        items: The number of items that were read from its beginning.
+        whole: Whether these are all.
+        length: The probed length, if it is not whole.
+        observations: The observations of its items.
+        orphan: Whether the primary of a constraint is missing; None for another collection, or if
+            it is not known.
     """
 
     key: Shown
@@ -35,7 +43,7 @@ class CollectionRow:
     orphan: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """By short names."""
+        """Return the row as plain JSON with short names."""
         return {
             "k": self.key,
             "f": self.form.to_json(),
@@ -43,7 +51,11 @@ class CollectionRow:
             "e": self.whole,
             **({"l": self.length.to_json()} if self.length else {}),
             **({"p": self.orphan} if self.orphan is not None else {}),
-            **({"o": [one.to_json() for one in self.observations]} if self.observations else {}),
+            **(
+                {"o": [observation.to_json() for observation in self.observations]}
+                if self.observations
+                else {}
+            ),
         }
 
     @classmethod
@@ -61,8 +73,12 @@ class CollectionRow:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """A segment of the table, read to its end. probed: whether the collections in it that are not
-    whole were probed for their lengths.
+    """A segment of the table, read to its end.
+
+    Attributes:
+        number: The number of the segment.
+        probed: Whether its collections with unread items were probed for their lengths.
+        collections: Its collections.
     """
 
     number: int
@@ -72,8 +88,15 @@ class SegmentRow:
 
 @dataclass(frozen=True, slots=True)
 class DrawRow:
-    """A segment of an index, of `segments`. whole: read to its end. keys: of the table, and how
-    many of the entries read belong to each; entries: the same of the index's own keys.
+    """A segment of an index.
+
+    Attributes:
+        index: The name of the index.
+        number: The number of the segment.
+        segments: The number of segments of the index.
+        whole: Whether it was read to its end.
+        keys: The number of entries by key of the table.
+        entries: The number of entries by key of the index.
     """
 
     index: str
@@ -85,7 +108,7 @@ class DrawRow:
 
     @property
     def items(self) -> int:
-        """Entries that were read."""
+        """Return the number of entries that were read."""
         return sum(self.keys.values())
 
 
@@ -93,13 +116,13 @@ Row = SegmentRow | DrawRow
 
 
 def to_key(row: Row) -> Key:
-    """As the skeleton takes rows: with the form of a key."""
+    """Return a row in the form of a key, as jobs store rows."""
     state: dict[str, Any]
     if isinstance(row, SegmentRow):
         state = {
             "segment": row.number,
             "probed": row.probed,
-            "collections": [one.to_json() for one in row.collections],
+            "collections": [collection.to_json() for collection in row.collections],
         }
     else:
         state = {
@@ -114,7 +137,7 @@ def to_key(row: Row) -> Key:
 
 
 def from_key(key: Key) -> Row:
-    """The inverse of `to_key`."""
+    """Reverse `to_key`."""
     state = json.loads(key[ROW]["S"])
     if "index" in state:
         return DrawRow(
@@ -130,5 +153,5 @@ def from_key(key: Key) -> Row:
 
 
 def rows_of(keys: Iterable[Key]) -> Iterable[Row]:
-    """Rows, from the keys that a run lists."""
+    """Yield the rows in the keys that a run lists."""
     return map(from_key, keys)

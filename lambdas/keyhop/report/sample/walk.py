@@ -1,7 +1,7 @@
-"""The walk through one drawn segment: each of its collections, by what a page shows of it. Pure.
+"""The walk through the collections of one drawn segment, as its pages show them. Pure.
 
-Hops as skip-scans do (scan/skip_scan.py), with whole items. A segment is drawn without regard to
-what is in it, so each collection has an equal chance, however long it is.
+It hops as skip-scans do (scan/skip_scan.py), with whole items. A segment is drawn without regard to
+its content, so each collection has an equal chance at any length.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,12 @@ from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance, collapse
 
 @dataclass(slots=True)
 class Seen:
-    """A collection, by the items of it that were read, in their order from its first on.
+    """A collection, with the items that were read from its beginning.
 
-    cut: there may be more. Items of Keyhop's own are not among them.
+    Attributes:
+        key: The partition key.
+        items: The items in order, without items of Keyhop.
+        cut: Whether there may be more.
     """
 
     key: Key
@@ -28,11 +31,16 @@ class Seen:
 def walk(
     space: KeySpace, segment: int, segments: int, ours: Sequence[Key] = (), hop: bool = True
 ) -> Asks[list[Seen]]:
-    """All collections of a segment.
+    """Return each collection of a segment.
 
-    ours: attributes that tell an item of Keyhop's own. Without `hop` each item is read.
+    Args:
+        space: The keys of the table.
+        segment: The number of the segment.
+        segments: The number of segments of the table.
+        ours: The attributes that identify items of Keyhop.
+        hop: Whether to skip the rest of a collection; otherwise each item is read.
     """
-    seen: list[Seen] = []
+    collections: list[Seen] = []
     position: Position | None = BEGINNING
     while position is not None:
         answer = yield Ask.scan(segment, segments, position.start)
@@ -41,18 +49,23 @@ def walk(
         step = advance(space, position, page, hop)
         first = 0
         for key, run in zip(keys, runs, strict=True):
-            if not seen or seen[-1].key != key:
-                seen.append(Seen(key))
+            if not collections or collections[-1].key != key:
+                collections.append(Seen(key))
             read = answer.items[first : first + run]
-            seen[-1].items += [item for item in read if not is_ours(item, ours)]
-            seen[-1].cut = False
+            collections[-1].items += [item for item in read if not is_ours(item, ours)]
+            collections[-1].cut = False
             first += run
         position = step.position
-        if hop and seen and position is not None and position.last == seen[-1].key:
-            seen[-1].cut = True
-    return seen
+        if hop and collections and position is not None and position.last == collections[-1].key:
+            collections[-1].cut = True
+    return collections
 
 
 def is_ours(item: Item, ours: Sequence[Key]) -> bool:
-    """Whether an item is Keyhop's own; ours: attributes that tell one."""
-    return any(has_values(item, one) for one in ours)
+    """Return whether an item belongs to Keyhop.
+
+    Args:
+        item: The item.
+        ours: The attributes that identify items of Keyhop.
+    """
+    return any(has_values(item, attributes) for attributes in ours)
