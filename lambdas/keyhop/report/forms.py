@@ -1,8 +1,8 @@
 """The form of a key's text: a type tag, a date, a number at its end. Pure.
 
 Only such forms of a key are kept, never the key. A tag is a word before a delimiter, as ORDER in
-ORDER#17, with two digits at most, as more digits are a value. Many keys together show whether it is
-a type, or just a name at this place.
+ORDER#17. It has at most two digits, as more digits are a value. Many keys together show whether it
+is a type, or just a name at this place.
 """
 
 import re

@@ -28,7 +28,7 @@ class Latest:
         return self.store.read(REPORT)
 
     def widget(self, theme: str) -> str | None:
-        """Return the page of a theme, which is light by default."""
+        """Return the page of a theme; an unknown theme gives the light one."""
         content = self.store.read(WIDGETS.get(theme, WIDGETS["light"]))
         return None if content is None else content.decode()
 

@@ -222,10 +222,9 @@ class Sampler:
             self._keys[table_name(table)] = tuple(sorted(key))
 
     def _note(self, operation: str, params: Mapping[str, Any]) -> None:
-        """Remember writes, of which a later read may miss any.
+        """Remember each write, as a later read of an index may miss it.
 
-        All writes are remembered, not a share of them, but only of tables of which an index is
-        read.
+        Only tables of which an index is read count.
         """
         now = self._now()
         if now - self._turned > SOON:

@@ -139,9 +139,9 @@ class _Look:
         self._mean = mean
         self.shown = looked.looking.shower.shown
 
-    def find(self, shown: str, draws: Sequence[DrawRow]) -> Key | None:
-        """Return the key with a digest that an index contained; None if it no longer exists."""
-        row = next((row for row in draws if shown in row.keys), None)
+    def find(self, shown_key: str, draws: Sequence[DrawRow]) -> Key | None:
+        """Return the key that an index contained; None if it no longer exists."""
+        row = next((row for row in draws if shown_key in row.keys), None)
         if row is None or self._is_spent:
             return None
         space = self._looked.space
@@ -150,7 +150,7 @@ class _Look:
         except ENOUGH:
             return None
         keys = map(space.partition_of, items)
-        return next((key for key in keys if self.shown(key) == shown), None)
+        return next((key for key in keys if self.shown(key) == shown_key), None)
 
     def measured(self, collection: Collection, key: Key | None) -> Collection:
         """Return a collection with its length and its place, if the units suffice."""
@@ -188,8 +188,8 @@ def _mean(facts: SampleFacts) -> float:
     return BLOCK_BYTES if middle is None else middle.value
 
 
-def _unknown(shown: str, by: str) -> Collection:
-    return Collection(shown, Estimate.at_least(0.0, 0, by), None, None, by)
+def _unknown(shown_key: str, by: str) -> Collection:
+    return Collection(shown_key, Estimate.at_least(0.0, 0, by), None, None, by)
 
 
 def _draws(journal: Journal, plan: RunPlan, parts: Sequence[Mapping[str, object]]) -> list[DrawRow]:

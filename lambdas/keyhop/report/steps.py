@@ -187,10 +187,12 @@ class Steps:
     def advise(self, state: State) -> State:
         """Judge the facts, without any request to the table."""
         candidates = self._candidates()
-        read = [None if one is None else seen(Streamed, one) for one in self.journal.load(HEARD)]
-        heard = [one if isinstance(one, Streamed) else None for one in read]
+        sources = [
+            None if file is None else seen(Streamed, file) for file in self.journal.load(HEARD)
+        ]
+        streamed = [source if isinstance(source, Streamed) else None for source in sources]
         facts = self._facts(state)
-        facts = replace(facts, candidates=evaluated(candidates, heard, facts))
+        facts = replace(facts, candidates=evaluated(candidates, streamed, facts))
         report = assemble(facts, self._spent(state), self.asked.show_keys, self.asked.settings())
         self.journal.keep(ADVICE, told(report))
         return state

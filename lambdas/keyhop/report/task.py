@@ -201,14 +201,14 @@ def examination(plan: RunPlan) -> Examination:
     )
     ours = tuple(map(from_json, options["ours"]))
     segments = options["drawing"]["segments"]
-    noted = min(1.0, MOST_NOTED / segments) if options["units"] is None else 1.0
+    observed_share = min(1.0, MOST_NOTED / segments) if options["units"] is None else 1.0
     return Examination(
         plan.space,
         segments,
         looking,
         ours,
         seed=options["seed"],
-        noted=noted,
+        noted=observed_share,
         through=options["through"],
     )
 

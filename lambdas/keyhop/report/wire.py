@@ -23,7 +23,7 @@ def told(facts: object) -> dict[str, Any]:
 
 
 def seen(shape: type[T], content: Mapping[str, Any] | None) -> T | Absent:
-    """Reverse this module's other function; None means that the source was not read."""
+    """Return facts from their JSON; None means that the source was not read."""
     if content is None:
         return Absent("It was not looked at.")
     if "absent" in content:

@@ -4,9 +4,9 @@ Collections are drawn, each with a chance of `fraction`; an item that was read c
 items of its collection. The chance that two items of the table share a key, the sum of all p
 squared, has two parts. The part of items in different collections is estimated from the pairs of
 drawn collections (a U-statistic). The part of items in one collection is exact if all of it was
-read. If only windows of it were read, the part lies between "no two share a key" and "all are as
-similar as those in its windows": neighbours are more similar than others, so the pairs of a window
-give the upper end.
+read. If only windows of it were read, the part lies between "no two share a key" and "each pair is
+as similar as those in its windows": neighbours are more similar than others, so the pairs of a
+window give the upper end.
 """
 
 import math
@@ -55,7 +55,7 @@ class _Collection:
         return max(self.keys.values() if self.whole else self.counts.values(), default=0.0)
 
     def same(self) -> tuple[float, float, float]:
-        """Return the ordered pairs of its items with one key: value, low and high.
+        """Return the number of ordered pairs of its items with one key: value, low and high.
 
         Each item also forms a pair with itself.
         """
@@ -218,9 +218,9 @@ class Tally:
         error = t_quantile(len(rest) - 1) * _jackknife(rest)
         draws = effective(collection.covered for collection in collections)
         pairs = draws * (draws - 1) / 2
-        expected_pairs = max(0.0, between) / covered**2 * pairs
+        shared_pairs = max(0.0, between) / covered**2 * pairs
         low -= error
-        few, many = _poisson(expected_pairs)
+        few, many = _poisson(shared_pairs)
         if pairs > 0:
             low = min(low, few / pairs)
             high = max(high + error, many / pairs + fraction * inside[2] / covered**2)

@@ -1,7 +1,7 @@
 """What a stream shows of one candidate key: its heat, replayed, and its order in time. Pure.
 
-From each record's image the key that the item would have is made. A hash of it is kept with the
-second of the record. Records of one second count as one burst, as a stream has no finer times.
+From each record's image the key that the item would have is made. Its hash is kept with the second
+of the record. Records of one second count as one burst, as a stream has no finer times.
 """
 
 import random

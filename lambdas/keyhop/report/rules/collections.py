@@ -54,7 +54,7 @@ FEW_KEYS = 40.0
 """The default quota of a table is 40,000 write units a second, a partition serves 1,000: a table
 of fewer keys cannot use the quota, however evenly its keys are written."""
 SMALL_SECONDS = 60.0
-"""A key whose items one partition writes within a minute is small: copying it takes no time."""
+"""A key whose items one partition writes within a minute is small, as is the wait for a copy."""
 UNITS_OF_KEYS = 30.0
 """The read units of 60 keys."""
 FEW_ITEMS = 200

@@ -29,7 +29,7 @@ USUAL_UNITS: Mapping[Kind, float] = {"probe": 36.0, "count": 4.0, "draw": 1.0}
 """The assumed cost of a segment until some were read: those that end first are the cheapest."""
 
 FEWEST_SEGMENTS = 20
-"""The units must pay for so many; in a table of large items segments have fewer keys."""
+"""The least number of segments to pay for: in a table of large items they have fewer keys."""
 
 ENTRIES_PER_DRAW = 20
 """The entries of a drawn segment of an index: a block of them, if they have 200 bytes."""
@@ -144,10 +144,12 @@ def draw(
         page_units: The cost of a page of one item.
     """
     shares = SHARES if indexes else SHARES_WITHOUT_INDEX
-    each = float(KEYS_PER_SAMPLE)
+    keys_per_segment = float(KEYS_PER_SAMPLE)
     if units is not None:
-        each = max(1.0, min(each, units * shares["probe"] / FEWEST_SEGMENTS / page_units))
-    segments = min(MOST_SEGMENTS, max(1, round(keys / each)))
+        keys_per_segment = max(
+            1.0, min(keys_per_segment, units * shares["probe"] / FEWEST_SEGMENTS / page_units)
+        )
+    segments = min(MOST_SEGMENTS, max(1, round(keys / keys_per_segment)))
     of_indexes = tuple(
         _draws(index, tuple(names), items, units, len(indexes), chance)
         for index, (names, items) in indexes.items()
@@ -206,9 +208,9 @@ def _draws(
     chance: random.Random,
 ) -> IndexDraws:
     segments = min(MOST_SEGMENTS, max(1, round(items / ENTRIES_PER_DRAW)))
-    most = MOST_DRAWN if units is None else _most("draw", units * SHARES["draw"] / indexes)
+    maximum = MOST_DRAWN if units is None else _most("draw", units * SHARES["draw"] / indexes)
     return IndexDraws(
-        index, names, segments, tuple(chance.sample(range(segments), min(segments, most)))
+        index, names, segments, tuple(chance.sample(range(segments), min(segments, maximum)))
     )
 
 

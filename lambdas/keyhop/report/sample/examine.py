@@ -119,10 +119,10 @@ class Examination:
             segments: The number of segments of the index.
             names: The attributes of its partition key.
         """
-        shown = self.looking.shower.shown
+        show = self.looking.shower.shown
         items, is_whole = yield from self._read(index, number, segments)
-        keys = Counter(shown(self.space.partition_of(item)) for item in items)
-        entries = Counter(shown({name: item[name] for name in names}) for item in items)
+        keys = Counter(show(self.space.partition_of(item)) for item in items)
+        entries = Counter(show({name: item[name] for name in names}) for item in items)
         return DrawRow(index, number, segments, is_whole, dict(keys), dict(entries))
 
     def entries(self, index: str, number: int, segments: int) -> Asks[Sequence[Item]]:

@@ -181,7 +181,7 @@ def _unread_entries(
 
 
 def _most_mean(population: Population, item_mean: Estimate | None) -> float:
-    """Return the maximum mean size of the table's items, from DescribeTable.
+    """Return the maximum mean size of an item in the table, from DescribeTable.
 
     The result is infinite if the size is missing there, or if the items in the sample contradict
     it. By Markov's inequality, at most a share p of the items is larger than 1/p of the mean.

@@ -82,7 +82,7 @@ class Observed:
         """Return the share of items that have an attribute, by attribute."""
         counts = Counter(name for _, _, observation in self.all for name in observation.names)
         return _without_missing(
-            (name, self.share(lambda observation, name=name: name in observation.names))  # type: ignore[misc]
+            (name, self.share(lambda item, name=name: name in item.names))  # type: ignore[misc]
             for name, _ in counts.most_common(MOST_ATTRIBUTES)
         )
 
@@ -90,10 +90,7 @@ class Observed:
         """Return the share of items with exactly these attributes, by their names."""
         counts = Counter(observation.names for _, _, observation in self.all)
         return _without_missing(
-            (
-                ",".join(names),
-                self.share(lambda observation, names=names: observation.names == names),
-            )  # type: ignore[misc]
+            (",".join(names), self.share(lambda item, names=names: item.names == names))  # type: ignore[misc]
             for names, _ in counts.most_common(MOST_SHAPES)
         )
 

@@ -32,7 +32,8 @@ LONGEST_WAIT, MOST_WAITS = 1.0, 100
 segment remains unread, as it may hold the thread that others need."""
 
 DEARER, FEW, MOST_AT_ONCE = 1.25, 4, 8
-"""The margin of a segment's cost; the segments below which costs are assumed; their divisor."""
+"""The factor by which a segment may cost more than the most expensive one. Until FEW were read, one
+is assumed to cost at most 1 / MOST_AT_ONCE of the allowed units."""
 
 
 @dataclass(slots=True)
@@ -43,13 +44,13 @@ class _Work:
         asks: Its requests.
         ask: The next request, not sent yet.
         units: The read units that it has cost.
-        sent: The number of requests.
+        sent_count: The number of requests.
     """
 
     asks: Asks[Row]
     ask: Ask
     units: float = 0.0
-    sent: int = 0
+    sent_count: int = 0
 
 
 class SamplePages:
@@ -104,7 +105,7 @@ class SamplePages:
             self._end(segment, work)
             return PageResult((), None)
         work.units += answer.units
-        work.sent += 1
+        work.sent_count += 1
         with self._lock:
             self._spent[self._drawing.kind(segment)] += answer.units
         try:
@@ -112,12 +113,12 @@ class SamplePages:
         except StopIteration as end:
             self._end(segment, work)
             return PageResult(_rows(end.value), None)
-        return PageResult((), Position({ASKS: {"N": str(work.sent)}}))
+        return PageResult((), Position({ASKS: {"N": str(work.sent_count)}}))
 
     def _begin(self, segment: int, over: Event) -> _Work | None:
         """Begin a segment; return None if it might cost more than the units of its kind.
 
-        It waits for the units that segments in flight may not use.
+        It waits for the units that segments in flight leave unused.
         """
         kind = self._drawing.kind(segment)
         with self._changed:
@@ -138,7 +139,7 @@ class SamplePages:
         work = self._open[segment] = _Work(asks, next(asks))
         return work
 
-    def _is_affordable(self, kind: Kind, others: int) -> bool:
+    def _is_affordable(self, kind: Kind, in_flight: int) -> bool:
         """Return whether one more segment of a kind is affordable beside those in flight.
 
         Each is assumed to cost a little more than the most expensive one: those that end first are
@@ -151,7 +152,7 @@ class SamplePages:
             return True
         dearest = max(self._mean(kind), self._dearest.get(kind, 0.0), *running, 0.0)
         worst = DEARER * dearest
-        ahead = sum(worst - units for units in running) if others else 0.0
+        ahead = sum(worst - units for units in running) if in_flight else 0.0
         return self._spent[kind] + ahead + worst <= self._allowed(kind)
 
     def _end(self, segment: int, work: _Work) -> None:
