@@ -1,9 +1,9 @@
 """Every interleaving of a verify whose claims share a row, with all others (rekey_explorer.py).
 
-A claim with a token below zero stands in the shared row of that token. The works of a row are
-slots, each with its own requests: what one transaction does at one instant is among what they do.
-A kill ends all works of a row, and the verify. If it had claims yet to put, it begins again; if
-not, its claims have to do.
+A claim with a token below zero is in the shared row of that token. Each work of a row is a slot
+with requests of its own: the histories of one transaction for all of them are among its histories.
+A kill ends all works of a row, and the verify. If the verify had claims yet to put, it begins
+again. If not, it does not, so that its claims alone must bring the repair.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class JointExplorer(Explorer):
     drops_when_all_are_done = True
     """Or else as soon as one work of the row is done."""
     claims_what_is_left = True
-    """Whether what is left gets a row of its own before the shared row is dropped."""
+    """Whether work that is not done gets a row of its own before the shared row is dropped."""
     claims_before_the_drop = True
     """Whether who takes a row puts a row for each of its claims before dropping it."""
     drops_before_settling = True
