@@ -46,8 +46,9 @@ class Scenario:
     may be killed, or get no answer, with a request under way, or leave their work. copies: records
     that come twice. merges: whether two records of a key may come in one batch. loses: records may
     be lost as long as the backfill runs. copy_dies: whether the backfill may be killed; else it
-    only misses answers. repairs: whether verify settles what differs, or only says so. destination:
-    as it is at the beginning; default: as the source is.
+    only misses answers. repairs: whether verify settles what differs, or only says so. joint:
+    whether its claims share a row, and it settles them itself. destination: as it is at the
+    beginning; default: as the source is.
     """
 
     script: tuple[tuple[int, Image | None], ...]
@@ -64,6 +65,7 @@ class Scenario:
     verify: bool = False
     repairs: bool = True
     places_first: bool = False
+    joint: bool = False
     destination: tuple[tuple[int, Image] | None, ...] | None = None
 
     def first(self) -> tuple[Any, ...]:
@@ -168,5 +170,5 @@ def effect(step: Any, source: Any, there: Any, claims: Any) -> tuple[Any, Any, A
 
 def claimed(claims: Any, place: int, owner: int, token: int) -> Any:
     """With this claim, by this token."""
-    others = [claim for claim in claims if claim[:2] != (place, owner)]
+    others = [claim for claim in claims if claim[:2] != (place, owner) or claim[2] < NEW]
     return tuple(sorted([*others, (place, owner, token)]))

@@ -23,6 +23,7 @@ from testing import rekey_cutover_explorer as cutover
 from testing.rekey_cutover_explorer import CutoverExplorer
 from testing.rekey_explored import Scenario, effect, place_of
 from testing.rekey_explorer import Explorer
+from testing.rekey_joint_explorer import JointExplorer
 from testing.rekey_scenarios import ONE
 
 # --- the worker ---
@@ -124,6 +125,28 @@ def takeover_alone(step: Any, source: Any, there: Any, claims: Any) -> Any:
 def unfenced(step: Any, source: Any, there: Any, claims: Any) -> Any:
     """Who settles a claim writes whether or not it is his."""
     return effect((*step[:5], None), source, there, claims)
+
+
+def unfenced_rows(step: Any, source: Any, there: Any, claims: Any) -> Any:
+    """Who settles the claims of a shared row writes whether or not it is there."""
+    is_of_a_row = step[5] is not None and step[5] < 0
+    return (unfenced if is_of_a_row else effect)(step, source, there, claims)
+
+
+class DropsWhenOneIsDone(JointExplorer):
+    drops_when_all_are_done = False
+
+
+class DropsWhatIsLeft(JointExplorer):
+    claims_what_is_left = False
+
+
+class DropsBeforeItClaims(JointExplorer):
+    claims_before_the_drop = False
+
+
+class SettlesWhatIsShared(JointExplorer):
+    drops_before_settling = False
 
 
 class VerifiesAtOnce(Explorer):
@@ -297,6 +320,18 @@ MOVED_ON = replace(STALE, script=((0, (1, 2)), (0, (1, 3))))
 """It goes on changing where it is."""
 VISITED = replace(STALE, script=((1, B), (1, None)), merges=True)
 """Another item comes to the stale item's place, and leaves it."""
+SHARED = Scenario(
+    (),
+    before=(A, (1, 8)),
+    destination=((0, B), (1, (1, 5))),
+    verify=True,
+    joint=True,
+    workers=1,
+    sweepers=1,
+    crashes=1,
+)
+"""Both places are wrong."""
+SHARED_LATE = replace(SHARED, script=((0, AGAIN),), destination=((0, B), (1, (1, 8))))
 
 CHANGED = cutover.Scenario((1, 2))
 COPIED = replace(CHANGED, copies=1)
@@ -310,8 +345,8 @@ def worker(scenario: Scenario, protocol: type[Protocol] = Protocol, of: Any = ef
     return lambda: Explorer(scenario, protocol(place_of), of).explore()
 
 
-def copy(scenario: Scenario, explorer: type[Explorer]) -> Wrong:
-    return lambda: explorer(scenario).explore()
+def copy(scenario: Scenario, explorer: type[Explorer], of: Any = effect) -> Wrong:
+    return lambda: explorer(scenario, effect=of).explore()
 
 
 def change(
@@ -348,6 +383,11 @@ MUTANTS: dict[str, Wrong] = {
     "a verify without repair that calls what changes clean": copy(
         replace(VISITED, repairs=False), LeavesOutWhatChanges
     ),
+    "a shared row that no write checks": copy(SHARED_LATE, JointExplorer, unfenced_rows),
+    "a shared row dropped when one is done": copy(SHARED, DropsWhenOneIsDone),
+    "a shared row dropped with what is left": copy(SHARED, DropsWhatIsLeft),
+    "a shared row dropped before its claims have others": copy(SHARED, DropsBeforeItClaims),
+    "a shared row that is settled and not dropped": copy(SHARED_LATE, SettlesWhatIsShared),
     "no freeze": change(CHANGED, WritesGoOn),
     "no turned": change(CHANGED, NoTurned),
     "leases do not pass": change(CHANGED, NoSettle),
@@ -370,6 +410,8 @@ RIGHT: dict[str, Wrong] = {
     **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED, PAUSED), 9)},
     **{str(n): worker(s) for n, s in enumerate((MOVED, MOVED_LATE, MOVED_ON, VISITED), 14)},
     "without repair": worker(replace(VISITED, repairs=False)),
+    "claims in a shared row": copy(SHARED, JointExplorer),
+    "late writes and claims in a shared row": copy(SHARED_LATE, JointExplorer),
     "a look elsewhere is harmless": copy(MOVED_ON, LooksElsewhere),
     "a look elsewhere without repair is harmless": copy(
         replace(MOVED_ON, repairs=False), LooksElsewhere

@@ -7,6 +7,7 @@ from dataclasses import replace
 from testing import rekey_cutover_explorer as cutover
 from testing.rekey_explored import Image, Known, Scenario
 from testing.rekey_explorer import Explorer
+from testing.rekey_joint_explorer import JointExplorer
 
 Script = tuple[tuple[int, Image | None], ...]
 Before = tuple[Image | None, ...]
@@ -101,12 +102,26 @@ def moving_on() -> Iterator[Script]:
 
 def repaired() -> Iterator[Scenario]:
     """A destination that is wrong in some way, and verify, while users write."""
-    planted = (None, (0, (0, 5)), (1, (0, 5)), (0, (0, 9)))
-    for one, two in itertools.product(planted, (None, (0, (1, 5)), (1, (1, 8)))):
-        whole = Scenario((), before=BOTH, destination=(one, two), verify=True)
+    for whole in planted():
         for script in scripts(1):
             yield replace(whole, script=script, sweepers=1, crashes=1)
             yield replace(whole, script=script, repairs=False, crashes=1)
+
+
+def shared() -> Iterator[Scenario]:
+    """The same, and the claims of verify share a row."""
+    for whole in planted():
+        joint = replace(whole, joint=True, sweepers=1)
+        yield replace(joint, crashes=2)
+        for script in scripts(1):
+            yield replace(joint, script=script, crashes=1)
+
+
+def planted() -> Iterator[Scenario]:
+    """A verify of a destination that is wrong in some way."""
+    there = (None, (0, (0, 5)), (1, (0, 5)), (0, (0, 9)))
+    for one, two in itertools.product(there, (None, (0, (1, 5)), (1, (1, 8)))):
+        yield Scenario((), before=BOTH, destination=(one, two), verify=True)
 
 
 def turned() -> Iterator[cutover.Scenario]:
@@ -128,7 +143,7 @@ def turned() -> Iterator[cutover.Scenario]:
             yield cutover.Scenario(script, turns=2, pauses=1, crashes=1, clients=1)
 
 
-FAMILIES = {family.__name__: family for family in (live, swept, filled, repaired, turned)}
+FAMILIES = {family.__name__: family for family in (live, swept, filled, repaired, shared, turned)}
 
 
 def explore(family: str, one_in: int = 1) -> int:
@@ -144,4 +159,5 @@ def explore(family: str, one_in: int = 1) -> int:
 def explored(scenario: Scenario | cutover.Scenario, known: Known) -> tuple[int, object]:
     if isinstance(scenario, cutover.Scenario):
         return cutover.CutoverExplorer(scenario).explore()
-    return Explorer(scenario, known=known).explore()
+    explorer = JointExplorer if scenario.joint else Explorer
+    return explorer(scenario, known=known).explore()

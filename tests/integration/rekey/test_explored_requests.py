@@ -106,3 +106,43 @@ def test_requests_are_as_they_are_explored(dynamodb: Database, table_name: str, 
         assert requests.look() == (there[0], left), (claims, step)
         for claim in world.side.claims("forward"):
             world.side.drop_claim(claim)
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("kind", [Kind.WRITE, Kind.REMOVE])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_writes_of_one_transaction_are_as_they_are_explored(
+    dynamodb: Database, table_name: str, held: str, kind: Kind, is_there: bool
+) -> None:
+    """What is refused at a place is answered without its owner, as it is then tried by itself."""
+    world = World(dynamodb, table_name)
+    requests = Requests(world)
+    requests.set(HELD[held], ())
+    beside = {"pk": {"S": "beside"}}
+    row = world.side.claim_together("forward", [(key(0), requests.place), (key(1), beside)])
+    fence = world.side.fence(row[0]) if is_there else OTHERS
+    image = None if kind is Kind.REMOVE else CHANGED
+    other = Image({**key(1), "to": beside["pk"], "data": {"S": "2"}}, Owned())
+    calls = [
+        Call(
+            kind,
+            frozen(key(0)),
+            frozen(requests.place),
+            image and requests.image(0, image[1]),
+            fence=fence,
+        ),
+        Call(Kind.WRITE, frozen(key(1)), frozen(beside), other, fence=fence),
+    ]
+    answers = requests.target.write_together(calls)
+    step = (kind, 0, 0, image, None, -1)
+    claims = ((0, 0, -1),) if is_there else ()
+    there, _, expected = effect(step, (None, None), (HELD[held],), claims)
+    if expected not in (None, Outcome.OVERTAKEN):
+        expected = Outcome.REFUSED
+    assert answers == [
+        expected if is_there else Outcome.OVERTAKEN,
+        None if is_there else Outcome.OVERTAKEN,
+    ]
+    assert requests.look()[0] == there[0]
+    written = world.client.get_item(TableName=requests.table, Key=beside).get("Item")
+    assert (written is not None) == is_there

@@ -10,7 +10,7 @@ from testing.rekey_mutants import MUTANTS, RIGHT, TWICE
 from testing.rekey_scenarios import FAMILIES, ONE, explore, scripts
 from testing.rekey_stale_looks import AgreeingLooks, StaleLooks
 
-SHARES = {"live": 101, "swept": 101, "filled": 257, "repaired": 29}
+SHARES = {"live": 101, "swept": 101, "filled": 257, "repaired": 29, "shared": 83}
 """One scenario in so many is explored in `make test`; of `turned` it is those of RIGHT."""
 
 LEAST_WORLDS = 20_000_000

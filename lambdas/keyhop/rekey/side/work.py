@@ -175,37 +175,30 @@ class Claims(Rows):
         """Put a token of one's own; None if it has been noted, taken or dropped meanwhile."""
         taken = self.new_claim(claim.direction, claim.place, claim.owner)
         taken = replace(taken, refusal=claim.refusal)
-        return taken if self._swapped(claim, _claim_row(taken), taken.token) else None
+        row, seen = _claim_row(taken), {":seen": {"S": claim.token}}
+        partition = f"{of.CLAIMS}#{claim.direction}"
+        refused = self._put(partition, _row_of(claim), row, "stamp = :seen", seen)
+        if refused is None or refused.row.get("stamp") == row["stamp"]:
+            return taken
+        return None
 
     def take_joint(self, claim: Claim) -> list[Claim]:
         """Give each claim of a shared row a row of its own, and return these claims, taken.
 
-        The shared row gets another token first. So whoever noted it, and may have been killed,
-        writes nothing any more, and yet each claim has a row at each moment.
+        Each claim has a row at each moment. Whoever noted the shared row, and may have been killed,
+        writes nothing any more once that row is dropped.
 
         Args:
             claim: One of the claims.
 
         Returns:
-            No claims if the row has been taken or dropped meanwhile.
+            No claims if the row has been dropped meanwhile.
         """
-        row = self._row(f"{of.CLAIMS}#{claim.direction}", claim.joint) or {}
-        if row.get("stamp") != {"S": claim.token}:
-            return []
-        token = uuid.uuid4().hex
-        shared = [replace(one, token=token) for one in _claims_in(claim.direction, row)]
-        if not self._swapped(claim, _joint_row(shared), token):
-            return []
+        row = self._row(f"{of.CLAIMS}#{claim.direction}", claim.joint)
+        shared = [] if row is None else _claims_in(claim.direction, row)
         taken = [self.claim(one.direction, one.place, one.owner) for one in shared]
-        self.drop_claim(shared[0])
+        self.drop_claim(claim)
         return taken
-
-    def _swapped(self, claim: Claim, row: Mapping[str, Any], token: str) -> bool:
-        """Put a row in the place of a claim's row if that has the claim's token."""
-        seen = {":seen": {"S": claim.token}}
-        partition = f"{of.CLAIMS}#{claim.direction}"
-        refused = self._put(partition, _row_of(claim), row, "stamp = :seen", seen)
-        return refused is None or refused.row.get("stamp") == {"S": token}
 
     def note_refusal(self, claim: Claim, refusal: str) -> None:
         """Note why DynamoDB refused a claim's item, unless somebody else has taken the claim."""

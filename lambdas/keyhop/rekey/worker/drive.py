@@ -52,8 +52,8 @@ class Task:
     rounds: int = 0
     refusal: str = ""
     """Why DynamoDB refused the item; empty if it did not."""
-    is_overtaken: bool = False
-    """Whether somebody else has taken the claim that this work was for."""
+    is_claimed: bool = False
+    """Whether somebody else has taken the claim that this work was for, or this work has put it."""
 
     @property
     def is_left(self) -> bool:
@@ -204,7 +204,7 @@ class Driver:
             self._answered(task, answer)
 
     def _answered(self, task: Task, answer: Any) -> None:
-        task.is_overtaken |= answer is Outcome.OVERTAKEN
+        task.is_claimed |= answer is Outcome.OVERTAKEN
         task.work = self.protocol.answered(task.work, answer)
 
     def _answer(self, call: Call, task: Task) -> Any:
@@ -219,6 +219,7 @@ class Driver:
             return None if item is None else Image(item, self._transform)
         if call.kind is Kind.CLAIM:
             self._claim(call.place, call.source)
+            task.is_claimed = True
             return None
         assert call.kind is Kind.WAIT
         self.wait_until(task.quiet_at)

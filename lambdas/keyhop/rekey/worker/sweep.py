@@ -77,7 +77,7 @@ class Sweeper:
         driver.run(tasks)
         done, rows = [], {}
         for claim, task in zip(taken, tasks, strict=True):
-            done.append(not task.is_left and not (claim.joint and task.is_overtaken))
+            done.append(not task.is_left and not (claim.joint and task.is_claimed))
             if task.is_left and claim.joint:
                 place, refusal = claim.place, task.refusal
                 self._side.claim(self._direction, place, claim.owner, refusal=refusal)
