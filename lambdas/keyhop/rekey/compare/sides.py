@@ -126,16 +126,16 @@ class BothSides:
     """The pages of both tables (pages.Pages), with the segments of the source numbered first."""
 
     def __init__(
-        self, reader: PageReader, other: Source, samples: tuple[Drawn, Drawn], rows: Rows
+        self, reader: PageReader, target: Source, samples: tuple[Drawn, Drawn], rows: Rows
     ) -> None:
-        """Take the reader of the source, and the destination as `other`."""
+        """Take the reader of the source, and the destination as `target`."""
         self.usage = reader.usage
         self.stop = reader.stop
         self.in_flight = reader.in_flight
         self._first_of_other = samples[0].count
         sides = (
             (reader, samples[0], rows.of_source),
-            (reader.beside(other), samples[1], rows.of_destination),
+            (reader.beside(target), samples[1], rows.of_destination),
         )
         self._sides = [
             TablePages(

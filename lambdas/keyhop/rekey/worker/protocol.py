@@ -18,8 +18,8 @@ later write.
 
 A *batch* records that it has started, and then reads the control item (`Control.share_of`). A batch
 that was killed is delivered again and finds its record. A request of the earlier attempt may still
-take effect, so the batch waits before its first write. A work also waits before its next write if a
-request of its own had no answer.
+take effect, so the batch waits before its first write. A work also waits before its next write if
+one of its requests had no answer.
 
 A *claim* (place, owner, token) is remaining work: (owner, {place}). Each recording of a claim uses
 a new token. A worker settles a claim as follows:
