@@ -268,8 +268,7 @@ class Copier:
     def copy(
         self, page: Page, is_over: Callable[[], bool] = lambda: False
     ) -> tuple[Counter[str], int]:
-        """Put the items of a page into empty places, and read the source items of these a second
-        time.
+        """Put the items of a page into empty places, and read their source items a second time.
 
         Args:
             page: Whole items of the source, as they were read.

@@ -223,9 +223,7 @@ class Control:
         return self._to("turned", "open")
 
     def aborted(self) -> "Control":
-        """Return the item that takes a change back to its beginning, which is possible before
-        `turned`.
-        """
+        """Return the item that takes a change back to its beginning, before `turned`."""
         if self.stage not in ("closing", "frozen", "fenced"):
             raise ValueError(f"there is nothing to call off: {self.stage}")
         return replace(self, stage="open", revision=self.revision + 1)

@@ -35,9 +35,7 @@ def _named(name: str, content: bytes) -> bytes:
 
 
 def _bytes(value: TypedValue) -> bytes:
-    """Return an encoding of a value that is not equal to, or the beginning of, that of another
-    value.
-    """
+    """Return an encoding that no other value's encoding is equal to or begins with."""
     ((type_, content),) = value.items()
     if type_ in ("S", "N", "B"):
         return distinct_bytes(value)

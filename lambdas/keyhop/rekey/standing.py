@@ -106,9 +106,7 @@ class Standing:
 
     @property
     def differences(self) -> int | None:
-        """Return the differences that remained after the last verify of everything; None without
-        one.
-        """
+        """Return the differences that the last verify of everything left; None without one."""
         last = self.figure(VERIFIED)
         if not last.get("finished") or last.get("share", 1) < 1:
             return None

@@ -90,9 +90,7 @@ class Transform(ABC):
         return None if mapped is None else self.destination.of(mapped)
 
     def owner_of(self, item: Item) -> Key | None:
-        """Return the primary key of a destination item's source item, or None if it has no source
-        item.
-        """
+        """Return the source item's key of a destination item; None if it has no source item."""
         try:
             source = self.back(item)
         except Unmappable:

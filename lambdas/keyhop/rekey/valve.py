@@ -80,10 +80,10 @@ class Valve:
     def _look(self) -> Pace:
         with self._lock:
             while self._looked_at is None or self._clock() - self._looked_at >= FRESH_SECONDS:
-                self._pace, self._looked_at = self._told()
+                self._pace, self._looked_at = self._read_pace()
             return self._pace
 
-    def _told(self) -> tuple[Pace, float]:
+    def _read_pace(self) -> tuple[Pace, float]:
         """Return the pace, and the moment before it was read, from which its age counts."""
         looked_at = self._clock()
         why = why_not_mine(self._side.told(BACKFILL), self._run)

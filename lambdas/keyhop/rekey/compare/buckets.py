@@ -48,9 +48,7 @@ ROWS = "rows"
 
 
 class Blocks:
-    """The locations of each bucket's rows: three numbers a block, as there may be millions of
-    blocks.
-    """
+    """The locations of each bucket's rows: three numbers for each of maybe millions of blocks."""
 
     def __init__(self, journal: Journal, plan: RunPlan) -> None:
         self._parts: list[str] = []
@@ -152,9 +150,7 @@ class BucketPages:
         return {}
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        """Make a step (Pages.step); a position's `start` counts the candidates before it, as a
-        key.
-        """
+        """Make a step (Pages.step); a position's `start` counts the earlier candidates."""
         bucket = self._open.get(segment)
         if bucket is None:
             bucket = self._open[segment] = _Open(self._rows(segment))

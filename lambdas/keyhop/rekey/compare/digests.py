@@ -58,9 +58,7 @@ class DigestsTask(RekeyTask):
         self._wait = wait
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Plan the run (Task.plan), once no write of a backfill can be outstanding; or raise
-        CannotStart.
-        """
+        """Plan the run (Task.plan) after the last write of a backfill, or raise CannotStart."""
         rekey = self._opened()
         check_comparable(rekey, bool(self._options.get("repair")))
         if not request.dry_run:
@@ -86,7 +84,7 @@ class DigestsTask(RekeyTask):
             **self._options,
             **rekey.identities(),
             "drawn": [sample.to_json() for sample in samples],
-            "ours": [_told(self._ours_of(each)) for each in (rekey.source, rekey.destination)],
+            "ours": [_as_json(self._ours_of(each)) for each in (rekey.source, rekey.destination)],
             "turns": rekey.side.control().turns,
         }
         units = _units(source.size_bytes + target.size_bytes, segments, share, items)
@@ -170,12 +168,10 @@ def _drawn(segments: int, share: float | None) -> Drawn:
 
 
 def _units(size_bytes: int, segments: int, share: float | None, items: float) -> float:
-    """Estimate the read units of both scans; for a sample, also those of a look at each of its
-    items.
-    """
+    """Estimate the read units of both scans, and of a sample's looks at each item."""
     scans = STRONG * UNITS_PER_BLOCK * (size_bytes / BLOCK_BYTES * (share or 1.0) + segments)
     return scans if share is None else scans + 2.0 * items
 
 
-def _told(ours: Key | None) -> Any:
+def _as_json(ours: Key | None) -> Any:
     return None if ours is None else to_json(ours)

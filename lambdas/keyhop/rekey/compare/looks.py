@@ -206,9 +206,7 @@ class Looks:
         return +counts, differing
 
     def _until_the_stream_has_come(self, waited: float) -> Iterator[float]:
-        """Yield seconds to wait until the stream's lag has passed, which may grow at the same
-        time.
-        """
+        """Yield seconds to wait until the stream's lag, which may grow, has passed."""
         while (remaining := min(MOST_LAG_SECONDS, self.lag()) - waited) > 0:
             yield remaining
             waited += remaining

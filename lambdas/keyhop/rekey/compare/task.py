@@ -53,9 +53,7 @@ SettleOf = Callable[[Connection, Rekey], Settle]
 
 
 def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
-    """Return a function that settles places as the stream's worker does; for any number of
-    threads.
-    """
+    """Return a function for any number of threads that settles as the stream's worker does."""
 
     def settle(pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
         worker = Replicator.of(  # which serves one caller at a time
@@ -127,9 +125,7 @@ class VerifyTask(RekeyTask):
         return with_digests(request, run)
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Plan the run (Task.plan), which reads only the digests and differences; or raise
-        CannotStart.
-        """
+        """Plan the run (Task.plan), which reads only digests and differences."""
         rekey = self._opened()
         check_comparable(rekey, bool(self._options.get("repair")))
         digests, manifest = self._digests(self._options)
@@ -203,9 +199,7 @@ class VerifyTask(RekeyTask):
         }
 
     def _digests(self, options: TaskOptions) -> tuple[RunPlan, dict[str, Any]]:
-        """Return the plan and the manifest of the digests, or raise CannotStart if they are not
-        finished.
-        """
+        """Return the plan and the manifest of the digests, or raise CannotStart."""
         journal = self._journal_of(options["digests"])
         plan, manifest = journal.plan(), journal.manifest()
         if plan is None or manifest is None:

@@ -260,9 +260,7 @@ class Change:
         return Next("wait", closing, closing.settle, [*gates, gate])
 
     def _examined(self, control: Control) -> list[Gate]:
-        """Return the gate for stragglers that may not be detected yet; none before the first
-        turn.
-        """
+        """Return the gate for stragglers that are not detected yet; none before a turn."""
         if not control.turns or self.examine is None:
             return []
         why_not = ""
@@ -376,9 +374,7 @@ class Change:
         return Evidence(seen_for, True, batches, claims, stragglers), remains
 
     def _open(self, turned: Control, began: float | None) -> Next:
-        """End a change that has turned, which cannot be aborted any more. A router may end it
-        too.
-        """
+        """End a change that has turned and cannot be aborted. A router may end it too."""
         self.clock.sleep(turned.settle)
         opened, _ = turned.following(Evidence(turned.settle))
         assert opened is not None

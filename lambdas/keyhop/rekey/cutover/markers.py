@@ -98,7 +98,7 @@ class Markers(StreamCalls):
 
     def locate(self) -> None:
         """Find a key of each open shard that has none yet, or raise CannotStart."""
-        self._known = self._told()
+        self._known = self._recorded_keys()
         written, hints = 0, False
         while missing := self._missing():
             if written >= MOST_MARKERS:
@@ -135,7 +135,7 @@ class Markers(StreamCalls):
 
     def mark(self) -> Sequence[str]:
         """Put a marker into each open shard, or raise CannotStart if one has no key."""
-        self._known = self._known or self._told()
+        self._known = self._known or self._recorded_keys()
         keys = keys_by_open_shard(self.shards(), self._known)
         if lacking := [shard for shard, key in keys.items() if key is None]:
             raise CannotStart(_SPLIT.format(len(lacking)))
@@ -157,7 +157,7 @@ class Markers(StreamCalls):
 
     # --- requests ---
 
-    def _told(self) -> dict[str, Key]:
+    def _recorded_keys(self) -> dict[str, Key]:
         figure = self._side.told(f"{MARKER_KEYS} {self._which}") or {}
         return {shard: from_json(key) for shard, key in figure.items()}
 
@@ -169,9 +169,7 @@ class Markers(StreamCalls):
         return list(self._each(self._one, keys))
 
     def _one(self, key: Key) -> str:
-        """Record a marker, so that it is found if this process is killed; then put it and delete
-        it.
-        """
+        """Record a marker, in case this process is killed; then put it and delete it."""
         marker = uuid.UUID(bytes=self._chance.randbytes(16)).hex
         details = {"table": self._table, "key": to_json(key), "at": self._time.time()}
         self._side.put_marker(marker, details)
@@ -230,9 +228,7 @@ class Markers(StreamCalls):
                 return
 
     def _hinted(self, shards: Sequence[str]) -> list[Key]:
-        """Return keys with the partition keys of records in these shards; none without a sort
-        key.
-        """
+        """Return keys beside those of records in these shards; none without a sort key."""
         space = self._space
         if space.sort is None:
             return []

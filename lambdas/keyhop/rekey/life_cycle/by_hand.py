@@ -39,9 +39,7 @@ def kinesis(table: str, stream: str) -> str:
 
 
 def alarm(described: Mapping[str, Any], old: str, new: str) -> str:
-    """Return the command that copies an alarm of one table (as DescribeAlarms describes it) to
-    another.
-    """
+    """Return the command that copies one table's alarm (from DescribeAlarms) to another table."""
     options = {name: value for name, value in described.items() if name not in _ALARM_ANSWERS}
     before, after = ({"Name": "TableName", "Value": name} for name in (old, new))
     options["AlarmName"] = f"{described['AlarmName']}-{new}"
@@ -93,8 +91,6 @@ def _with(value: Any, old: Any, new: Any) -> Any:
 
 
 def _aws(command: str, **options: str) -> str:
-    """Return a command line of the AWS CLI, with quotes, because other people chose names and
-    ARNs.
-    """
+    """Return a command line of the AWS CLI, quoted, as other people choose names and ARNs."""
     words = [f"--{name.replace('_', '-')} {shlex.quote(to)}" for name, to in options.items()]
     return " ".join(["aws", command, *words])

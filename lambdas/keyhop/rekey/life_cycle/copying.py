@@ -37,9 +37,7 @@ class Copying:
     client_of: ClientOf | None = None
 
     def all(self) -> bool:
-        """Copy all settings, and return whether it was possible; if not, it is too early for
-        some.
-        """
+        """Copy all settings; return False if it is too early for some of them."""
         try:
             self._insights()
             self._policy()

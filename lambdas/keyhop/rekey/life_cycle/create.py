@@ -215,9 +215,7 @@ class Creation:
         return StepResult(True, "the destination is there")
 
     def _side_request(self, source: Table) -> dict[str, Any]:
-        """Return the request for the side table, with the source's encryption (it holds keys)
-        and tags.
-        """
+        """Return the request for the side table, with the source's encryption and tags."""
         features, alike = self._likeness(source)
         additions = {"SSESpecification": encryption_of(features), "Tags": alike.request.get("Tags")}
         return {**table_request(self.pair.side), **{k: v for k, v in additions.items() if v}}

@@ -258,9 +258,7 @@ class Ending:
         return export_step(self.connection, side, source, self.options.export)
 
     def _streams(self, side: SideTable, pair: Pair) -> StepResult:
-        """Turn off the streams that `create` turned on, unless another function follows them by
-        now.
-        """
+        """Turn off the streams that `create` turned on, unless another function uses them."""
         stream_figure = side.told(STREAM)
         if stream_figure is None:
             return StepResult(True, "the streams stay as they are")

@@ -89,9 +89,7 @@ def cause_code(error: BaseException) -> str:
 
 
 def gather(connection: Connection, table: Table, client_of: ClientOf | None = None) -> Features:
-    """Return all features; `client_of` is None if there are no other services beside the
-    database.
-    """
+    """Return all features; `client_of` is None without other services."""
     reader = _Asked(connection, table, client_of)
     nothing: tuple[Objects, Objects, Objects] = ((), (), ())
     scaled = reader.beside("application-autoscaling", "targets", _scaling, nothing)

@@ -21,9 +21,7 @@ class Followers(Protocol):
         """Make the function follow the stream, and return whether it does by now."""
 
     def detach(self, stream: str) -> bool:
-        """Detach the function from all streams of that table, and return whether that is
-        finished.
-        """
+        """Detach the function from all streams of a table; return whether that is done."""
 
     def others(self, stream: str) -> list[str]:
         """Return the names of other functions that follow the stream."""

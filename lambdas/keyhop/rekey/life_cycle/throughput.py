@@ -17,9 +17,7 @@ def limits(description: Mapping[str, Any]) -> dict[str, int]:
 
 
 def warm_beyond(description: Mapping[str, Any], units: Mapping[str, int] | None) -> dict[str, int]:
-    """Return the warm throughput if it exceeds that of a new table; `units` is its provisioned
-    capacity.
-    """
+    """Return the warm throughput if it exceeds a new table's, or the provisioned `units`."""
     warm = description.get("WarmThroughput") or {}
     new = WARM_FROM_THE_START
     if units is not None:

@@ -76,9 +76,7 @@ class Plan:
     examples: Sequence[tuple[Item, Item]] = field(default_factory=tuple)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON, without the examples and hot keys, which hold values of
-        users.
-        """
+        """Return the plan as JSON, without examples and hot keys, which hold users' values."""
         return {
             "source": self.source,
             "destination": self.destination,

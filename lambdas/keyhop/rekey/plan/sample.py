@@ -45,9 +45,7 @@ class Drawn:
 
 
 def draw(reader: PageReader, count_wanted: int, chance: random.Random) -> Drawn:
-    """Draw about so many items with a reader of whole items; it ends early if the budget is
-    spent.
-    """
+    """Draw about so many whole items; return fewer if the budget is spent."""
     count = reader.source.item_count
     if count <= 2 * count_wanted:
         items, is_whole = _segment(reader, 0, 1, count_wanted * 2)

@@ -100,9 +100,7 @@ class Trial:
 
     @property
     def pairs(self) -> tuple[int, int]:
-        """Return the pairs of items that map to one place: within one source collection, and
-        between two.
-        """
+        """Return the pairs that map to one place, within a source collection and between two."""
         within = between = 0
         for wanting in self.places.values():
             same_collection = sum(count * (count - 1) // 2 for count in Counter(wanting).values())

@@ -94,9 +94,7 @@ class Follower:
             return self._look()
 
     def _ahead_of_need(self, view: View) -> View:
-        """Refresh early; other threads use the current view, and a failure matters only once it
-        has ended.
-        """
+        """Refresh early; other threads use the current view until it ends."""
         if not self._lock.acquire(blocking=False):
             return view
         try:

@@ -54,8 +54,7 @@ class View:
 
 
 def held_for_writes(before: Control, after: Control) -> bool:
-    """Return whether one table has served continuously from one read to the other, and takes
-    writes.
+    """Return whether one table has served from one read to the other, and takes writes.
 
     If so, a write to it between them is valid, whenever it took effect.
     """
@@ -78,9 +77,7 @@ def held_for_reads(before: Control, after: Control) -> bool:
 
 
 def freeze_of(control: Control) -> int | None:
-    """Return the revision with which a freeze began, or None without a freeze that can be
-    aborted.
-    """
+    """Return the revision that began a freeze; None without one that can be aborted."""
     if control.takes_writes or control.stage == "turned":
         return None
     return control.revision if control.stage == "frozen" else control.revision - 1

@@ -93,9 +93,7 @@ class Shadow:
         same: Callable[[Any, Any], bool],
         again: Mapping[str, Callable[[], Any]],
     ) -> Any:
-        """Return or raise what the serving side does; `again` has strongly consistent reads of
-        the same.
-        """
+        """Return the serving side's result; `again` has the same reads, strongly consistent."""
         candidate_side = next(side for side in sides if side != serving)
         first = self.chance.random() < 0.5
         result = self._tried(sides[candidate_side]) if first else None

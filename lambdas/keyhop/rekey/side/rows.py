@@ -51,9 +51,7 @@ class Rows(ItemCalls):
         return self._read("get_item", Key=row_key(partition, name)).get("Item")
 
     def _rows(self, partition: str, most: int | None = None, after: str = "") -> Iterator[Any]:
-        """Yield the first `most` rows of a partition in the order of their names, after the name
-        `after`.
-        """
+        """Yield the first `most` rows of a partition by name, after the name `after`."""
         start: dict[str, Any] = {}
         if after:
             start = {"ExclusiveStartKey": row_key(partition, after)}
@@ -108,9 +106,7 @@ class Rows(ItemCalls):
     def _delete(
         self, partition: str, name: str, only: tuple[str, Mapping[str, Any]] | None = None
     ) -> bool:
-        """Delete a row if the condition `only` holds, and return whether the row does not exist
-        any more.
-        """
+        """Delete a row if the condition `only` holds, and return whether it is absent."""
         written = self._write(
             "delete_item",
             1.0,

@@ -167,9 +167,7 @@ class SideTable(Batches, Claims):
         self._delete(f"{layout.UNMAPPED}#{direction}", key_digest(key).hex())
 
     def all_unmapped(self, direction: Direction, most: int | None = None) -> list[Unmapped]:
-        """Return the items that the stream's worker has recorded; a backfill or verify may find
-        others.
-        """
+        """Return the items that the stream's worker has recorded as unmappable."""
         rows = self._rows(f"{layout.UNMAPPED}#{direction}", most)
         contents = [(row["sk"]["S"], body_of(row)) for row in rows]
         return [
@@ -196,9 +194,7 @@ class SideTable(Batches, Claims):
         )
 
     def markers(self) -> dict[str, dict[str, Any]]:
-        """Return the details of each marker, with the details of its batch as `seen` if that has
-        ended.
-        """
+        """Return the details of each marker, with `seen` if its batch has ended."""
         markers = {}
         for row in self._rows(layout.MARKER):
             addition = {"seen": json.loads(row["seen"]["S"])} if "seen" in row else {}
@@ -301,8 +297,7 @@ class SideTable(Batches, Claims):
         self._put(layout.TOLD, name, {"body": {"S": text_of(content)}})
 
     def tell_lag(self, direction: Direction, seconds: float) -> None:
-        """Report how old the newest record of a batch was at its end, as `lag.forward` or
-        `lag.reverse`.
+        """Report the age of a batch's newest record, as `lag.forward` or `lag.reverse`.
 
         The figure {"seconds", "at"} is the largest of some seconds and of all shards of the stream.
         A process writes it at most once in LAG_SECONDS.

@@ -32,9 +32,7 @@ With keys of the greatest length a row then has 300 KB of the 400 KB that an ite
 
 
 class Batches(Rows):
-    """The records of batches: from before a batch reads the control item until after its last
-    write.
-    """
+    """The records of batches, from before the read of the control item to after the last write."""
 
     def begin(self, direction: Direction, shard: str, sequence: str) -> int:
         """Record that a batch has started, and return how many times it had started before.
@@ -190,9 +188,7 @@ class Claims(Rows):
         return [claim for row in rows for claim in _claims_in(direction, row)]
 
     def take_claim(self, claim: Claim) -> Claim | None:
-        """Take a claim by a new token; return None if it was recorded again, taken or removed
-        before.
-        """
+        """Take a claim by a new token; return None if its token has changed."""
         new = self.new_claim(claim.direction, claim.place, claim.owner)
         new = replace(new, refusal=claim.refusal)
         return new if self._swapped(claim, _claim_row(new), new.token) else None
@@ -226,27 +222,21 @@ class Claims(Rows):
         return claims
 
     def _swapped(self, claim: Claim, row: Mapping[str, Any], token: str) -> bool:
-        """Replace a claim's row if it has the claim's token, and return whether the new row is
-        in place.
-        """
+        """Replace a claim's row if it has the claim's token; return whether it is replaced."""
         values = {":seen": {"S": claim.token}}
         partition = f"{layout.CLAIMS}#{claim.direction}"
         refused = self._put(partition, _row_of(claim), row, "stamp = :seen", values)
         return refused is None or refused.row.get("stamp") == {"S": token}
 
     def note_refusal(self, claim: Claim, refusal: str) -> None:
-        """Record why DynamoDB refused a claim's item, unless another process has taken the
-        claim.
-        """
+        """Record why DynamoDB refused a claim's item, unless the claim was taken."""
         row, values = _claim_row(replace(claim, refusal=refusal)), {":seen": {"S": claim.token}}
         self._put(
             f"{layout.CLAIMS}#{claim.direction}", _row_of(claim), row, "stamp = :seen", values
         )
 
     def drop_claim(self, claim: Claim) -> bool:
-        """Remove a claim's row if it has this token; return whether the row does not exist any
-        more.
-        """
+        """Remove a claim's row if it has this token; return whether it is absent."""
         values = {":seen": {"S": claim.token}}
         partition = f"{layout.CLAIMS}#{claim.direction}"
         return self._delete(partition, _row_of(claim), ("stamp = :seen", values))

@@ -86,9 +86,7 @@ class Chain:
         return NUMBER_RUNS if self.type == "N" else (ANY,)
 
     def value_maker(self) -> Callable[[Scope], TypedValue | None]:
-        """Return a function that computes the value with filters; None if it is missing. It
-        raises Unmappable.
-        """
+        """Return a function for the value with filters; it returns None without a value."""
         label, type_, look = self.field.shown, self.of_type, _looked_up(self.field.path)
         applied = [filter_.apply for filter_ in self.filters]
         takes = type_ or (self.filters[0].takes if self.filters else "")
@@ -196,9 +194,7 @@ def without(*stops: str) -> Run:
 
 
 def _plain(name: str, stops: set[str], slow: Callable[[Scope], str]) -> Callable[[Scope], str]:
-    """Return a function that is equal to `slow`, but faster for a text without unusual
-    characters.
-    """
+    """Return a faster function than `slow` with the same results."""
     first, second = (*stops, "", "")[:2]
     if any(len(stop) > 1 for stop in stops):
         return slow

@@ -112,9 +112,7 @@ class Rule:
         return source_item
 
     def owner(self, item: Item) -> Key | None:
-        """Return only the source's key; None if the rule has not made the item. Raise
-        Unmappable.
-        """
+        """Return only the source's key; None if the rule has not made the item."""
         values = self._found(item, self.owner_steps)
         if values is None:
             return None

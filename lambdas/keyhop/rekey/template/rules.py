@@ -58,9 +58,7 @@ class Rules(Transform):
         return returned
 
     def owner_of(self, item: Item) -> Key | None:
-        """Return the owner by the key and owner_attributes alone, whatever else has changed in
-        the item.
-        """
+        """Return the owner by the key and owner_attributes, whatever else has changed."""
         try:
             for rule in self._rules:
                 owner = rule.owner(item)

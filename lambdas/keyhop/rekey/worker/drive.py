@@ -99,9 +99,7 @@ class Driver:
         self._pool = pool
 
     def run(self, tasks: Sequence[Task]) -> None:
-        """Drive tasks until each is done or has become claims; an error ends the batch, which is
-        retried.
-        """
+        """Drive tasks until each is done or has become claims; an error ends the batch."""
         with self._pool(THREADS) as pool:
             for wave in _waves(tasks):
                 self._wave(wave, pool)

@@ -22,16 +22,12 @@ Values = Mapping[str, Any]
 
 
 def frozen(key: Key) -> FrozenKey:
-    """Return a key's attributes in the order of their names, which is also that of keys from
-    JSON.
-    """
+    """Return a key's attributes in the order of their names, as keys from JSON have it."""
     return tuple((name, *canonical(key[name])) for name in sorted(key))
 
 
 def thawed(key: Any) -> dict[str, Any]:
-    """Return the key of a frozen key, as requests need it, even if the protocol has passed it
-    on.
-    """
+    """Return the key of a frozen key, as requests need it."""
     return {name: {type_: content} for name, type_, content in key}
 
 
@@ -52,9 +48,7 @@ class Image:
 
     @property
     def there(self) -> Item | None:
-        """Return the item as the other table should have it; None if it cannot be mapped, or is
-        excluded.
-        """
+        """Return the item for the other table; None if it is unmappable or excluded."""
         if not self._made:
             self._make()
         return self._there

@@ -199,16 +199,13 @@ class Protocol:
         return self._at(work, work.at + 1)
 
     def unanswered(self, work: Work) -> Work:
-        """Return the work after a request with an unknown result, such as a time-out: it waits
-        and repeats.
-        """
+        """Return the work after a request with an unknown result: it waits and repeats."""
         if work.is_left:
             return work
         return replace(work, step=Kind.LOOK, owner=None, waits=True, first=True)
 
     def leave(self, work: Work) -> Work:
-        """Return the work after it is given up, because the item changes too fast or DynamoDB
-        refuses it.
+        """Return the work given up, as its item changes too fast or is refused.
 
         Each place is claimed, after a wait if one is due, because a worker that settles a claim
         does not wait. If the work is for a claim, that claim remains.
@@ -238,9 +235,7 @@ class Protocol:
         return image is not None and self.place_of(image) == place
 
     def _must_wait(self, work: Work) -> bool:
-        """Return whether a wait is due before the first write, or the first claim of abandoned
-        work.
-        """
+        """Return whether a wait is due before the first write, or an abandoned work's claim."""
         return work.waits and (work.step in WRITES or (work.is_left and work.step is not None))
 
     def _claimed(self, work: Work, at: int) -> Work:

@@ -283,9 +283,7 @@ class Replicator:
         return result
 
     def _places(self, records: Sequence[Record]) -> list[Key]:
-        """Return the places of all images; this calls the user's functions more than any other
-        step.
-        """
+        """Return the places of all images; this calls the users' functions the most."""
         changes = changes_of(records, self._transform).changes
         return [thawed(place) for change in changes for place in change.places]
 

@@ -74,8 +74,7 @@ class Sweeper:
         return sum(self.settle(taken_claims, driver))
 
     def settle(self, claims: Sequence[Claim], driver: Driver) -> list[bool]:
-        """Settle claims that have our tokens, remove the settled ones, and return which are
-        settled.
+        """Settle claims with our tokens, remove the settled ones, and return which these are.
 
         For the others, the refusal of the item by DynamoDB is recorded, if there was one. If they
         share a row, each gets a separate row before that row is removed.

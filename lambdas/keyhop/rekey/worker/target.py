@@ -56,9 +56,7 @@ class Target(ItemCalls):
         self._seen: dict[tuple[Any, Any], Values] = {}
 
     def write(self, call: Call) -> Answer:
-        """Put an image at an empty place or over its own item; otherwise return the owner
-        there.
-        """
+        """Put an image at an empty place or over its own item; else return the owner."""
         image = call.image
         assert isinstance(image, Image)
         assert image.there is not None
@@ -81,9 +79,7 @@ class Target(ItemCalls):
         raise GaveUp(f"An item of table {self._table!r} changes all the time.")
 
     def remove(self, call: Call, values: Values | None) -> Answer:
-        """Delete the item at a place if it is of the source, identified by `values` if they are
-        available.
-        """
+        """Delete the item at a place if it is of the source, as its `values` show."""
         if self._is_bijective:
             return self._sent(call)[0]
         for _ in range(MOST_TRIES):
@@ -169,9 +165,7 @@ class Target(ItemCalls):
         return item
 
     def get_many(self, keys: Sequence[Key]) -> list[Key]:
-        """Read at most MOST_KEYS_AT_ONCE items, strongly consistent; return the existing ones,
-        in any order.
-        """
+        """Read up to MOST_KEYS_AT_ONCE items, strongly consistent; return those that exist."""
         return self._read_batch(keys, {})
 
     def _owner_of(self, old: Item) -> FrozenKey | None:
@@ -205,9 +199,7 @@ class Target(ItemCalls):
         or_absent: bool = False,
         claim: Claim | None = None,
     ) -> tuple[Answer, Item | None]:
-        """Send a Put or a Delete; return None, REFUSED or OVERTAKEN, and the item that refused
-        it.
-        """
+        """Send a Put or a Delete; return the answer, and the item that refused it."""
         part, units = self._part(call, item, values, or_absent)
         ((kind, write),) = part.items()
         beside = [] if claim is None else [self._side.claiming(claim)]
@@ -254,9 +246,7 @@ class Target(ItemCalls):
 
 
 def _cancelled(error: ClientError) -> tuple[Answer, Item | None]:
-    """Return the answer of a cancelled transaction: the write is its first part, the fence its
-    last.
-    """
+    """Return the answer of a cancelled transaction: its first part is the write."""
     first, *rest = cancellations(error)
     if CHECK_FAILED in rest:
         return Outcome.OVERTAKEN, None
